@@ -22,7 +22,7 @@ MismatchError
 CollectiveTimeout
     Some rank was not there in time.
 PeerFailed
-    A rank has died or left.
+    A rank has died or left, or has revoked the communicator (CommunicatorRevoked).
 
 and these before anything is sent:
 
@@ -127,6 +127,7 @@ if TYPE_CHECKING:
         CollalgoError as CollalgoError,
         CollectiveTimeout as CollectiveTimeout,
         CommunicatorClosed as CommunicatorClosed,
+        CommunicatorRevoked as CommunicatorRevoked,
         MismatchError as MismatchError,
         OutputError as OutputError,
         PeerFailed as PeerFailed,
@@ -231,6 +232,7 @@ _NAMES = {
         "CollalgoError",
         "CollectiveTimeout",
         "CommunicatorClosed",
+        "CommunicatorRevoked",
         "MismatchError",
         "OutputError",
         "PeerFailed",

@@ -89,6 +89,10 @@ class PeerFailed(CollalgoError):
     """A rank died or left before it had done its part; ``missing`` names it."""
 
 
+class CommunicatorRevoked(PeerFailed):
+    """A rank has revoked the communicator, or shrinks it; ``missing`` names it."""
+
+
 class CommunicatorClosed(CollalgoError):
     """The communicator was closed, or belongs to the parent of a forked process."""
 

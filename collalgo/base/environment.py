@@ -62,6 +62,14 @@ def address(value: str) -> tuple[list[str], int]:
     return hosts.split(","), int(port)
 
 
+def span(value: str) -> tuple[int, int]:
+    """A least and a most: ``2:4``."""
+    least, _, most = value.partition(":")
+    if not (least.isdecimal() and most.isdecimal()):
+        raise ValueError("is no range as 2:4")
+    return int(least), int(most)
+
+
 def names(value: str) -> list[str]:
     """Names, with commas between them."""
     return [name for name in value.split(",") if name]
@@ -205,6 +213,13 @@ STORE = Variable(
     internal=True,
 )  # fmt: skip
 JOB = Variable(f"{PREFIX}JOB", "The job, from the launcher", internal=True)
+RENDEZVOUS = Variable(
+    f"{PREFIX}RENDEZVOUS", "Where the members of an elastic job meet", internal=True
+)
+MEMBERS = Variable(
+    f"{PREFIX}MEMBERS", "The number of its members, as 2:4", span, internal=True
+)
+MEMBER = Variable(f"{PREFIX}MEMBER", "The name of this one", internal=True)
 RANK_PROCESS = Variable(
     f"{PREFIX}RANK_PROCESS", "The rank that has started this process", internal=True
 )
@@ -212,7 +227,7 @@ RANK_PROCESS = Variable(
 #: All of them but those that :func:`algorithm` gives.
 VARIABLES = (
     TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, HOST, SECRET, DUMP, CACHE, ONE_KERNEL,
-    RSH, STORE, JOB, RANK_PROCESS,
+    RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, RANK_PROCESS,
 )  # fmt: skip
 
 

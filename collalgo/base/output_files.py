@@ -12,8 +12,9 @@ import errno
 import os
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from collalgo.base import seal
 from collalgo.base.input_files import is_open_stream, special
@@ -29,6 +30,10 @@ LARGEST = 1 << 30
 MOST_LINKS = 40
 
 
+#: A part of the content of a file.
+Piece: TypeAlias = bytes | memoryview
+
+
 class Format(NamedTuple):
     """A format of output files.
 
@@ -36,9 +41,13 @@ class Format(NamedTuple):
     ----------
     name : str
         The format's name in errors, with an article.
+    magic : bytes
+        What the files begin with, if they hold a checksum of their own and are not
+        sealed, as they may be too large to be read whole.
     """
 
     name: str
+    magic: bytes = b""
 
     @property
     def mark(self) -> str:
@@ -68,9 +77,15 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
 
 
 def write(
-    path: str | Path, content: str | bytes, kind: Format, *, force: bool = False
+    path: str | Path,
+    content: str | bytes | Iterable[Piece],
+    kind: Format,
+    *,
+    force: bool = False,
 ) -> None:
     """Seal and write a file atomically, or append it to a stream.
+
+    The content of a format with a magic may come in pieces.
 
     Raises
     ------
@@ -79,11 +94,12 @@ def write(
     """
     check(path, kind, force=force)
     data = content.encode() if isinstance(content, str) else content
-    data = seal.sealed(data, kind.name)
+    if isinstance(data, bytes):
+        data = [data if kind.magic else seal.sealed(data, kind.name)]
     try:
         target = _target(Path(path))
         if _is_stream(target):
-            _append(target, data)
+            _append(target, b"".join(data))
         else:
             _replace(target, data)
     except OSError as error:
@@ -153,12 +169,19 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
 
 def _not_ours(target: Path, nbytes: int, kind: Format) -> str:
     """Why a file must not be replaced, or nothing if it may."""
+    if kind.magic and _begins_with(target, kind.magic):
+        return ""
     data = target.read_bytes() if nbytes <= LARGEST else b""
     if not nbytes or seal.is_unchanged(data, kind.name):
         return ""
     if seal.is_marked(data, kind.name):
         return "was changed since collalgo wrote it"
     return f"is not {kind.name} that collalgo has written ({nbytes} bytes)"
+
+
+def _begins_with(target: Path, magic: bytes) -> bool:
+    with target.open("rb") as file:
+        return file.read(len(magic)) == magic
 
 
 def _append(target: Path, data: bytes) -> None:
@@ -173,14 +196,14 @@ def _append(target: Path, data: bytes) -> None:
         stream.write(data)
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, pieces: Iterable[Piece]) -> None:
     """Replace a file atomically; the new file keeps the mode of the old one."""
     partial = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.partial")
     try:
         with partial.open("xb") as file:
             if target.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
-            file.write(data)
+            file.writelines(pieces)
             file.flush()
             os.fsync(file.fileno())  # reports a full disk before the rename
         partial.replace(target)

@@ -4,7 +4,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 from weakref import finalize
 
@@ -13,6 +13,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.join_request import LivenessCheck
 from collalgo.bootstrap.membership import Membership, tell_twice
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -97,38 +98,62 @@ def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:
     return connect(exchange, engine, arguments.timeout)
 
 
-def connect(exchange_group: ExchangeGroup, engine: Engine, timeout: float) -> Context:
+def connect(
+    exchange_group: ExchangeGroup,
+    engine: Engine,
+    timeout: float,
+    liveness: LivenessCheck | None = None,
+) -> Context:
     """Connect all processes of a group; on several hosts over a store of rank 0.
 
     Every process that can read the messages of the group learns the secret of the job.
+    On one host ``liveness`` detects the end of one of them, if something can.
     """
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
     same_engine([each.split()[0] for each in identities])
-    hosts = _numbered(identities)
+    hosts, held = _numbered(identities), _held_to_exit()
     several = len(set(hosts)) > 1
-    invitation = ""
-    if rank == 0:
-        secret = secrets.token_bytes(TOKEN)
-        port = _served(secret) if several else 0
-        invitation = f"{_own_addresses(identities)}:{port} {secret.hex()}"
-    where, _, secret_text = exchange_group.broadcast(invitation).partition(" ")
-    job = hashlib.sha256(bytes.fromhex(secret_text)).hexdigest()
+    invitation = "" if rank else _invitation(identities, held, several=several)
+    where, _, secret = exchange_group.broadcast(invitation).partition(" ")
+    job = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
     if not several:
-        return HostRendezvous(job).connect("", rank, range(size), timeout)
-    address = store_address({STORE.name: where, SECRET.name: secret_text})
+        return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
+    address = store_address({STORE.name: where, SECRET.name: secret})
+    try:
+        context = _across_hosts(job, address, rank, hosts, engine, timeout, held)
+    except BaseException:
+        held.close()
+        raise
+    context.end_job = held.close
+    return context
+
+
+def _across_hosts(
+    job: str,
+    address: StoreAddress,
+    rank: int,
+    hosts: tuple[int, ...],
+    engine: Engine,
+    timeout: float,
+    held: ExitStack,
+) -> Context:
+    """Connect ranks on several hosts over a store at an address."""
     membership = Membership(rank)
     store = Client(*address, timeout, membership.lost)
     membership.begin(store)
-    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
-    return rendezvous.connect("", rank, range(size), timeout)
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
+    return rendezvous.connect("", rank, range(len(hosts)), timeout)
 
 
-def _served(secret: bytes) -> int:
-    """The port of a new store, which is closed as the process ends."""
+def _invitation(identities: Sequence[str], held: ExitStack, *, several: bool) -> str:
+    """The secret of a job, with the address of a new store for several hosts."""
+    secret = secrets.token_bytes(TOKEN)
+    if not several:
+        return f" {secret.hex()}"
     server = Server(secret)
-    _at_exit(server.close)
-    return server.port
+    held.callback(server.close)
+    return f"{_own_addresses(identities)}:{server.port} {secret.hex()}"
 
 
 def _own_addresses(identities: Sequence[str]) -> str:
@@ -186,8 +211,7 @@ def connect_to_store(
     """
     (rank, size), timeout = arguments.position, arguments.timeout
     engine = without_mpi(arguments.engine, rank)
-    if address is None:
-        address = store_address(os.environ)
+    address = address or store_address(os.environ)
     # The meeting place of a host is named after this, so other users must not guess it.
     job = hashlib.sha256(f"{job} {address.secret.hex()}".encode()).hexdigest()
     store = Client(*address, timeout, membership.lost)
@@ -203,7 +227,8 @@ def connect_to_store(
     except BaseException:
         store.close()
         raise
-    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout)
+    held = _held_to_exit()
+    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
     return rendezvous.connect("", rank, range(size), timeout)
 
 
@@ -220,6 +245,7 @@ def _multi_host(
     hosts: tuple[int, ...],
     engine: Engine,
     timeout: float,
+    held: ExitStack,
 ) -> MultiHostRendezvous:
     """The rendezvous of ranks on several hosts, with an engine between them."""
     try:
@@ -228,8 +254,15 @@ def _multi_host(
     except BaseException:
         store.close()
         raise
-    _at_exit(_end, membership, store, engine)
+    held.callback(_end, membership, store, engine)
     return begin(job, membership, hosts, engine, wire)
+
+
+def _held_to_exit() -> ExitStack:
+    """What a job holds; released as the process ends, or before."""
+    held = ExitStack()
+    _at_exit(held.close)
+    return held
 
 
 def _at_exit(function: Callable[..., None], *args: object) -> None:

@@ -5,12 +5,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.base import environment
+from collalgo.bootstrap.agreement import FailureAgreement
 from collalgo.bootstrap.differences import difference_on_host
 from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
+from collalgo.bootstrap.survivors import HostSurvivors, SurvivorRounds
 from collalgo.cost.host_profile import HostProfile
 
 if TYPE_CHECKING:  # as only worlds on several hosts need it
@@ -51,23 +54,28 @@ class Rendezvous(Protocol):
         While it waits it calls ``check`` now and then, which raises what ends the wait.
         """
 
+    def connect_survivors(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        is_gone: Callable[[int], bool],
+    ) -> "Context | None":
+        """Connect those that are left; None on all if one ends before it has come."""
 
-class FailureAgreement(Protocol):
-    """The agreement of the ranks of a world on several hosts on what has failed."""
 
-    group_calls: GroupCalls
+class Newcomers(Protocol):
+    """How the ranks of a world meet those that wait to become members."""
 
-    def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """The failure that all ranks agree on, from the one that this rank sees."""
+    def pending(self) -> int:
+        """The number of processes that wait, and would become members."""
 
-    def ask(self) -> None:
-        """Ask all ranks to compare their calls with those of this one."""
+    def has_changed(self) -> bool:
+        """Whether the ranks have to meet again, as far as this one knows."""
 
-    def leave(self, exit_reason: str, *, in_order: bool) -> None:
-        """Report to the ranks on other hosts that this one has left, and why."""
-
-    def difference(self) -> dict[str, Any] | None:
-        """How the calls of ranks that have left differ from those of this one."""
+    def grow(self, timeout: float | None) -> "Context":
+        """Connect the ranks that are left, and those that wait, as a new world."""
 
 
 def label_of(job: str, name: str) -> str:
@@ -103,10 +111,17 @@ class Context:
         errors call them.
     one_thread : bool
         Whether the engine between its hosts allows calls from one thread only.
+    newcomers : Newcomers or None
+        How others can join, if they can.
+    end_job : callable or None
+        Releases what all worlds of a job on several hosts share: its store and engine.
+        All of them must be closed; without this call it is done as the process ends.
     """
 
     pair: tuple[int, int] | None = None
     one_thread = False
+    newcomers: Newcomers | None = None
+    end_job: Callable[[], None] | None = None
 
     def __init__(
         self,
@@ -136,6 +151,7 @@ class Context:
             else failure_agreement.group_calls
         )
         self._has_failed = self._has_left = False
+        self._survivor_rounds: SurvivorRounds[Context] | None = None
 
     @property
     def shared(self) -> SharedMemory:
@@ -153,6 +169,34 @@ class Context:
             if self._failure_agreement is None
             else self._failure_agreement.decision(failure)
         )
+
+    def revoke(self, sequence: int = 0) -> None:
+        """Fail the calls of all ranks from a number on; messages fail, too."""
+        self._has_failed = True
+        survivors.revoke(self.shared, self.transport.rank, sequence)
+        if self._failure_agreement is not None:
+            self._failure_agreement.revoke(sequence)
+
+    def revoke_next(self) -> None:
+        """Fail the calls of all ranks from the next one of this rank on.
+
+        The others can still complete what this rank has completed.
+        """
+        self.revoke(survivors.next_call(self.shared))
+
+    def shrink(self, timeout: float) -> "Context":
+        """Connect the ranks that are left as a new world; all of them call it."""
+        self.revoke_next()
+        if self._survivor_rounds is None:
+            agreement = self._failure_agreement
+            self._survivor_rounds = SurvivorRounds(
+                agreement.survivors() if agreement else HostSurvivors(self.shared),
+                self.transport.rank,
+                self.transport.size,
+            )
+        found = self._survivor_rounds.connect(self.rendezvous, timeout)
+        found.newcomers = self.newcomers
+        return found
 
     def has_other_calls(self) -> bool:
         """Whether a member of a group that is waited for is known to do something else.

@@ -9,31 +9,21 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from threading import Event
-from typing import Any, Protocol
+from typing import Any
 
+from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.bootstrap.differences import CallsMade, calls_of, differ, difference
-from collalgo.bootstrap.failure_reports import FailureReports
+from collalgo.bootstrap.failure_reports import FailureReports, Job
 from collalgo.bootstrap.group_calls import GroupCalls
-from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
+from collalgo.bootstrap.store.protocol import ABSENT, StoreError
+from collalgo.bootstrap.survivors import StoreSurvivors
 
 #: Seconds that the store has to answer; it may have been lost.
 ANSWER_SECONDS = 1.0
 
 #: Seconds that the others wait for the decision.
 DECISION_SECONDS = 4.0
-
-
-class Job(Protocol):
-    """The processes of a job, as one of them sees them."""
-
-    store: KeyValueStore
-    store_rank: int | None
-    store_is_late: bool
-    peer_died: bool
-
-    def is_gone(self, rank: int) -> bool:
-        """Whether a process has ended, or cannot be reached."""
 
 
 class FailureAgreement:
@@ -113,6 +103,11 @@ class FailureAgreement:
             return int(failure["sequence"])
         # A rank that left has reported the number of its calls; a dead one has not.
         return int(failure["sequence"]) if culprit in self._exit_reasons else 0
+
+    def revoked(self, about: Sequence[int]) -> None:
+        """React to a rank that has revoked the world from the call of a number on."""
+        with suppress(ValueError):  # closed here
+            survivors.revoke(self._transport.shared, *about)
 
     def store_lost(self, why: str) -> None:
         """React to the loss of the store, without which hosts cannot agree: stop."""
@@ -200,6 +195,18 @@ class FailureAgreement:
         }
         self._job.store.post(
             f"left/{self._name}:{self._transport.rank}", json.dumps(about).encode()
+        )
+
+    def revoke(self, sequence: int) -> None:
+        """Fail the calls of ranks on other hosts, from a number on."""
+        about = json.dumps([self._transport.rank, sequence]).encode()
+        self._job.store.post(f"revoked/{self._name}", about, ABSENT)
+
+    def survivors(self) -> StoreSurvivors:
+        """The agreement of those that are left on who is gone."""
+        of_world = self._name, self._transport.rank, len(self._ranks)
+        return StoreSurvivors(
+            self._job.store, *of_world, lambda: set(self._exit_reasons)
         )
 
     def difference(self) -> dict[str, Any] | None:

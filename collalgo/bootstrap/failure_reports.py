@@ -20,6 +20,18 @@ class HasStore(Protocol):
     store: KeyValueStore
 
 
+class Job(Protocol):
+    """The processes of a job, as one of them sees them."""
+
+    store: KeyValueStore
+    store_rank: int | None
+    store_is_late: bool
+    peer_died: bool
+
+    def is_gone(self, rank: int) -> bool:
+        """Whether a process has ended, or cannot be reached."""
+
+
 class FailureReports:
     """The reports of one rank, and its view of those of the others.
 

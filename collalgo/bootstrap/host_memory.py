@@ -244,10 +244,21 @@ def await_all(
                 rank=me,
                 missing=(members[left[0]],),
             )
-        if absent and time.monotonic() >= deadline and withdraw(transport):
-            raise BootstrapError(
-                f"rank {me} waited in vain for ranks {absent} of {len(members)} to "
-                "join; call group or dup there, too, with the same ranks",
-                rank=me,
-                missing=tuple(absent),
-            )
+        refuse_late(transport, members, deadline)
+
+
+def refuse_late(
+    transport: SharedMemory, members: Sequence[int], deadline: float
+) -> None:
+    """Raise BootstrapError if ranks of a group have not come by a deadline."""
+    if time.monotonic() < deadline:
+        return
+    absent = [members[rank] for rank in transport.absent()]
+    if absent and withdraw(transport):
+        me = members[transport.rank]
+        raise BootstrapError(
+            f"rank {me} waited in vain for ranks {absent} of {len(members)} to join; "
+            "make the same call there, too, with the same ranks",
+            rank=me,
+            missing=tuple(absent),
+        )

@@ -86,6 +86,7 @@ class Membership:
             ("decision", FailureAgreement.decided),
             ("waiting", FailureAgreement.compare),
             ("mismatch", FailureAgreement.differ),
+            ("revoked", FailureAgreement.revoked),
         ):
             store.watch(f"{name}/", self._passing_on(react))
         Thread(target=self._ask, name="collalgo questions", daemon=True).start()

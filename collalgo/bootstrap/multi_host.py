@@ -1,9 +1,7 @@
 """The rendezvous of the processes of several hosts, over the store of their job."""
 
-import json
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -22,14 +20,11 @@ from collalgo.bootstrap.context import (
 from collalgo.bootstrap.host_inventory import HostInventory
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.membership import Membership, PendingJoin
+from collalgo.bootstrap.new_world import NewWorld, assemble
 from collalgo.bootstrap.rendezvous import GroupRendezvous, share_memory
-from collalgo.bootstrap.store.protocol import Entry, StoreError, add
-from collalgo.cost.host_profile import HostProfile, host_profile
+from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.engine.transport.engine import Engine
 from collalgo.errors import BootstrapError
-
-#: Seconds between two checks of a wait.
-CHECK_SECONDS = 0.25
 
 
 @dataclass
@@ -77,43 +72,6 @@ class Job:
         return {rank: place for place, rank in enumerate(here)}
 
 
-@dataclass
-class _NewWorld:
-    """A world that some processes of a job join: the view of one of its ranks."""
-
-    path: str
-    rank: int
-    members: Sequence[int]
-    ranks: tuple[int, ...]
-    hosts: tuple[int, ...]
-    deadline: float
-    check: Check
-
-    @property
-    def here(self) -> list[int]:
-        """Its ranks on the host of this one."""
-        mine = self.hosts[self.rank]
-        return [rank for rank, host in enumerate(self.hosts) if host == mine]
-
-    @property
-    def left(self) -> float:
-        """Seconds until the deadline."""
-        return max(self.deadline - time.monotonic(), 0.01)
-
-    def awaited(self, key: str, joining: PendingJoin) -> bytes:
-        """Wait for a key of the store, with a check now and then."""
-        while True:
-            turn = min(self.left, CHECK_SECONDS)
-            ends = time.monotonic() + turn
-            try:
-                return joining.get(key, turn)
-            except BootstrapError as error:
-                self.check()  # first, as who has found a difference may leave
-                now, is_late = time.monotonic(), isinstance(error, StoreError)
-                if not is_late or now < ends or now >= self.deadline:
-                    raise
-
-
 class MultiHostRendezvous:
     """Some processes of a job, which may be on several hosts.
 
@@ -147,27 +105,56 @@ class MultiHostRendezvous:
         path = f"{self._path}/{name}"
         ranks = tuple(self._ranks[member] for member in members)
         hosts = tuple(job.hosts[each] for each in ranks)
-        liveness = job.membership.joining(self._ranks)
-        if len(set(hosts)) == 1 and job.memory is not None:
-            places = {
-                rank: job.places[each]
-                for rank, each in enumerate(self._ranks)
-                if each in job.places
-            }
-            groups = GroupRendezvous(job.memory, self._path, places, liveness)
+        if (groups := self._on_host(hosts)) is not None:
             return groups.connect(
                 name, rank, members, timeout, have_met=have_met, check=check
             )
         deadline = time.monotonic() + timeout
-        world = _NewWorld(path, rank, members, ranks, hosts, deadline, check)
-        return self._across(world, liveness.of(members), label=name)
+        world = NewWorld(path, rank, members, ranks, hosts, deadline, check)
+        joining = job.membership.joining(self._ranks).of(members)
+        return self._across(world, joining, label=name)
 
-    def _across(self, world: _NewWorld, joining: PendingJoin, label: str) -> Context:
+    def connect_survivors(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        is_gone: Callable[[int], bool],
+    ) -> Context | None:
+        """Connect those that are left; None on all if one ends before it has come."""
+        hosts = tuple(self._job.hosts[self._ranks[member]] for member in members)
+        if (groups := self._on_host(hosts)) is not None:
+            return groups.connect_survivors(name, rank, members, timeout, is_gone)
+        deadline = time.monotonic() + timeout
+        try:
+            return self.connect(name, rank, members, timeout)
+        except StoreError:
+            raise
+        except BootstrapError:
+            if time.monotonic() >= deadline:
+                raise
+            return None
+
+    def _on_host(self, hosts: tuple[int, ...]) -> GroupRendezvous | None:
+        """What connects ranks that are all on this host, if they are."""
+        job = self._job
+        if len(set(hosts)) > 1 or job.memory is None:
+            return None
+        liveness = job.membership.joining(self._ranks)
+        places = {
+            rank: job.places[each]
+            for rank, each in enumerate(self._ranks)
+            if each in job.places
+        }
+        return GroupRendezvous(job.memory, self._path, places, liveness)
+
+    def _across(self, world: NewWorld, joining: PendingJoin, label: str) -> Context:
         """Connect with the other ranks of a world, some of which are on other hosts."""
         job, ranks = self._job, world.ranks
         memory, shared = self._share(world, joining)
         try:
-            number, machine = self._assemble(world, joining)
+            number, machine = assemble(world, joining, job.membership.store)
         except BaseException as error:
             shared.close(str(error), failed=True)
             memory.release()
@@ -190,7 +177,7 @@ class MultiHostRendezvous:
         return context
 
     def _share(
-        self, world: _NewWorld, joining: PendingJoin
+        self, world: NewWorld, joining: PendingJoin
     ) -> tuple[HostMemory, SharedMemory]:
         """The memory of this host, and the transport in it to the ranks here."""
         job, here, size = self._job, world.here, len(world.ranks)
@@ -203,53 +190,6 @@ class MultiHostRendezvous:
         names, me = [world.members[each] for each in here], here.index(world.rank)
         job.memory = share_memory(name, me, names, world.left, joining)
         return job.memory, job.memory.world(here, size)
-
-    def _assemble(
-        self, world: _NewWorld, joining: PendingJoin
-    ) -> tuple[int, HostProfile]:
-        """Wait for all ranks: the number of the world, and the profile of rank 0."""
-        joining.set(f"here/{world.path}/{world.rank}", b"")
-        if world.rank:
-            number, *settings = json.loads(self._announced(world, joining))
-            return number, HostProfile.of_settings(settings)
-        self._wait_for_all(world, joining)
-        machine, number = host_profile(), add(self._job.membership.store, "worlds", 1)
-        announcement = json.dumps([number, *machine.settings()]).encode()
-        joining.set(f"world/{world.path}", announcement)
-        return number, machine
-
-    def _announced(self, world: _NewWorld, joining: PendingJoin) -> bytes:
-        """Wait until rank 0 announces that all ranks have joined."""
-        try:
-            return world.awaited(f"world/{world.path}", joining)
-        except StoreError as error:
-            raise self._in_vain(world, f" ({error})") from None
-
-    def _wait_for_all(self, world: _NewWorld, joining: PendingJoin) -> None:
-        try:
-            for other in range(len(world.members)):
-                world.awaited(f"here/{world.path}/{other}", joining)
-        except StoreError:
-            raise self._in_vain(world) from None
-
-    def _in_vain(self, world: _NewWorld, why: str = "") -> BootstrapError:
-        """The error of a wait for ranks that have not joined."""
-        prefix = f"here/{world.path}/"
-        present: dict[str, Entry] = {}
-        with suppress(StoreError):
-            present = self._job.membership.store.entries(prefix)
-        missing = tuple(
-            member
-            for rank, member in enumerate(world.members)
-            if f"{prefix}{rank}" not in present
-        )
-        me, size = world.members[world.rank], len(world.members)
-        return BootstrapError(
-            f"rank {me} waited in vain for ranks {list(missing)} of {size} to join"
-            f"{why}; check that they were started",
-            rank=me,
-            missing=missing,
-        )
 
 
 def begin(

@@ -8,7 +8,7 @@ ask the kernel for the other's user, and refuse processes of other users.
 import hashlib
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.bootstrap.context import (
@@ -18,7 +18,12 @@ from collalgo.bootstrap.context import (
     label_of,
     unchecked,
 )
-from collalgo.bootstrap.host_memory import HostMemory, await_all, withdraw
+from collalgo.bootstrap.host_memory import (
+    HostMemory,
+    await_all,
+    refuse_late,
+    withdraw,
+)
 from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import (
@@ -40,10 +45,13 @@ class HostRendezvous:
     ----------
     job
         The name.
+    liveness
+        Detects the end of one of them, if something else can.
     """
 
-    def __init__(self, job: str):
+    def __init__(self, job: str, liveness: LivenessCheck | None = None):
         self.job = job
+        self._liveness = liveness or NoLivenessCheck()
 
     def connect(
         self,
@@ -53,7 +61,7 @@ class HostRendezvous:
         timeout: float = JOIN_TIMEOUT,
     ) -> Context:
         """Connect all of them as their world."""
-        memory = share_memory(self.job, rank, members, timeout, NoLivenessCheck())
+        memory = share_memory(self.job, rank, members, timeout, self._liveness)
         return world_of(memory, self.job, members)
 
 
@@ -115,6 +123,33 @@ class GroupRendezvous:
         )
         if not have_met:
             self._await(context, members, deadline, of_members, check)
+        return context
+
+    def connect_survivors(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        is_gone: Callable[[int], bool],
+    ) -> Context | None:
+        """Connect those that are left; None on all if one ends before it has come."""
+        deadline = time.monotonic() + timeout
+        context = self.connect(name, rank, members, timeout, have_met=True)
+        shared = context.shared
+        try:
+            while not shared.await_all():
+                gone = {each for each in members if is_gone(each)}
+                absent = {members[place] for place in shared.absent()}  # asked last
+                if gone & absent:
+                    withdraw(shared)
+                    context.abort("the survivors connect anew")
+                    return None
+                refuse_late(shared, members, deadline)
+        except BaseException as error:
+            withdraw(shared)
+            context.abort(str(error))
+            raise
         return context
 
     def _await(

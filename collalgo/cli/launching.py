@@ -10,7 +10,7 @@ import click
 
 from collalgo.launch.binding import Binding
 from collalgo.launch.environment import DIALECTS, TORCH
-from collalgo.launch.options import START_SECONDS, Launcher, SshOptions
+from collalgo.launch.options import RESTARTS, START_SECONDS, Launcher, SshOptions
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,6 +22,22 @@ def _names(_context: object, _parameter: object, text: str | None) -> tuple[str,
         if name.startswith("-") or len(name) > 15 or "/" in name or " " in name:
             raise click.BadParameter(f"{name[:30]!r} is no name of an interface")
     return names
+
+
+def _range(
+    _context: object, _parameter: object, text: str | None
+) -> tuple[int, int] | None:
+    """A number, or a least and a most."""
+    if text is None:
+        return None
+    least, _, most = text.partition(":")
+    try:
+        found = int(least), int(most or least)
+    except ValueError:
+        raise click.BadParameter(f"{text[:30]!r} is no range as 1:4") from None
+    if not 1 <= found[0] <= found[1]:
+        raise click.BadParameter(f"{text[:30]!r}: need 1 <= MIN <= MAX")
+    return found
 
 
 def _words(_context: object, _parameter: object, text: str | None) -> list[str]:
@@ -140,6 +156,44 @@ _STARTING = (
         callback=lambda _context, _parameter, name: Binding(name),
         show_default=True,
         help="Bind each rank to its share of the cores, or to a NUMA node.",
+    ),
+    click.option(
+        "--min",
+        "least",
+        type=click.IntRange(1),
+        help="Go on with as few ranks as this, and restart those that die; for "
+        "programs that use collalgo.elastic.",
+    ),
+    click.option(
+        "--max-restarts",
+        "restarts",
+        type=click.IntRange(0),
+        help=f"Restarts of each rank that dies, at most; with --min {RESTARTS}.",
+    ),
+    click.option(
+        "--elastic",
+        is_flag=True,
+        help="Run the ranks of this node of a job whose nodes may come and go; start "
+        "this on each.",
+    ),
+    click.option(
+        "--nodes",
+        metavar="MIN:MAX",
+        callback=_range,
+        help="Nodes of an elastic job, at least and at most.",
+    ),
+    click.option(
+        "--per-node",
+        type=click.IntRange(1),
+        help="Ranks on each of them, 1 by default.",
+    ),
+    click.option(
+        "--rendezvous",
+        metavar="URL",
+        help="Where they meet: etcd://HOST:PORT, or HOST:PORT of one of them.",
+    ),
+    click.option(
+        "--id", "job", default="job", show_default=True, help="Id of an elastic job."
     ),
     click.option(
         "--timestamp", is_flag=True, help="Begin each line of output with the time."

@@ -20,6 +20,7 @@ from collalgo.comm.groups import Groups
 from collalgo.comm.point_to_point.calls import Messages
 from collalgo.comm.point_to_point.connection import Connection
 from collalgo.comm.runner import Runner
+from collalgo.comm.survival import Survival
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.errors import CollalgoError
@@ -41,13 +42,13 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, Groups, Buckets, CommunicatorBase):
+class Communicator(Collectives, Messages, Groups, Buckets, Survival, CommunicatorBase):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,
     not directly. All its ranks make the same calls in the same order; that is checked,
     and a mismatch is raised on every rank. After such an error, a timeout or the death
-    of a rank, the communicator cannot be used any more.
+    of a rank, the communicator cannot be used any more; see :meth:`shrink`.
 
     Attributes
     ----------

@@ -30,11 +30,11 @@ of_process = WorldOfProcess()
 @contextmanager
 def belonging(comm: CommunicatorBase) -> Iterator[None]:
     """Make ``comm`` the world of this thread, as for a rank that was started here."""
-    of_thread.world = comm
+    before, of_thread.world = of_thread.world, comm
     try:
         yield
     finally:
-        of_thread.world = None
+        of_thread.world = before
 
 
 def resolve(comm: Any) -> CommunicatorBase:

@@ -1,7 +1,6 @@
 """Errors for failures: which rank, what with both values, what to do."""
 
-import traceback
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from collalgo.comm.call_text import (
@@ -17,12 +16,10 @@ from collalgo.engine.reduction import DTYPES, RECORDED_OPS
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
+    CommunicatorRevoked,
     MismatchError,
     PeerFailed,
 )
-
-#: The most characters of an exception that are sent to the other ranks.
-REASON = 150
 
 #: The advice for ranks that make different calls.
 SAME_CALLS = "every rank must make the same calls in the same order"
@@ -42,21 +39,28 @@ def error_of(
         rank, failure = pair[rank], _of_messages(pair, failure)
     if failure["kind"] == "number":
         return _other_number(rank, failure)
+    if failure["kind"] == "revoked":
+        return revoked("call", rank, failure["culprit"])
     about: dict[str, Any] = {
         "rank": rank,
         "sequence": failure["mine"]["number"],
         "collective": _collective(failure["mine"]),
     }
-    if failure["kind"] == "mismatch":
-        return MismatchError(_mismatch(failure), **about, missing=(failure["culprit"],))
-    if failure["kind"] == "read":
-        culprit = failure["culprit"]
-        return PeerFailed(_unreadable(failure), **about, missing=(culprit,))
-    if failure["kind"] == "peer":
-        missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
-        return PeerFailed(_peer(failure), **about, missing=missing)
-    return CollectiveTimeout(
-        _timeout(failure), **about, missing=tuple(failure["missing"])
+    if failure["kind"] == "timeout":
+        missing = tuple(failure["missing"])
+        return CollectiveTimeout(_timeout(failure), **about, missing=missing)
+    kind, words = _OF_CULPRIT[failure["kind"]]
+    missing = (failure["culprit"],) if failure["culprit"] >= 0 else ()
+    return kind(words(failure), **about, missing=missing)
+
+
+def revoked(call: str, rank: int, culprit: int) -> CommunicatorRevoked:
+    """The error of a call on a communicator that a rank has revoked."""
+    return CommunicatorRevoked(
+        f"{call}: rank {culprit} has revoked this communicator, or makes another one "
+        "of the ranks that are left (shrink, grow); do so here, too",
+        rank=rank,
+        missing=(culprit,),
     )
 
 
@@ -68,17 +72,6 @@ def in_signal_handler(rank: int, call: str = "a call") -> CollalgoError:
         "the call later, or use a communicator of its own (comm.dup())",
         rank=rank,
     )
-
-
-def reason_of(error: BaseException) -> str:
-    """An exception in words for the other ranks: its type, message and place."""
-    reason = f"{type(error).__name__}: {error}"
-    places = traceback.extract_tb(error.__traceback__)
-    if not places:
-        return reason
-    last = places[-1]
-    file = Path(last.filename).name
-    return f"{reason[:REASON]} (at {file}:{last.lineno} in {last.name})"
 
 
 def _of_messages(pair: tuple[int, int], failure: dict[str, Any]) -> dict[str, Any]:
@@ -289,3 +282,11 @@ def _last_call(failure: dict[str, Any], rank: int) -> str:
         return ""
     call = calls[str(rank)]
     return "none at all" if call is None else _call(call)
+
+
+#: The errors for failures of which one rank is the cause, and their words.
+_OF_CULPRIT: dict[str, tuple[type[CollalgoError], Callable[[dict[str, Any]], str]]] = {
+    "mismatch": (MismatchError, _mismatch),
+    "peer": (PeerFailed, _peer),
+    "read": (PeerFailed, _unreadable),
+}

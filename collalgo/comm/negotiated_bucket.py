@@ -6,8 +6,8 @@ from types import TracebackType
 from typing import Any
 
 from collalgo.bootstrap.context import checked_timeout
-from collalgo.comm.failures import reason_of
 from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
+from collalgo.comm.reasons import reason_of
 from collalgo.comm.types import Op
 from collalgo.engine.arrays import Array, as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow

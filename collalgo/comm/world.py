@@ -12,7 +12,7 @@ from collalgo.bootstrap.descent import mark_rank, refuse_child
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
-from collalgo.comm.failures import reason_of
+from collalgo.comm.reasons import reason_of
 from collalgo.comm.tracing.dump import listen
 from collalgo.engine.transport.engine import asked_for
 from collalgo.schedule.collective import COLLECTIVES

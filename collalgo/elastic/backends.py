@@ -5,7 +5,6 @@ a function of a :class:`Place` that returns a :class:`~.interface.Rendezvous`. O
 schemes are found without one, as a source tree may have no metadata.
 """
 
-import errno
 import os
 import socket
 from collections.abc import Callable
@@ -13,27 +12,21 @@ from dataclasses import dataclass, replace
 from importlib.metadata import entry_points
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from collalgo.base.environment import SECRET
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.protocol import KeyValueStore
-from collalgo.bootstrap.store.server import Server
-from collalgo.bootstrap.user_secret import user_secret
 from collalgo.elastic.interface import Rendezvous
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.static import StaticRendezvous
 from collalgo.elastic.store_rendezvous import StoreRendezvous
-from collalgo.errors import RendezvousError, VariableError
 
 #: The group of the entry points.
 GROUP = "collalgo.rendezvous"
 
 #: Seconds of one attempt to reach the store; the rendezvous makes several.
 ATTEMPT_SECONDS = 2.0
-
-#: Hosts that only this host can mean.
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
@@ -109,7 +102,7 @@ def embedded(place: Place) -> StoreRendezvous:
     host, port = place.url.hostname, place.url.port
     if not host or not port:
         raise ValueError(f"{place.url.geturl()!r} is no collalgo://HOST:PORT")
-    secret = _secret(place, host)
+    secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
     hosting = Hosting(host, port, secret)
 
     def connect(lost: Callable[[str], None]) -> KeyValueStore:
@@ -118,7 +111,7 @@ def embedded(place: Place) -> StoreRendezvous:
 
     terms = {"job": place.job, **place.settings.terms}  # a store holds one job
     settings = replace(place.settings, terms=terms)
-    return StoreRendezvous(connect, str(place), settings, place.name, hosting.end)
+    return StoreRendezvous(connect, str(place), settings, place.name, hosting)
 
 
 def etcd(place: Place) -> StoreRendezvous:
@@ -155,42 +148,3 @@ def _scheme(name: str) -> Callable[[Place], Rendezvous]:
         raise ValueError(f"{name}:// is no known scheme of a rendezvous; use {known}")
     made: Callable[[Place], Rendezvous] = others[name].load()
     return made
-
-
-class Hosting:
-    """The embedded store, held by the first process on its host that asks for it."""
-
-    def __init__(self, host: str, port: int, secret: bytes):
-        self._host, self._port, self._secret = host, port, secret
-        self._server: Server | None = None
-
-    def begin(self) -> None:
-        """Hold the store, unless it is on another host or another process does."""
-        if self._server is not None:
-            return
-        try:
-            self._server = Server(self._secret, self._host, self._port)
-        except OSError as error:
-            if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
-                raise
-
-    def end(self) -> None:
-        """Hold the store no more."""
-        if self._server is not None:
-            self._server.close()
-
-
-def _secret(place: Place, host: str) -> bytes:
-    """The secret of the job; on one host that of the user will do."""
-    if place.secret is not None:
-        return place.secret
-    try:
-        given: bytes | None = SECRET.value()
-    except VariableError as error:
-        raise RendezvousError(str(error)) from None
-    if given or host in LOOPBACK:
-        return given or user_secret()
-    raise RendezvousError(
-        f"node {place.name} has no secret for {place}; set COLLALGO_SECRET "
-        "(hexadecimal digits) to the same on all nodes"
-    )

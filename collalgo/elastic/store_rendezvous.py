@@ -6,6 +6,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Condition, Thread
 from time import monotonic
+from typing import Protocol
 
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -47,6 +48,16 @@ LEADER_TICK, TICK = 0.05, 0.25
 RETRY_SECONDS = 1.0
 
 
+class HeldStore(Protocol):
+    """A store that this process may hold."""
+
+    @property
+    def is_held(self) -> bool: ...
+
+    def end(self) -> None:
+        """Hold the store no more."""
+
+
 class StoreRendezvous:
     """A :class:`~.interface.Rendezvous` over a store that others share.
 
@@ -60,9 +71,9 @@ class StoreRendezvous:
         Those of the job.
     name
         The name of this node, the same whenever it is started.
-    release
-        Called at the end, after the others have left or ``settings.silence`` seconds:
-        it closes the store if this process holds it.
+    held
+        The store, if this process may hold it: it is closed at the end, once the others
+        have left or after ``settings.silence`` seconds.
 
     Raises
     ------
@@ -78,13 +89,13 @@ class StoreRendezvous:
         where: str,
         settings: Settings,
         name: str,
-        release: Callable[[], None] | None = None,
+        held: HeldStore | None = None,
     ):
         if not 0 < len(name) <= MOST_CHARACTERS:
             raise ValueError(
                 f"a name of {len(name)} characters; need 1 to {MOST_CHARACTERS}"
             )
-        self._settings, self._where, self._release = settings, where, release
+        self._settings, self._where, self._held = settings, where, held
         self._state = Participant(Member(name, secrets.token_hex(8)), settings)
         self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self._changed = Condition()
@@ -148,11 +159,11 @@ class StoreRendezvous:
         self.leave()
         self._events.put(None)
         self._thread.join(self._settings.silence)
-        if self._release is not None:
+        if self._held is not None and self._held.is_held:
             self._link.await_departures(self._settings.silence)
         self._link.close()
-        if self._release is not None:
-            self._release()
+        if self._held is not None:
+            self._held.end()
 
     # ---- what only a store offers
 

@@ -1,5 +1,7 @@
 """The entry point ``torch.backends``, which torch loads at every ``import torch``.
 
+That of ``torchrun.handlers`` is here, too, which every torchrun loads.
+
 It registers the name of the backend, and a rendezvous for launchers that do not set the
 variables of torch. It imports nothing else of the package: a broken installation raises
 its error when a process group is created.
@@ -53,3 +55,14 @@ def _create(options: Any, backend_options: Any) -> Any:
     from collalgo.integrations.torch.creation import create
 
     return create(options, backend_options)
+
+
+def rendezvous_handler() -> Any:
+    """What makes the handler of ``torchrun --rdzv-backend=collalgo``."""
+
+    def create_handler(parameters: Any) -> Any:
+        from collalgo.integrations.torch.elastic import create
+
+        return create(parameters)
+
+    return create_handler

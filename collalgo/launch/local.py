@@ -175,7 +175,7 @@ class LocalLaunch:
         ):
             try:
                 work = partial(self._run, ranks, sinks, guard)
-                return run_to_end(work, partial(_stop, ranks), sinks)
+                return run_to_end(work, partial(stop, ranks), sinks)
             except OSError as error:
                 reason = _start_failure(len(ranks), len(self.specs), error)
                 self.supervision.tell([RankFailure(len(ranks), reason)], False)
@@ -201,7 +201,7 @@ class LocalLaunch:
                 failed.append(ended)
         if not failed:
             return 0
-        _stop(ranks, signal.SIGTERM)
+        stop(ranks, signal.SIGTERM)
         failed.sort(key=Rank.is_victim)  # the causes first
         is_part = self.scope is Scope.ONE_HOST
         if is_part and failed[0].is_victim():
@@ -230,7 +230,7 @@ def _start_failure(started: int, size: int, error: OSError) -> str:
     return words
 
 
-def _stop(ranks: list[Rank], number: int) -> None:
+def stop(ranks: list[Rank], number: int) -> None:
     """Send the ranks a signal, then harder ones, and forward the output meanwhile."""
     for harder in (number, signal.SIGTERM, signal.SIGKILL):
         _signal(ranks, harder)

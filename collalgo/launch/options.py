@@ -12,6 +12,9 @@ from collalgo.launch.hosts import Host
 #: Seconds that the agents of all hosts have to start.
 START_SECONDS = 30.0
 
+#: Restarts of each rank that dies, at most, where ranks may die.
+RESTARTS = 3
+
 
 class OptionError(ValueError):
     """Options that are invalid, or contradict each other."""
@@ -89,6 +92,21 @@ class LaunchOptions:
         Whether the launcher says what it does.
     is_function : bool
         Whether the command runs a function, whose failures go to the store of the job.
+    least : int or None
+        The number of ranks with which the job goes on, at least; None: all.
+    restarts : int or None
+        Restarts of each rank that dies, at most; None: the default of a job in which
+        ranks may die, or none.
+    elastic : bool
+        Whether this host is a node of a job whose nodes may come and go.
+    nodes : tuple of int or None
+        The number of nodes of such a job, at least and at most.
+    per_node : int or None
+        The number of ranks on each of its nodes; None: one.
+    rendezvous : str or None
+        The URL where they meet.
+    job : str
+        Its id.
     """
 
     command: Sequence[str]
@@ -106,6 +124,18 @@ class LaunchOptions:
     timestamp: bool = False
     verbose: bool = False
     is_function: bool = False
+    least: int | None = None
+    restarts: int | None = None
+    elastic: bool = False
+    nodes: tuple[int, int] | None = None
+    per_node: int | None = None
+    rendezvous: str | None = None
+    job: str = "job"
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether ranks may die and come back."""
+        return self.least is not None or self.restarts is not None or self.elastic
 
     def __post_init__(self) -> None:
         if not 0 < self.start_timeout < float("inf"):

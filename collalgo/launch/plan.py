@@ -7,6 +7,9 @@ from collalgo.launch.hosts import MAX_SLOTS, assign_ranks, check_ranks
 from collalgo.launch.options import LaunchOptions, OptionError
 from collalgo.launch.placement import Placement
 
+#: Who starts the ranks of a node of an elastic job.
+_OF_NODE = Choice(Starter.HERE, "--elastic is for the ranks of this node")
+
 
 class LaunchPlan(Protocol):
     """A job that is ready to be started."""
@@ -28,12 +31,18 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
     BootstrapError
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
-    choice = choose(options)
-    size = _size(options, choice)
+    _check_nodes(options)
+    choice = _OF_NODE if options.elastic else choose(options)
+    size = options.per_node or 1 if options.elastic else _size(options, choice)
+    _check_elastic(options, size, choice)
     if choice.starter is Starter.HERE:
         from collalgo.launch.local import LocalLaunch
 
         _check_local(options, size)
+        if options.is_elastic:
+            from collalgo.launch.restarting import restarting_launch
+
+            return restarting_launch(options, size), choice
         return LocalLaunch.of_job(options, size), choice
     check_ranks(size)
     if choice.starter is Starter.SSH:
@@ -59,6 +68,34 @@ def _size(options: LaunchOptions, choice: Choice) -> int:
             "the number of ranks is missing; pass -n 4, or hosts with slots"
         )
     return size
+
+
+def _check_nodes(options: LaunchOptions) -> None:
+    """Refuse the options of a node where they contradict each other."""
+    given = options.nodes, options.per_node, options.rendezvous
+    if not options.elastic and given != (None, None, None):
+        raise OptionError("--nodes, --per-node and --rendezvous need --elastic")
+    if not options.elastic:
+        return
+    if options.nodes is None or options.rendezvous is None:
+        raise OptionError(
+            "--elastic needs --nodes, as 1:4, and --rendezvous, as etcd://HOST:2379"
+        )
+    if options.size is not None or options.least is not None:
+        raise OptionError("with --elastic pass --per-node and --nodes, not -n or --min")
+    if options.hosts or options.delegates:
+        raise OptionError("--elastic runs one node; start it on each host instead")
+
+
+def _check_elastic(options: LaunchOptions, size: int, choice: Choice) -> None:
+    """Refuse limits of ranks that may die where they mean nothing."""
+    if options.is_elastic and choice.starter is not Starter.HERE:
+        raise OptionError(
+            "--min and --max-restarts are for ranks of this host, but the ranks are "
+            f"started by {choice}"
+        )
+    if options.least is not None and options.least > size:
+        raise OptionError(f"--min {options.least} is more than the {size} ranks")
 
 
 def _check_local(options: LaunchOptions, size: int) -> None:

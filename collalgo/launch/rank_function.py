@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
-from collalgo.comm.failures import reason_of
+from collalgo.comm.reasons import reason_of
 from collalgo.errors import PeerFailed
 
 #: Limit of the ranks that are started here, more than any host has room for.

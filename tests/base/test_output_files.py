@@ -429,6 +429,7 @@ def test_no_file_is_written_otherwise():
         "collalgo/launch/log_files.py",  # logs, which are appended to
         "bench/cluster/running.py",  # in a temporary folder
         "bench/peers/contest.py",  # in a temporary folder
+        "bench/recovery.py",  # in a temporary folder
     }
     words = ("write_text(", "write_bytes(", ".savefig(p", 'open("w', 'open("a',
              "rmtree", 'File("w', "os.replace", "os.rename")  # fmt: skip

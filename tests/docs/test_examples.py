@@ -1,6 +1,7 @@
 """The real workload gives the same training on any number of ranks."""
 
 import importlib.util
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -35,6 +36,26 @@ def test_training_on_digits_does_not_depend_on_the_number_of_ranks(digits):
         for losses, same in threads(digits.train, size):
             np.testing.assert_allclose(losses, alone, rtol=1e-9)
             assert same == accuracy
+
+
+def test_elastic_training_on_digits_has_the_same_bits_for_any_members(
+    digits, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "digits", digits)
+    training = example("elastic_digits")
+
+    def on_each_rank(comm):
+        state = training.elastic.State(
+            weights=digits.Network.random(64, 10).parameters,
+            batches=training.elastic.Sampler(1797 - training.TESTED, seed=1),
+            loss=0.0,
+        )
+        _, accuracy = training.train(state, [], 2, comm=comm)
+        return accuracy, state.weights.tobytes()
+
+    ((accuracy, weights),) = threads(on_each_rank, 1)
+    assert accuracy > 0.8
+    assert set(threads(on_each_rank, 3)) == {(accuracy, weights)}
 
 
 def test_the_algorithm_from_scratch_is_right():

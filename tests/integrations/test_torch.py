@@ -4,12 +4,17 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.user_secret import user_secret
 from tests.conftest import at_leisure
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT, SCRIPTS
@@ -27,7 +32,7 @@ FRAMEWORK = (
 )  # fmt: skip
 OF_OURS = (
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
-    "results_are_in_place", "futures_are_of_all_calls",
+    "results_are_in_place", "futures_are_of_all_calls", "elastic_state",
 )  # fmt: skip
 
 pytestmark = [
@@ -205,3 +210,36 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     assert done.stdout == "imported\n"
     assert done.returncode != 0
     assert "RuntimeError: broken on purpose" in done.stderr
+
+
+def torchrun_node(endpoint, output, awaited):
+    """An agent of torchrun for a node of an elastic job."""
+    words = [
+        BIN / "python", "-m", "torch.distributed.run", "--rdzv-backend=collalgo",
+        f"--rdzv-endpoint={endpoint}", "--rdzv-id=job", "--nnodes=1:2",
+        "--monitor-interval=0.05", SCRIPTS / "script_torchrun_member.py", awaited,
+    ]  # fmt: skip
+    with output.open("w") as file:
+        return subprocess.Popen(
+            words, cwd=output.parent, stdout=file, stderr=file, start_new_session=True
+        )
+
+
+def test_torchrun_goes_on_without_a_node_that_is_lost(tmp_path):
+    """No worker fails, but the agents are told that they have to meet again."""
+    with closing(Server(user_secret(), "127.0.0.1")) as server:
+        where = f"127.0.0.1:{server.port}"
+        nodes = [torchrun_node(where, tmp_path / name, "1") for name in "ab"]
+        try:
+            deadline = time.monotonic() + 60
+            while not all("of 2" in (tmp_path / name).read_text() for name in "ab"):
+                assert time.monotonic() < deadline, (tmp_path / "a").read_text()
+                time.sleep(0.05)
+            nodes[1].kill()
+            assert nodes[0].wait(60) == 0, (tmp_path / "a").read_text()
+        finally:
+            for each in nodes:
+                with suppress(ProcessLookupError):
+                    os.killpg(each.pid, signal.SIGKILL)
+                each.wait()
+    assert "rank 0 of 1" in (tmp_path / "a").read_text()

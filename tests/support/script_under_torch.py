@@ -814,6 +814,42 @@ def one_dies():
     raise AssertionError("nobody has died")
 
 
+def elastic_state():
+    """Modules, optimizers and tensors go back to a commit, and to a checkpoint."""
+    from collalgo import elastic
+
+    model, comm = nn.Linear(3, 2), dist.group.WORLD.comm
+    optimizer = torch.optim.Adam(model.parameters())
+    tensors = [torch.ones(2), torch.full((3,), 0.5, dtype=torch.bfloat16)]
+    state = elastic.State(model=model, optimizer=optimizer, tensors=tensors)
+
+    def step():
+        optimizer.zero_grad()
+        model(torch.ones(4, 3)).sum().backward()
+        optimizer.step()
+        tensors[0] += 1
+
+    step()
+    for _ in range(comm.rank):  # the last rank is the most advanced
+        state.commit()
+    state.sync(comm)
+    state.verify(comm)
+    assert state.revision == comm.size - 1
+    right = copy.deepcopy(model.state_dict())
+    step()
+    state.restore()
+    with tempfile.TemporaryDirectory() as folder:
+        state.checkpoint(Path(folder, "state"))
+        for _ in range(2):
+            assert all(map(torch.equal, model.state_dict().values(), right.values()))
+            assert state.tensors[0].tolist() == [2, 2]
+            step()
+            state.load(Path(folder, "state"))
+    parts = [torch.full((2,), 0.1 * k) for k in range(4)]
+    found = elastic.sum_shards(comm, 4, lambda k: [parts[k]])
+    assert torch.equal(found[0], (parts[0] + parts[1]) + (parts[2] + parts[3]))
+
+
 def main():
     # No import of collalgo: torch finds it.
     dist.init_process_group("collalgo", timeout=timedelta(seconds=60))

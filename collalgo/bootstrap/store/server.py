@@ -87,6 +87,11 @@ class Server:
         self._thread = Thread(target=self._run, name="collalgo store", daemon=True)
         self._thread.start()
 
+    @property
+    def connected(self) -> int:
+        """The number of clients that are connected."""
+        return len(self._clients)
+
     def close(self) -> None:
         """Send the pending answers, then close all connections."""
         if not self._loop.is_closed():

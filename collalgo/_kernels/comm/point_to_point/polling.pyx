@@ -32,6 +32,8 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 )
 from collalgo._kernels.engine.transport.segment cimport forks
 
+from collalgo._kernels.engine.transport.survivors import revoker
+from collalgo.comm.failures import revoked
 from collalgo.comm.point_to_point import errors
 
 cdef extern from "<pthread.h>" nogil:
@@ -193,9 +195,13 @@ cdef class Polling(Matching):
         cdef Peer peer
         self.acquire()
         try:
+            culprit = None if self.shared.closed else revoker(self.shared)
             for peer in [] if self.closed else list(self.known):
                 if self.shared.closed:  # by an error here
                     peer.fail(partial(errors.closed, rank=self.rank))
+                elif culprit is not None:
+                    peer.fail(partial(revoked, rank=self.rank, culprit=culprit))
+                    self.lose(None)
                 elif peer.on_host and peer.failure is None:
                     departure = self.shared.departure(self.places[peer.rank])
                     if departure is not None:

@@ -16,8 +16,10 @@
 #include "segment.h"
 #include "ticks.h"
 
-#define CHECK_SECONDS 0.02
-#define NAP_NANOSECONDS 10000000 /* no bell announces a death or a timeout */
+#define CHECK_SECONDS 0.005     /* between two checks for deaths, */
+#define CHECK_OF_RANK 5e-6      /* longer with many ranks, each of which takes time, */
+#define SIGNAL_SECONDS 0.02     /* and for signals, which need the GIL */
+#define NAP_NANOSECONDS 5000000 /* no bell announces a death or a timeout */
 #define LONGER 16                /* the longest sleep, in multiples of the first */
 
 /* The state of one channel, with pointers to the lines that its two ends write. */
@@ -113,7 +115,7 @@ struct endpoint {
     uint32_t bell_seen;
     struct pollfd *processes; /* readable once the process of a rank has ended */
     int64_t sequence, fingerprint, number; /* of calls as the user counts them */
-    double timeout, waiting_since, checked;
+    double timeout, waiting_since, checked, signals;
 };
 
 #define LOAD(p) __atomic_load_n((p), __ATOMIC_ACQUIRE)

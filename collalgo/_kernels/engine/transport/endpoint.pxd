@@ -1,6 +1,6 @@
 """The C functions of the shared-memory transport, of ``shared_memory.h`` and others."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.segment cimport (
@@ -36,6 +36,13 @@ cdef extern from "waiting.h" nogil:
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e)
     bint endpoint_await_all(endpoint *e)
+
+cdef extern from "survivors.h" nogil:
+    void endpoint_revoke(endpoint *e, int64_t culprit, int64_t sequence)
+    int64_t endpoint_revoker(const endpoint *e)
+    void endpoint_come(endpoint *e, uint64_t round)
+    bint has_come(const endpoint *e, int64_t rank, uint64_t round)
+    int64_t endpoint_await_decision(endpoint *e, uint64_t round, int64_t until)
 
 cdef extern from "staged_copy.h" nogil:
     void stage(staging_state *s, char *target, const char *data, int64_t nbytes)

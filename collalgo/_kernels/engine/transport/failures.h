@@ -122,12 +122,16 @@ static int fail_for_left(endpoint *e, int64_t rank) {
     return fail(e, FAILURE_PEER, rank, e->sequence);
 }
 
-/* Check a waiting call for failures: GO_ON, SIGNALS after a full check, or STOP. */
-static int check(endpoint *e) {
+/* Check a waiting call for failures: GO_ON, SIGNALS if it is time to look for some, or STOP. The
+ * first check of a call is due if it was `quiet` meanwhile. */
+static int check(endpoint *e, int quiet) {
     if (has_failed(e, e->sequence)) return STOP;
     double time = 1e-9 * nanoseconds();
-    if (!e->waiting_since) e->waiting_since = e->checked = time;
-    if (time - e->checked < CHECK_SECONDS) return GO_ON;
+    if (!e->waiting_since) {
+        e->waiting_since = e->signals = time;
+        e->checked = quiet ? 0 : time;
+    }
+    if (time - e->checked < CHECK_SECONDS + CHECK_OF_RANK * e->size) return GO_ON;
     e->checked = time;
     int64_t sequence = e->sequence;
     poll(e->processes, e->size, 0);
@@ -141,6 +145,8 @@ static int check(endpoint *e) {
     }
     if (e->timeout >= 0 && time - e->waiting_since > e->timeout)
         return fail(e, FAILURE_TIMEOUT, e->rank, sequence);
+    if (time - e->signals < SIGNAL_SECONDS) return GO_ON;
+    e->signals = time;
     return SIGNALS;
 }
 

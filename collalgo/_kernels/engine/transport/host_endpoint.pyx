@@ -29,6 +29,7 @@ from collalgo._kernels.engine.transport.segment cimport (
     FAILURE_MISMATCH,
     FAILURE_PEER,
     FAILURE_READ,
+    FAILURE_REVOKED,
     FAILURE_TIMEOUT,
     MISSING,
     RANK_CLOSED,
@@ -51,7 +52,7 @@ cdef extern from * nogil:
 
 FAILURES = {
     FAILURE_MISMATCH: "mismatch", FAILURE_PEER: "peer", FAILURE_TIMEOUT: "timeout",
-    FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read",
+    FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read", FAILURE_REVOKED: "revoked",
 }
 
 cdef class HostEndpoint(Attachment):

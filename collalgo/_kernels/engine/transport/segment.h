@@ -60,9 +60,11 @@
 
 enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
 /* FAILURE_ELSEWHERE: the ranks of another host describe the failure. FAILURE_READ: a rank could
- * not read the memory of the culprit, whose process has not ended. */
+ * not read the memory of the culprit, whose process has not ended. FAILURE_REVOKED: the culprit
+ * has broken off the calls of all ranks. */
 enum {
-    FAILURE_MISMATCH = 1, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE, FAILURE_READ
+    FAILURE_MISMATCH = 1, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE, FAILURE_READ,
+    FAILURE_REVOKED
 };
 /* Its ranks are those of the world, also of other hosts. */
 typedef struct {
@@ -78,6 +80,8 @@ typedef struct {
     uint32_t claimed, known;
     world_failure failures[FAILURES];
     double settings[16]; /* written by rank 0 before the others attach */
+    uint32_t revoked;    /* the rank of the world that has revoked it, from 1; 0 if none has */
+    uint64_t decision;   /* of the survivors (survivors.h): its round, and the rank that made it */
 } world_header;
 
 typedef struct {
@@ -97,6 +101,8 @@ typedef struct {
     char pad3[CACHE_LINE - 24];
     call_record calls[CALLS];
     char exit_reason[EXIT_REASON_BYTES];
+    uint64_t round;            /* the last round of the survivors to which the rank has come, */
+    uint64_t gone[RANKS / 64]; /* and a bit for each rank that it has found gone */
     call_record joining;         /* the call for a group that this rank waits in, with the */
     uint64_t members[RANKS / 64]; /* number of the next call; 0 if none. Its ranks, as bits */
 } rank_header;

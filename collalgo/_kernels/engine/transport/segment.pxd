@@ -18,6 +18,7 @@ cdef extern from "segment.h" nogil:
     enum: FAILURE_TIMEOUT
     enum: FAILURE_ELSEWHERE
     enum: FAILURE_READ
+    enum: FAILURE_REVOKED
     enum: RANK_ABSENT
     enum: RANK_CLOSED
     enum: RANK_FAILED
@@ -31,6 +32,7 @@ cdef extern from "segment.h" nogil:
         int32_t missing[MISSING]
     ctypedef struct world_header:
         double settings[16]
+        uint32_t revoked
     ctypedef struct rank_header:
         uint32_t status
         int32_t process
@@ -38,6 +40,7 @@ cdef extern from "segment.h" nogil:
         uint64_t entered, completed
         call_record calls[CALLS]
         char exit_reason[1]
+        uint64_t gone[1]
         call_record joining
         uint64_t members[1]
     int64_t segment_bytes(int64_t size)

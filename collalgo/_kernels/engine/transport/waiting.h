@@ -132,15 +132,16 @@ static int yield_core(endpoint *e) {
     return 1;
 }
 
-/* Sleep until the bell rings, longer from one sleep to the next. */
-static void sleep_once(endpoint *e) {
+/* Sleep until the bell rings, longer from one sleep to the next: whether it did not ring. */
+static int sleep_once(endpoint *e) {
     int64_t longer = 1 + e->naps++ / 4;
     int64_t most = e->nap * (longer < LONGER ? longer : LONGER);
     struct timespec nap = {0, most < NAP_NANOSECONDS ? most : NAP_NANOSECONDS};
     hide_core(e, ticks());
-    syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
+    int rang = !syscall(SYS_futex, &e->me->bell, FUTEX_WAIT, e->bell_seen, &nap, NULL, 0);
     show_core(e, ticks());
     STORE(&e->me->asleep, 0);
+    return !rang && LOAD(&e->me->bell) == e->bell_seen;
 }
 
 /* Pause once after a poll without progress; the engine polls between two pauses. */
@@ -162,8 +163,7 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
         arm(e);
         return GO_ON;
     }
-    sleep_once(e);
-    return check(e);
+    return check(e, sleep_once(e));
 }
 
 /* End a wait. */

@@ -1,0 +1,74 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The survivors of the ranks of a host: revoke their world, and agree on who is gone.
+
+The mechanism is C (``survivors.h``).
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from collalgo._kernels.engine.transport.endpoint cimport (
+    endpoint,
+    endpoint_await_decision,
+    endpoint_come,
+    endpoint_revoke,
+    endpoint_revoker,
+    has_come,
+    header,
+)
+from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
+
+cdef extern from "ticks.h" nogil:
+    int64_t nanoseconds()
+
+
+def revoke(HostEndpoint ranks, int64_t culprit, int64_t sequence=0):
+    """Fail the calls of this host from a number on; the culprit is a rank of the world."""
+    endpoint_revoke(ranks.open(), culprit, sequence)
+
+
+def revoker(HostEndpoint ranks):
+    """The rank of the world that has revoked it, or None."""
+    cdef int64_t found = endpoint_revoker(ranks.open())
+    return None if found < 0 else found
+
+
+def next_call(HostEndpoint ranks):
+    """The number of the next call of this rank."""
+    return ranks.open().sequence + 1
+
+
+def come(HostEndpoint ranks, int64_t round):
+    """Come to a round of the agreement on who is gone."""
+    endpoint_come(ranks.open(), round)
+
+
+def missing(HostEndpoint ranks, int64_t round):
+    """The ranks of this host that have not come to a round."""
+    cdef endpoint *end = ranks.open()
+    return [rank for rank in range(ranks.size) if not has_come(end, rank, round)]
+
+
+def await_decision(HostEndpoint ranks, int64_t round, double seconds):
+    """Wait for the decision of a round: who is gone, or None if it takes longer.
+
+    Ranks are numbered as on this host. One that has neither come nor gone is waited for.
+    """
+    cdef endpoint *end = ranks.open()
+    cdef int64_t decider
+    cdef int64_t until = nanoseconds() + <int64_t>(seconds * 1e9)
+    if ranks.busy:  # with a call of another thread, which may release the memory at its end
+        decider = endpoint_await_decision(end, round, 0)
+    else:
+        ranks.busy = True  # so that its memory stays
+        with nogil:
+            decider = endpoint_await_decision(end, round, until)
+        ranks.busy = False
+    if decider < 0:
+        return None
+    return places(header(end, decider).gone, ranks.size)
+
+
+cdef list places(const uint64_t *bits, int64_t size):
+    """The numbers of the bits that are set."""
+    cdef int64_t number
+    return [number for number in range(size) if bits[number // 64] >> (number % 64) & 1]

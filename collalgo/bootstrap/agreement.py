@@ -1,0 +1,30 @@
+"""What a world on several hosts needs of the agreement of its ranks on failures."""
+
+from typing import Any, Protocol
+
+from collalgo.bootstrap.group_calls import GroupCalls
+from collalgo.bootstrap.survivors import Survivors
+
+
+class FailureAgreement(Protocol):
+    """The agreement of the ranks of a world on several hosts on what has failed."""
+
+    group_calls: GroupCalls
+
+    def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
+        """The failure that all ranks agree on, from the one that this rank sees."""
+
+    def ask(self) -> None:
+        """Ask all ranks to compare their calls with those of this one."""
+
+    def leave(self, exit_reason: str, *, in_order: bool) -> None:
+        """Report to the ranks on other hosts that this one has left, and why."""
+
+    def difference(self) -> dict[str, Any] | None:
+        """How the calls of ranks that have left differ from those of this one."""
+
+    def revoke(self, sequence: int) -> None:
+        """Fail the calls of ranks on other hosts, from a number on."""
+
+    def survivors(self) -> Survivors:
+        """The agreement of those that are left on who is gone."""

@@ -1,0 +1,157 @@
+"""A world on several hosts that comes up: its ranks meet over the store of the job."""
+
+import json
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from collalgo.bootstrap.context import Check
+from collalgo.bootstrap.membership import PendingJoin
+from collalgo.bootstrap.store.protocol import (
+    ABSENT,
+    Entry,
+    KeyValueStore,
+    StoreError,
+    add,
+)
+from collalgo.cost.host_profile import HostProfile, host_profile
+from collalgo.errors import BootstrapError
+
+#: Seconds between two checks of a wait.
+CHECK_SECONDS = 0.25
+
+
+@dataclass
+class NewWorld:
+    """A world that some processes of a job join: the view of one of its ranks.
+
+    Attributes
+    ----------
+    path : str
+        Its name, the same for all its ranks.
+    rank : int
+        This rank.
+    members : sequence of int
+        Its ranks, as errors call them.
+    ranks : tuple of int
+        Their ranks in the job.
+    hosts : tuple of int
+        The number of the host of each.
+    deadline : float
+        The end of the wait, by the monotonic clock.
+    check : callable
+        Called now and then while it waits; raises what ends the wait.
+    """
+
+    path: str
+    rank: int
+    members: Sequence[int]
+    ranks: tuple[int, ...]
+    hosts: tuple[int, ...]
+    deadline: float
+    check: Check
+
+    @property
+    def here(self) -> list[int]:
+        """Its ranks on the host of this one."""
+        mine = self.hosts[self.rank]
+        return [rank for rank, host in enumerate(self.hosts) if host == mine]
+
+    @property
+    def left(self) -> float:
+        """Seconds until the deadline."""
+        return max(self.deadline - time.monotonic(), 0.01)
+
+    def awaited(self, key: str, joining: PendingJoin) -> bytes:
+        """Wait for a key of the store, with a check now and then."""
+        while True:
+            turn = min(self.left, CHECK_SECONDS)
+            ends = time.monotonic() + turn
+            try:
+                return joining.get(key, turn)
+            except BootstrapError as error:
+                self.check()  # first, as who has found a difference may leave
+                now, is_late = time.monotonic(), isinstance(error, StoreError)
+                if not is_late or now < ends or now >= self.deadline:
+                    raise
+
+
+def assemble(
+    world: NewWorld, joining: PendingJoin, store: KeyValueStore
+) -> tuple[int, HostProfile]:
+    """Wait for all ranks: the number of the world, and the profile of rank 0.
+
+    Whether it comes up, all ranks read from one key, which is set once: by rank 0,
+    or with the reason by the first that gives up.
+    """
+    joining.set(f"here/{world.path}/{world.rank}", b"")
+    try:
+        if world.rank == 0:
+            outcome = _settle(world, store, _announcement(world, joining, store))
+        else:
+            outcome = json.loads(_announced(world, joining, store))
+    except BootstrapError as error:
+        outcome = _settle(world, store, str(error))
+        if isinstance(outcome, str):
+            raise
+    if isinstance(outcome, str):
+        me = world.members[world.rank]
+        words = f"rank {me} cannot join, as another rank has given up: {outcome}"
+        raise BootstrapError(words, rank=me)
+    number, *settings = outcome
+    return number, HostProfile.of_settings(settings)
+
+
+def _announced(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> bytes:
+    """Wait until rank 0 announces that all ranks have joined."""
+    try:
+        return world.awaited(f"world/{world.path}", joining)
+    except StoreError as error:
+        raise _in_vain(world, store, f" ({error})") from None
+
+
+def _announcement(
+    world: NewWorld, joining: PendingJoin, store: KeyValueStore
+) -> list[Any]:
+    """Wait for all ranks, as rank 0: the number of the world, and the profile."""
+    _wait_for_all(world, joining, store)
+    machine, number = host_profile(), add(store, "worlds", 1)
+    return [number, *machine.settings()]
+
+
+def _settle(world: NewWorld, store: KeyValueStore, outcome: Any) -> Any:
+    """Set whether a world comes up, unless another rank has: what is set."""
+    value = json.dumps(outcome).encode()
+    entry = store.compare_set(f"world/{world.path}", value, ABSENT).entry
+    assert entry is not None
+    return json.loads(entry.value)
+
+
+def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> None:
+    try:
+        for other in range(len(world.members)):
+            world.awaited(f"here/{world.path}/{other}", joining)
+    except StoreError:
+        raise _in_vain(world, store) from None
+
+
+def _in_vain(world: NewWorld, store: KeyValueStore, why: str = "") -> BootstrapError:
+    """The error of a wait for ranks that have not joined."""
+    prefix = f"here/{world.path}/"
+    present: dict[str, Entry] = {}
+    with suppress(StoreError):
+        present = store.entries(prefix)
+    missing = tuple(
+        member
+        for rank, member in enumerate(world.members)
+        if f"{prefix}{rank}" not in present
+    )
+    me, size = world.members[world.rank], len(world.members)
+    return BootstrapError(
+        f"rank {me} waited in vain for ranks {list(missing)} of {size} to join"
+        f"{why}; check that they were started",
+        rank=me,
+        missing=missing,
+    )

@@ -1,0 +1,80 @@
+"""The embedded store of a job, held by a process on the host that its address names."""
+
+import errno
+import time
+
+from collalgo.base.environment import SECRET
+from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.user_secret import user_secret
+from collalgo.errors import RendezvousError, VariableError
+
+#: Seconds between two looks whether somebody uses the store.
+DRAIN_PAUSE = 0.05
+
+#: Hosts that only this host can mean.
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Hosting:
+    """The embedded store, held by the first process on its host that asks for it."""
+
+    def __init__(self, host: str, port: int, secret: bytes):
+        self._host, self._port, self._secret = host, port, secret
+        self._server: Server | None = None
+
+    def begin(self) -> None:
+        """Hold the store, unless it is on another host or another process does."""
+        if self._server is not None:
+            return
+        try:
+            self._server = Server(self._secret, self._host, self._port)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EADDRNOTAVAIL):
+                raise
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the store."""
+        return self._server is not None
+
+    def drain(self, seconds: float) -> None:
+        """Wait until nobody uses the store any more, at most some seconds."""
+        end = time.monotonic() + seconds
+        while self._server and self._server.connected and time.monotonic() < end:
+            time.sleep(DRAIN_PAUSE)
+
+    def end(self) -> None:
+        """Hold the store no more."""
+        if self._server is not None:
+            self._server.close()
+
+
+def secret_of_job(host: str, who: str, place: str, given: bytes | None = None) -> bytes:
+    """The secret of a job; if its store is on this host, that of the user will do.
+
+    Parameters
+    ----------
+    host
+        The host of the store.
+    who, place
+        Who asks, and for what, in errors.
+    given
+        The secret that the user has passed; by default that of ``COLLALGO_SECRET``.
+
+    Raises
+    ------
+    RendezvousError
+        If there is none.
+    """
+    if given is not None:
+        return given
+    try:
+        found: bytes | None = SECRET.value()
+    except VariableError as error:
+        raise RendezvousError(str(error)) from None
+    if found or host in LOOPBACK:
+        return found or user_secret()
+    raise RendezvousError(
+        f"{who} has no secret for {place}; set COLLALGO_SECRET (hexadecimal digits) to "
+        "the same on all nodes"
+    )

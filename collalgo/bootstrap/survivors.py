@@ -1,0 +1,245 @@
+"""The survivors of a world: they agree on who is gone, and connect as a new world.
+
+They agree in rounds. A survivor comes to a round, and waits until each other rank has
+come too, or is gone. The first that knows this of all ranks decides who is gone, and
+the others accept its decision: of the ranks of one host by a word in their memory, of
+several hosts by a key of the store. Then they connect. If one has died after it had
+come, nobody connects, and all come to the next round.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Sequence
+from threading import Condition
+from typing import Generic, Protocol, TypeVar
+
+from collalgo._kernels.engine.transport import survivors
+from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.bootstrap.store.protocol import ABSENT, Change, KeyValueStore
+from collalgo.errors import CollectiveTimeout, PeerFailed
+
+#: A new world, as one of its ranks has it.
+World = TypeVar("World")
+World_co = TypeVar("World_co", covariant=True)
+
+#: Seconds that stand for no limit where a wait takes no infinite time.
+LONGEST_SECONDS = 1e8
+
+#: Seconds of one wait for a decision, after which signals are handled.
+TURN_SECONDS = 0.02
+
+
+class Survivors(Protocol):
+    """The agreement of the ranks of a world on who of them is gone."""
+
+    def come(self, number: int) -> None:
+        """Come to a round, once or again."""
+
+    def decision(self, number: int, seconds: float) -> Iterable[int] | None:
+        """Who is gone, as a round has decided; None if it takes longer."""
+
+    def missing(self, number: int) -> list[int]:
+        """The ranks that have not come to a round."""
+
+    def is_gone(self, rank: int) -> bool:
+        """Whether a rank is known to have left or ended."""
+
+
+class SurvivorRendezvous(Protocol[World_co]):
+    """Connects survivors as a new world."""
+
+    def connect_survivors(
+        self,
+        name: str,
+        rank: int,
+        members: Sequence[int],
+        timeout: float,
+        is_gone: Callable[[int], bool],
+    ) -> World_co | None:
+        """Connect those that are left; None on all if one ends before it has come."""
+
+
+class HostSurvivors:
+    """The survivors of a world on one host, or of threads.
+
+    Parameters
+    ----------
+    shared
+        The transport of this rank in the world.
+    """
+
+    def __init__(self, shared: SharedMemory):
+        self._shared = shared
+
+    def come(self, number: int) -> None:
+        """Come to a round, once or again."""
+        survivors.come(self._shared, number)
+
+    def decision(self, number: int, seconds: float) -> Iterable[int] | None:
+        """Who is gone, as a round has decided; None if it takes longer."""
+        return survivors.await_decision(self._shared, number, seconds)
+
+    def missing(self, number: int) -> list[int]:
+        """The ranks that have not come to a round."""
+        return survivors.missing(self._shared, number)
+
+    def is_gone(self, rank: int) -> bool:
+        """Whether a rank is known to have left or ended."""
+        return self._shared.departure(rank) is not None
+
+
+class StoreSurvivors:
+    """The survivors of a world on several hosts, over the store of their job.
+
+    Parameters
+    ----------
+    store
+        The store.
+    name
+        The name of the world, the same for all its ranks.
+    rank, size
+        This rank, and the number of ranks.
+    gone
+        Tells which ranks are known to have left or ended.
+    """
+
+    def __init__(
+        self,
+        store: KeyValueStore,
+        name: str,
+        rank: int,
+        size: int,
+        gone: Callable[[], set[int]],
+    ):
+        self._store, self._name = store, name
+        self._rank, self._size, self._gone = rank, size, gone
+        self._come: dict[int, set[int]] = {}
+        self._decided: dict[int, list[int]] = {}
+        self._changed = Condition()
+
+    def come(self, number: int) -> None:
+        """Come to a round, once or again."""
+        if number not in self._come:
+            self._come[number] = set()
+            self._store.watch(f"{self._prefix(number)}/", self._note)
+        self._store.set(f"{self._prefix(number)}/{self._rank}", b"")
+
+    def decision(self, number: int, seconds: float) -> Iterable[int] | None:
+        """Who is gone, as a round has decided; None if it takes longer."""
+        end = time.monotonic() + seconds
+        with self._changed:
+            while number not in self._decided:
+                found = self._settled(number)
+                if found is not None:
+                    break
+                if time.monotonic() >= end:
+                    return None
+                self._changed.wait(TURN_SECONDS / 10)  # nothing tells of departures
+            else:
+                return self._decided[number]
+        return self._decide(number, found)
+
+    def missing(self, number: int) -> list[int]:
+        """The ranks that have not come to a round."""
+        return [each for each in range(self._size) if each not in self._come[number]]
+
+    def is_gone(self, rank: int) -> bool:
+        """Whether a rank is known to have left or ended."""
+        return rank in self._gone()
+
+    def _settled(self, number: int) -> list[int] | None:
+        """Who is gone; None if a rank has neither come nor gone.
+
+        A rank may leave once it has come, so whether it has come is asked last.
+        """
+        gone = self._gone()
+        missing = self.missing(number)
+        return missing if gone.issuperset(missing) else None
+
+    def _decide(self, number: int, gone: list[int]) -> Iterable[int]:
+        """Decide who is gone, unless another rank has done so."""
+        key = f"{self._prefix(number)}/decision"
+        entry = self._store.compare_set(key, json.dumps(gone).encode(), ABSENT).entry
+        assert entry is not None
+        found: list[int] = json.loads(entry.value)
+        return found
+
+    def _prefix(self, number: int) -> str:
+        return f"survivors/{self._name}/{number}"
+
+    def _note(self, change: Change) -> None:
+        path, _, what = change.key.rpartition("/")
+        number = int(path.rpartition("/")[2])
+        with self._changed:
+            if what == "decision" and change.value is not None:
+                self._decided[number] = json.loads(change.value)
+            elif change.value is not None:
+                self._come[number].add(int(what))
+            self._changed.notify_all()
+
+
+def living(
+    among: Survivors, number: int, rank: int, size: int, timeout: float
+) -> tuple[int, ...]:
+    """The ranks of a world of ``size`` that are left, as a round has decided.
+
+    Raises
+    ------
+    CollectiveTimeout
+        If a rank that is alive does not come in time.
+    PeerFailed
+        If the others have gone on without this rank, which they could not reach.
+    """
+    end = time.monotonic() + timeout
+    among.come(number)
+    while (gone := among.decision(number, TURN_SECONDS)) is None:
+        if time.monotonic() >= end:
+            raise _too_late(among.missing(number), rank, timeout)
+    lost = set(gone)
+    if rank in lost:
+        raise PeerFailed(
+            f"shrink: the others have gone on without rank {rank}, as it could not be "
+            "reached; end this process, and start another one",
+            rank=rank,
+            collective="shrink",
+        )
+    return tuple(each for each in range(size) if each not in lost)
+
+
+def _too_late(missing: list[int], rank: int, timeout: float) -> CollectiveTimeout:
+    """The error if ranks that are alive have not come in time."""
+    return CollectiveTimeout(
+        f"shrink: rank {rank} waited {timeout:g} s for ranks {missing}, which are "
+        "alive and have not called it; call it there too, or pass a longer timeout",
+        rank=rank,
+        collective="shrink",
+        missing=tuple(missing),
+    )
+
+
+class SurvivorRounds(Generic[World]):
+    """The rounds in which the survivors of a world agree and connect, on one rank.
+
+    Parameters
+    ----------
+    among
+        Their agreement.
+    rank, size
+        This rank, and the number of ranks of the world.
+    """
+
+    def __init__(self, among: Survivors, rank: int, size: int):
+        self._among, self._rank, self._size = among, rank, size
+        self._rounds = 0
+
+    def connect(self, rendezvous: SurvivorRendezvous[World], timeout: float) -> World:
+        """Connect with the others that are left, as a new world."""
+        end = time.monotonic() + min(timeout, LONGEST_SECONDS)
+        while True:
+            number, left = self._rounds + 1, max(end - time.monotonic(), 0.0)
+            members = living(self._among, number, self._rank, self._size, left)
+            self._rounds, left = number, max(end - time.monotonic(), 0.0)
+            of_members = members.index(self._rank), members, left, self._among.is_gone
+            found = rendezvous.connect_survivors(f"shrink#{number}", *of_members)
+            if found is not None:
+                return found

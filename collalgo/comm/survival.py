@@ -1,0 +1,103 @@
+"""Going on after failures: revoke a communicator, and form one of its survivors."""
+
+from typing import TYPE_CHECKING, TypeVar
+
+from collalgo.bootstrap.context import Newcomers, checked_timeout
+from collalgo.errors import CollalgoError
+
+if TYPE_CHECKING:
+    from collalgo.comm.runner import Runner
+
+#: A kind of communicator, whose survivors form one of the same kind.
+Surviving = TypeVar("Surviving", bound="Survival")
+
+
+class Survival:
+    """The calls of a communicator whose ranks may be gone."""
+
+    _runner: "Runner"
+    timeout: float
+
+    def revoke(self) -> None:
+        """Fail the calls of all ranks on this communicator, now and from now on.
+
+        They raise :class:`CommunicatorRevoked`, and so do receives and sends that wait
+        for another rank: nobody stays in a call because of a rank that has gone another
+        way. One rank is enough to call it; :meth:`shrink` makes a new communicator.
+        """
+        self._runner.check_open("revoke")
+        self._runner.context.revoke()
+
+    def shrink(self: Surviving, timeout: float | None = None) -> Surviving:
+        """Make a communicator of the ranks that are left, after one has failed.
+
+        All of them call it, for instance on :class:`PeerFailed`, which every rank
+        raises. They agree on who is gone, and get the same answer; a further failure
+        meanwhile is only another one who is gone. The processes, and the memory of the
+        host, are used on; the ranks keep their order. Calls on this communicator are
+        broken off on ranks that have not come yet; it should be closed.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait for ranks that are alive; by default that of calls.
+
+        Raises
+        ------
+        CollectiveTimeout
+            If a rank that is alive has not called it in time.
+
+        Examples
+        --------
+        >>> import collalgo
+        >>> import numpy as np
+        >>> def on_each_rank(comm):
+        ...     if comm.rank == 1:
+        ...         return comm.abort("it is tired")
+        ...     try:
+        ...         comm.barrier()
+        ...     except collalgo.PeerFailed:
+        ...         comm = comm.shrink()
+        ...     return float(comm.allreduce(np.ones(1))[0])
+        >>> collalgo.threads(on_each_rank, 4)
+        [3.0, None, 3.0, 3.0]
+        """
+        self._runner.check_open("shrink")
+        seconds = self.timeout if timeout is None else checked_timeout(timeout)
+        context = self._runner.context.shrink(seconds)
+        return type(self)(self._runner.subgroup(context), self.timeout)  # type: ignore[call-arg]
+
+    def grow(self: Surviving, timeout: float | None = None) -> Surviving:
+        """Make a communicator of the ranks that are left and of those that wait.
+
+        All ranks that are left call it, after a failure or because others wait; those
+        wait in :func:`collalgo.elastic.connect`. The ranks of this communicator keep
+        their order, newcomers follow. It should be closed.
+
+        Parameters
+        ----------
+        timeout
+            Seconds to wait for the others, and for as many members as the job needs;
+            by default the ``join_timeout`` of its settings.
+
+        Raises
+        ------
+        CollalgoError
+            If the communicator has no place where others could wait.
+        RendezvousError
+            If there are too few members in time, or the store cannot be reached.
+        """
+        self._runner.check_open("grow")
+        newcomers = self._newcomers
+        if newcomers is None:
+            raise CollalgoError(
+                f"grow: rank {self._runner.rank} knows no place where others could "
+                "wait; start the job by collalgo run --min, or make the communicator "
+                "by elastic.connect"
+            )
+        self._runner.context.revoke_next()
+        return type(self)(newcomers.grow(timeout), self.timeout)  # type: ignore[call-arg]
+
+    @property
+    def _newcomers(self) -> Newcomers | None:
+        return self._runner.context.newcomers

@@ -1,0 +1,112 @@
+"""Checkpoints: a state in a file, written atomically and with a hash.
+
+The file has a magic line, the length of the head, the head as JSON (the revision and
+the skeleton; see :mod:`.tree`), the bytes of the arrays, and a hash of all before.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from io import BufferedReader
+from itertools import chain
+from pathlib import Path
+
+from collalgo.base import output_files
+from collalgo.elastic import tree
+from collalgo.elastic.snapshot import Snapshot, checked_length
+from collalgo.errors import CollalgoError
+
+#: The first bytes of a checkpoint: the format and its version.
+MAGIC = b"collalgo checkpoint 1\n"
+
+#: Bytes of the length of the head, and of the hash.
+LENGTH_BYTES, HASH_BYTES = 8, 32
+
+#: Bytes of a head at most.
+MOST_HEAD = 1 << 28
+
+#: A part of a file.
+Piece = output_files.Piece
+
+CHECKPOINT = output_files.Format("a checkpoint", MAGIC)
+
+
+def write(path: str | Path, snapshot: Snapshot) -> None:
+    """Write a checkpoint; a former one is replaced.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be written, or the file that is there is no checkpoint.
+    """
+    output_files.write(path, _pieces(snapshot), CHECKPOINT)
+
+
+def _pieces(snapshot: Snapshot) -> Iterator[Piece]:
+    head = json.dumps([snapshot.revision, snapshot.skeleton]).encode()
+    found = hashlib.blake2b(digest_size=HASH_BYTES)
+    length = len(head).to_bytes(LENGTH_BYTES, "little")
+    pieces: Iterable[Piece] = chain([MAGIC, length, head], _elements(snapshot))
+    for piece in pieces:
+        found.update(piece)
+        yield piece
+    yield found.digest()
+
+
+def _elements(snapshot: Snapshot) -> Iterator[memoryview]:
+    """The bytes of the arrays, without a copy."""
+    return (tree.raw(array).data for array in snapshot.arrays)
+
+
+def read(path: str | Path) -> Snapshot:
+    """Read a checkpoint.
+
+    Raises
+    ------
+    CollalgoError
+        If it is damaged, or no checkpoint.
+    OSError
+        If it cannot be read.
+    """
+    path = Path(path)
+    with path.open("rb") as file:
+        begin = len(MAGIC) + LENGTH_BYTES
+        magic = file.read(len(MAGIC))
+        if magic != MAGIC:
+            raise CollalgoError(
+                f"{path} is no checkpoint of this version of collalgo: it begins with "
+                f"{magic[:20]!r}"
+            )
+        length = int.from_bytes(file.read(LENGTH_BYTES), "little")
+        left = path.stat().st_size - begin - length - HASH_BYTES
+        if length > MOST_HEAD or left < 0:
+            raise _damaged(path, f"its head has {length} bytes")
+        return _read(path, file, file.read(length), left)
+
+
+def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapshot:
+    """Read the arrays that a head describes, of so many bytes, and check the hash."""
+    found = hashlib.blake2b(MAGIC, digest_size=HASH_BYTES)
+    found.update(len(head).to_bytes(LENGTH_BYTES, "little"))
+    found.update(head)
+    try:
+        revision, skeleton = json.loads(head)
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, str(error)) from None
+    snapshot = Snapshot()
+    skeleton = tree.decode(tree.encode(skeleton), str(path))
+    checked_length(skeleton, nbytes, str(path))
+    snapshot.make_room(skeleton)
+    for elements in _elements(snapshot):
+        file.readinto(elements)
+        found.update(elements)
+    if file.read(HASH_BYTES) != found.digest():
+        raise _damaged(path, "its hash is wrong")
+    if type(revision) is not int or revision < 0:
+        raise _damaged(path, f"its revision is {str(revision)[:20]}")
+    snapshot.revision = revision
+    return snapshot
+
+
+def _damaged(path: Path, why: str) -> CollalgoError:
+    return CollalgoError(f"the checkpoint {path} is damaged: {why}; use an earlier one")

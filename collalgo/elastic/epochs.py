@@ -1,0 +1,197 @@
+"""The communicators of an elastic job: one for each epoch of its rendezvous."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from typing import Protocol
+
+from collalgo.bootstrap.connect import connect as connect_group, without_mpi
+from collalgo.bootstrap.context import JOIN_TIMEOUT, Context
+from collalgo.bootstrap.exchange import StoreExchange
+from collalgo.bootstrap.store.protocol import (
+    KeyValueStore,
+    PendingValue,
+    StoreError,
+)
+from collalgo.comm.communicator import Communicator
+from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
+from collalgo.errors import BootstrapError, RendezvousError
+
+#: Seconds in which a lost member is made known, and between two looks for that.
+NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
+
+
+class Meeting(Rendezvous, Protocol):
+    """A rendezvous with a store, over which the members of an epoch connect."""
+
+    @property
+    def store(self) -> KeyValueStore: ...
+
+
+def connect(meeting: Meeting, timeout: float | None = None) -> Communicator:
+    """Wait until this process is a member of an epoch, and connect with the others.
+
+    Members of an epoch that begins later call ``comm.grow()`` on what this returns.
+
+    Parameters
+    ----------
+    meeting
+        Where the members meet; see :func:`rendezvous`.
+    timeout
+        Seconds to wait; by default the ``join_timeout`` of the settings.
+
+    Raises
+    ------
+    RendezvousError
+        If there are too few members in time, or the store cannot be reached.
+    RendezvousClosed
+        If the job has ended.
+    """
+    return Communicator(Epochs(meeting).grow(timeout))
+
+
+def pending(comm: Communicator) -> int:
+    """The number of processes that wait, and that ``comm.grow()`` would take in."""
+    newcomers = comm._newcomers
+    return 0 if newcomers is None else newcomers.pending()
+
+
+class EpochEnded(BootstrapError):
+    """The epoch has ended before its members were connected."""
+
+
+class Epochs:
+    """The epochs of a job, as one process takes part; the newcomers of its contexts.
+
+    Parameters
+    ----------
+    meeting
+        Where the members meet.
+    """
+
+    def __init__(self, meeting: Meeting):
+        self.meeting = meeting
+        self._present: tuple[int, Context] | None = None
+        self._held: list[Context] = []
+        self._waits: set[PendingValue] = set()
+        self._lock = Lock()
+        meeting.watch(self._react)
+
+    def pending(self) -> int:
+        """The number of processes that wait, and would become members."""
+        return self.meeting.waiting()
+
+    def has_changed(self) -> bool:
+        """Whether the ranks have to meet again, as far as this one knows.
+
+        Nobody can join a job that is closed, which goes on to its end.
+        """
+        change = self.meeting.change()
+        if change is None:
+            return False
+        return change.is_failure or (change.waiting > 0 and change.closed is None)
+
+    def end(self, reason: str) -> None:
+        """Let nobody join any more, and leave: the job is over."""
+        with suppress(StoreError):  # who holds the store may have left
+            self.meeting.close(reason)
+        self.meeting.shutdown()
+
+    def grow(self, timeout: float | None) -> Context:
+        """Connect the ranks that are left, and those that wait, as a new world."""
+        while True:
+            member = self.meeting.join(timeout)
+            with suppress(EpochEnded):
+                context = self._connected(member)
+                context.newcomers = self
+                self._release_former()
+                self._present = member.epoch, context
+                self._held.append(context)
+                self._react(self.meeting.change())  # it may have ended meanwhile
+                return context
+
+    def _release_former(self) -> None:
+        """Release what the worlds of former epochs held that are closed."""
+        for context in [each for each in self._held if each.transport.closed]:
+            self._held.remove(context)
+            if context.end_job is not None:
+                context.end_job()
+
+    def _connected(self, member: Membership) -> Context:
+        """Connect with the other members of an epoch."""
+        store = EpochStore(self.meeting.store, self._await)
+        exchange = StoreExchange(
+            store, member.rank, member.size, JOIN_TIMEOUT, f"epoch/{member.epoch}/"
+        )
+        engine = without_mpi(None, member.rank)
+        try:
+            return connect_group(exchange, engine, JOIN_TIMEOUT, self)
+        except BootstrapError as error:
+            if isinstance(error, RendezvousError) or not self._fails_soon():
+                raise
+            raise EpochEnded(str(error)) from error
+
+    def _fails_soon(self) -> bool:
+        """Whether the epoch has failed; who meets a lost member may be told later."""
+        end = time.monotonic() + NOTICE_SECONDS
+        while not self._has_failed() and time.monotonic() < end:
+            time.sleep(NOTICE_PAUSE)
+        return self._has_failed()
+
+    def check(self) -> None:
+        """Raise BootstrapError if the epoch has ended."""
+        if self._has_failed():
+            raise EpochEnded("a member of the epoch is gone")
+
+    def _has_failed(self) -> bool:
+        change = self.meeting.change()
+        return change is not None and change.is_failure
+
+    def _await(self, pending: PendingValue, timeout: float) -> bytes:
+        """Wait for a value that a member sets, unless the epoch ends."""
+        with self._lock:
+            self._waits.add(pending)
+        try:
+            self.check()
+            return pending.result(timeout)
+        finally:
+            with self._lock:
+                self._waits.discard(pending)
+
+    def _react(self, change: MembershipChange | None) -> None:
+        """Break off what waits for a member, once an epoch has failed."""
+        if change is None or not change.is_failure:
+            return
+        with self._lock:
+            waits = list(self._waits)
+        for each in waits:
+            each.fail(EpochEnded("a member of the epoch is gone"))
+        if self._present is not None and self._present[0] == change.epoch:
+            with suppress(ValueError):  # closed here
+                self._present[1].revoke()
+
+
+class EpochStore:
+    """The store of a job for the members of an epoch that connect.
+
+    Parameters
+    ----------
+    store
+        The store.
+    wait
+        Waits for a value, at most some seconds.
+    """
+
+    def __init__(
+        self, store: KeyValueStore, wait: Callable[[PendingValue, float], bytes]
+    ):
+        self._store, self._wait = store, wait
+
+    def set(self, key: str, value: bytes) -> object:
+        """Set a key."""
+        return self._store.set(key, value)
+
+    def get(self, key: str, timeout: float) -> bytes:
+        """Wait for the value of a key that another member sets."""
+        return self._wait(self._store.expect(key), timeout)

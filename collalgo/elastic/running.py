@@ -1,0 +1,177 @@
+"""Run a training function on members that come and go."""
+
+import logging
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+
+from collalgo.comm.communicator import Communicator
+from collalgo.comm.current import belonging
+from collalgo.comm.reasons import reason_of
+from collalgo.comm.world import init
+from collalgo.elastic.epochs import Epochs, connect
+from collalgo.elastic.launched import meeting_of_launcher
+from collalgo.elastic.state import State
+from collalgo.errors import CollectiveTimeout, PeerFailed, RendezvousClosed
+
+_LOG = logging.getLogger("collalgo")
+
+Result = TypeVar("Result")
+
+#: Why a job is closed that has come to its end.
+FINISHED = "it has come to its end"
+
+
+class MembersChange(BaseException):
+    """The members change at a commit; no ``except Exception`` of a user catches it."""
+
+
+def run(train: Callable[..., Result]) -> Callable[..., Result]:
+    """Call a function again after each change of the members of the job.
+
+    The decorated function is called with a :class:`State`, and its further arguments;
+    it calls ``train(comm, state, ...)`` with the communicator of the present members.
+    At first and after each change all members get the state of the most advanced one.
+    When a member fails, the state goes back to the last commit, and the survivors go
+    on in their processes. Members that wait are taken in at a commit: nothing is rolled
+    back. When ``train`` has returned on all members, so does this. Within it calls that
+    are given no communicator, and :func:`collalgo.init`, use the present one.
+
+    Under ``collalgo run --min`` members may die and come back. Otherwise the world of
+    :func:`collalgo.init` goes on with those of its ranks that are left; ``comm=`` is
+    another communicator to begin with.
+
+    Raises
+    ------
+    RendezvousError
+        If there are too few members for too long.
+    RendezvousClosed
+        If the job was closed, and a member has failed.
+    SystemExit
+        In a newcomer, if the job has ended before it became a member.
+
+    Examples
+    --------
+    >>> import collalgo
+    >>> import numpy as np
+    >>> from collalgo import elastic
+    >>> @elastic.run
+    ... def train(comm, state):
+    ...     while state.step < 4:
+    ...         state.total += elastic.sum_shards(comm, 8, lambda k: np.ones(1))
+    ...         state.step += 1
+    ...         state.commit()
+    ...     return float(state.total[0])
+    >>> def on_each_rank(comm):
+    ...     return train(elastic.State(total=np.zeros(1), step=0), comm=comm)
+    >>> collalgo.threads(on_each_rank, 3)
+    [32.0, 32.0, 32.0]
+    """
+
+    @wraps(train)
+    def running(
+        state: State, *args: Any, comm: Communicator | None = None, **named: Any
+    ) -> Result:
+        first = _first() if comm is None else comm
+        return _Running(first, state).run(
+            lambda present: train(present, state, *args, **named)
+        )
+
+    return running
+
+
+def _first() -> Communicator:
+    """The communicator to begin with: that of the first epoch, or the world."""
+    meeting = meeting_of_launcher()
+    if meeting is None:
+        return init()
+    try:
+        return connect(meeting)
+    except RendezvousClosed as error:
+        _LOG.warning("%s; this process takes no part", error)
+        raise SystemExit(0) from None
+
+
+class _Running:
+    """A function that runs on the present members.
+
+    Parameters
+    ----------
+    comm
+        The communicator to begin with.
+    state
+        The state of the job.
+    """
+
+    def __init__(self, comm: Communicator, state: State):
+        self._comm, self._state = comm, state
+        self._newcomers = comm._newcomers
+
+    def run(self, train: Callable[[Communicator], Result]) -> Result:
+        """Call the function until it has returned on all members."""
+        try:
+            return self._run(train)
+        except BaseException as error:
+            self._comm.abort(reason_of(error))
+            raise
+
+    def _run(self, train: Callable[[Communicator], Result]) -> Result:
+        while True:
+            returned: list[Result] = []
+            try:
+                self._train(train, returned)
+            except MembersChange:
+                self._form()
+            except (PeerFailed, CollectiveTimeout) as error:
+                try:
+                    self._recover(error)
+                except RendezvousClosed:
+                    if not returned:
+                        raise
+                    return returned[0]  # the others have come to the end, too
+            else:
+                self._finish()
+                return returned[0]
+
+    def _train(
+        self, train: Callable[[Communicator], Result], returned: list[Result]
+    ) -> None:
+        """Call the function with the present members, and wait until all return."""
+        self._state.sync(self._comm)
+        after_commit = self._state.after_commit(self._meet_newcomers)
+        with belonging(self._comm), after_commit:
+            returned.append(train(self._comm))
+        self._comm.barrier()
+
+    def _meet_newcomers(self) -> None:
+        """At a commit: break off on all members, if one knows of a change."""
+        if self._newcomers is None:
+            return
+        mine = np.array([self._newcomers.has_changed()], np.uint8)
+        if self._comm.allreduce(mine, "max")[0]:
+            raise MembersChange
+
+    def _recover(self, error: PeerFailed | CollectiveTimeout) -> None:
+        """Roll back, and go on with the members that are left."""
+        if isinstance(error, CollectiveTimeout) and self._newcomers is None:
+            raise error  # nobody can expel a member that is alive
+        _LOG.warning("%s; back to revision %d", error, self._state.revision)
+        self._state.restore()
+        self._form()
+
+    def _form(self) -> None:
+        """Form the communicator of the present members."""
+        before = self._comm
+        if self._newcomers is None:
+            self._comm = before.shrink()
+        else:
+            self._comm = before.grow()
+        before.close()
+        _LOG.info("%d members go on as rank %d", self._comm.size, self._comm.rank)
+
+    def _finish(self) -> None:
+        """Leave a job that has come to its end on all members."""
+        if isinstance(self._newcomers, Epochs):
+            self._newcomers.end(FINISHED)

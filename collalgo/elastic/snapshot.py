@@ -1,0 +1,132 @@
+"""A copy of the values of a state, as of one commit; its memory is used again."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from collalgo.comm.communicator import Communicator
+from collalgo.elastic import tree
+from collalgo.elastic.tree import ArrayLeaf
+from collalgo.errors import CollalgoError
+
+#: Bytes of the hash of a state.
+HASH_BYTES = 16
+
+
+class Snapshot:
+    """The values of a state as of a revision.
+
+    Attributes
+    ----------
+    revision : int
+        The number of commits before and with this one.
+    skeleton
+        The values without the elements of arrays; see :mod:`.tree`.
+    arrays : list
+        Copies of their arrays, in order.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self.skeleton: Any = None
+        self.arrays: list[ArrayLeaf] = []
+
+    def take(self, revision: int, skeleton: Any, arrays: Sequence[ArrayLeaf]) -> None:
+        """Copy values; arrays that look as before are copied into the same memory."""
+        self.make_room(skeleton, arrays)
+        for target, source in zip(self.arrays, arrays, strict=True):
+            tree.copy_into(target, source)
+        self.revision = revision
+
+    def make_room(self, skeleton: Any, like: Sequence[ArrayLeaf] = ()) -> None:
+        """Have an array for each of a skeleton, on the devices of others."""
+        forms, before = list(tree.forms(skeleton)), self.arrays
+        known = dict(enumerate(before))
+        self.arrays = [
+            known[i]
+            if i in known and tree.form_of(known[i]) == form
+            else tree.empty(form, like[i] if i < len(like) else None)
+            for i, form in enumerate(forms)
+        ]
+        self.skeleton = skeleton
+
+    def value(self, live: Sequence[ArrayLeaf | None]) -> Any:
+        """The values, with their arrays copied into ``live`` ones where there are."""
+        copies = self._copies(live)
+        return tree.unflatten(self.skeleton, lambda: next(copies))
+
+    def _copies(self, live: Sequence[ArrayLeaf | None]) -> Iterator[ArrayLeaf]:
+        for source, target in zip(self.arrays, live, strict=True):
+            if target is None or tree.form_of(target) != tree.form_of(source):
+                target = tree.empty(tree.form_of(source), source)  # noqa: PLW2901
+            tree.copy_into(target, source)
+            yield target
+
+    def hash(self) -> bytes:
+        """The hash of the values, without the revision."""
+        found = hashlib.blake2b(tree.encode(self.skeleton), digest_size=HASH_BYTES)
+        for array in self.arrays:
+            found.update(tree.raw(array).data)
+        return found.digest()
+
+    # ---- to and from other members
+
+    def broadcast(self, comm: Communicator, root: int) -> None:
+        """Send this to the other members if this is the root, else be overwritten."""
+        skeleton = np.frombuffer(tree.encode(self.skeleton), np.uint8)
+        head = np.array([self.revision, len(skeleton)], np.int64)
+        comm.broadcast(head, root)
+        if comm.rank == root:
+            skeleton = skeleton.copy()  # of bytes, which cannot be written
+        else:
+            skeleton = np.empty(int(head[1]), np.uint8)
+        comm.broadcast(skeleton, root)
+        if comm.rank != root:
+            found = tree.decode(skeleton.tobytes(), f"rank {root}")
+            self.make_room(found, self.arrays)
+        for array in self.arrays:
+            _broadcast_array(comm, root, array)
+        self.revision = int(head[0])
+
+
+def _broadcast_array(comm: Communicator, root: int, array: ArrayLeaf) -> None:
+    """Broadcast the elements of an array; those of a device by way of the host."""
+    elements = tree.raw(array)
+    comm.broadcast(elements, root)
+    if tree.is_tensor(array) and array.device.type != "cpu":
+        import torch
+
+        flat = torch.from_numpy(elements).view(array.dtype).reshape(array.shape)
+        tree.copy_into(array, flat)
+
+
+def checked_length(skeleton: Any, nbytes: int, source: str) -> None:
+    """Refuse a skeleton whose arrays do not have some number of bytes.
+
+    Raises
+    ------
+    CollalgoError
+        If they do not, or their dtype is unknown.
+    """
+    try:
+        needed = sum(map(_bytes_of, tree.forms(skeleton)))
+    except (TypeError, AttributeError) as error:
+        raise CollalgoError(f"the state of {source} is damaged: {error}") from None
+    if needed != nbytes:
+        raise CollalgoError(
+            f"the state of {source} has {nbytes} bytes of arrays, but describes "
+            f"{needed}; the file is damaged"
+        )
+
+
+def _bytes_of(form: tree.Form) -> int:
+    elements = 1
+    for length in form.shape:
+        elements *= length
+    if form.kind == "numpy":
+        return elements * np.dtype(form.dtype).itemsize
+    import torch
+
+    return elements * int(getattr(torch, form.dtype).itemsize)

@@ -1,0 +1,273 @@
+"""The state of an elastic job: what its members share, from commit to commit."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from collalgo.comm.communicator import Communicator
+from collalgo.elastic import checkpoints, tree
+from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
+from collalgo.elastic.tree import ArrayLeaf
+from collalgo.errors import CollalgoError, MismatchError
+
+_LOG = logging.getLogger("collalgo")
+
+
+class State:
+    """Values that all members of a job share, each under a name.
+
+    They are its attributes. ``commit`` copies them; after a failure ``restore`` goes
+    back to the last commit, and ``sync`` gives all members the values of the most
+    advanced one. The values are arrays of NumPy or tensors of torch, numbers and texts,
+    containers of these, and objects with ``state_dict()`` and ``load_state_dict()``, as
+    the modules and optimizers of torch. Arrays are restored in place.
+
+    Parameters
+    ----------
+    **values
+        The values by their names. They count as committed.
+
+    Attributes
+    ----------
+    revision : int
+        The number of commits so far, of all members together.
+
+    Raises
+    ------
+    TypeError
+        If a value is of a kind that cannot be copied.
+    ValueError
+        If a name is that of a method.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from collalgo import elastic
+    >>> state = elastic.State(weights=np.zeros(2), step=0)
+    >>> state.weights += 1
+    >>> state.step += 1
+    >>> state.commit()
+    >>> state.weights[0] = 7
+    >>> state.restore()
+    >>> state.weights, state.step, state.revision
+    (array([1., 1.]), 1, 1)
+    """
+
+    _values: dict[str, Any]
+    _committed: Snapshot
+    _spare: Snapshot
+    _after_commit: Callable[[], None] | None
+
+    def __init__(self, **values: Any) -> None:
+        for name in values:
+            if name.startswith("_") or hasattr(type(self), name):
+                raise ValueError(f"a state has a method {name!r}; choose another name")
+        own = {"_committed": Snapshot(), "_spare": Snapshot(), "_after_commit": None}
+        self.__dict__.update(own, _values=values)
+        self._committed.take(0, *self._whole())
+
+    def __getattr__(self, name: str) -> Any:
+        values = self.__dict__.get("_values", {})
+        if name not in values:
+            raise AttributeError(
+                f"the state has no value {name!r}; it has {', '.join(values)}"
+            )
+        return values[name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._values:
+            self._values[name] = value
+        elif name in self.__dict__:
+            self.__dict__[name] = value
+        else:
+            raise AttributeError(
+                f"the state has no value {name!r}; pass it when the state is made: "
+                f"elastic.State({name}=...)"
+            )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._values})
+
+    @property
+    def revision(self) -> int:
+        """The number of commits so far, of all members together."""
+        return self._committed.revision
+
+    def commit(self) -> None:
+        """Copy the values; in :func:`elastic.run`, members may join or leave here.
+
+        The copy goes into memory of its own that the last commit but one has left, so a
+        failure meanwhile leaves the last commit whole.
+        """
+        self._spare.take(self.revision + 1, *self._whole())
+        self._turn()
+        if self._after_commit is not None:
+            self._after_commit()
+
+    @contextmanager
+    def after_commit(self, call: Callable[[], None]) -> Iterator[None]:
+        """Make a call after each commit for a while."""
+        self._after_commit = call
+        try:
+            yield
+        finally:
+            self._after_commit = None
+
+    def restore(self) -> None:
+        """Go back to the values of the last commit."""
+        for name, value in self._committed.value(self._live()).items():
+            if _has_state_dict(self._values.get(name)):
+                self._values[name].load_state_dict(value)
+            else:
+                self._values[name] = value
+
+    def sync(self, comm: Communicator) -> None:
+        """Give all members the last commit of the most advanced one, and restore it.
+
+        All members call it. Of members with the same revision but other values (which
+        only a fault can cause), those in the minority are named in a warning and
+        corrected. If all have the same, nothing is sent.
+
+        Raises
+        ------
+        PeerFailed
+            If a member fails meanwhile; the last commit of this one is unchanged.
+        """
+        revisions, hashes = self._of_all(comm)
+        newest = max(revisions)
+        holders = [rank for rank, each in enumerate(revisions) if each == newest]
+        right = _most_common([hashes[rank] for rank in holders])
+        root = next(rank for rank in holders if hashes[rank] == right)
+        for rank in holders if newest else ():
+            if hashes[rank] != right:
+                _LOG.warning("%s; it is corrected", _differs(rank, root, newest))
+        is_equal = set(hashes) == {right} and len(holders) == len(revisions)
+        if not is_equal:
+            (self._committed if comm.rank == root else self._spare).broadcast(
+                comm, root
+            )
+            if comm.rank != root:
+                self._turn()
+        self.restore()
+
+    def verify(self, comm: Communicator) -> None:
+        """Check that all members have committed the same; all of them call it.
+
+        Raises
+        ------
+        MismatchError
+            If a member has other values or another revision; it is named.
+        """
+        revisions, hashes = self._of_all(comm)
+        right = _most_common(list(zip(revisions, hashes, strict=True)))
+        other = [
+            rank
+            for rank, each in enumerate(zip(revisions, hashes, strict=True))
+            if each != right
+        ]
+        if other:
+            root = next(rank for rank in range(comm.size) if rank not in other)
+            words = _differs(other[0], root, right[0])
+            missing = tuple(other)
+            raise MismatchError(words, rank=comm.rank, missing=missing)
+
+    def checkpoint(self, path: str | Path) -> None:
+        """Write the last commit to a file, atomically and with a hash.
+
+        Raises
+        ------
+        OutputError
+            If it cannot be written, or another program wrote the file that is there.
+        """
+        checkpoints.write(path, self._committed)
+
+    def load(self, path: str | Path) -> None:
+        """Read a checkpoint, commit and restore it.
+
+        Raises
+        ------
+        CollalgoError
+            If the file is damaged, or has other names of values.
+        """
+        found = checkpoints.read(path)
+        names = _names(found)
+        if names != set(self._values):
+            raise CollalgoError(
+                f"{path} has the values {sorted(names)}, but the state "
+                f"{sorted(self._values)}; make the state with the same names"
+            )
+        self._spare.take(found.revision, found.skeleton, found.arrays)
+        self._turn()
+        self.restore()
+
+    def _turn(self) -> None:
+        """Make the spare copy the committed one."""
+        mine = self.__dict__
+        mine.update(_committed=self._spare, _spare=self._committed)
+
+    def _parts(self) -> dict[str, tuple[Any, list[ArrayLeaf]]]:
+        """The skeleton and the arrays of each present value."""
+        return {
+            name: tree.flatten(
+                value.state_dict() if _has_state_dict(value) else value, f"state.{name}"
+            )
+            for name, value in self._values.items()
+        }
+
+    def _whole(self) -> tuple[Any, list[ArrayLeaf]]:
+        """The skeleton and the arrays of all present values."""
+        parts = self._parts()
+        skeleton = ["dict", [[name, part] for name, (part, _) in parts.items()]]
+        return skeleton, [array for _, arrays in parts.values() for array in arrays]
+
+    def _live(self) -> list[ArrayLeaf | None]:
+        """For each committed array the present one, if it can be restored in place.
+
+        Objects get arrays of their own: what they load they may keep.
+        """
+        found: list[ArrayLeaf | None] = []
+        parts = self._parts()
+        for name, committed in self._committed.skeleton[1]:
+            part, arrays = parts[name]
+            fits = part == committed and not _has_state_dict(self._values[name])
+            found += arrays if fits else [None] * len(list(tree.forms(committed)))
+        return found
+
+    def _of_all(self, comm: Communicator) -> tuple[list[int], list[bytes]]:
+        """The revisions and the hashes of all members."""
+        mine = np.empty(8 + HASH_BYTES, np.uint8)
+        mine[:8] = np.frombuffer(self.revision.to_bytes(8, "little"), np.uint8)
+        mine[8:] = np.frombuffer(self._committed.hash(), np.uint8)
+        rows = [row.tobytes() for row in comm.allgather(mine)]
+        revisions = [int.from_bytes(row[:8], "little") for row in rows]
+        return revisions, [row[8:] for row in rows]
+
+
+def _has_state_dict(value: object) -> bool:
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+
+
+def _names(snapshot: Snapshot) -> set[str]:
+    """The names of the values of a snapshot."""
+    match snapshot.skeleton:
+        case ["dict", items]:
+            return {name for name, _ in items}
+    return set()
+
+
+def _most_common(found: list[Any]) -> Any:
+    """What most members have; of equally many the first."""
+    return Counter(found).most_common(1)[0][0]
+
+
+def _differs(rank: int, root: int, revision: int) -> str:
+    return (
+        f"the state of rank {rank} differs from that of rank {root} at revision "
+        f"{revision}: its memory or its computation is faulty, or the state holds what "
+        "is not the same on all members"
+    )

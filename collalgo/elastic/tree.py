@@ -1,0 +1,234 @@
+"""The values of a state: nested containers whose leaves are arrays and plain values.
+
+A tree is taken apart into its arrays and a skeleton, which is JSON: it goes to other
+members and into checkpoints, and nothing is ever unpickled.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo.errors import CollalgoError
+
+#: An array of NumPy, or a tensor of torch.
+ArrayLeaf = Any
+
+#: The bytes of an array.
+Bytes = NDArray[np.uint8]
+
+#: Plain values, which JSON holds as they are.
+PLAIN = (bool, int, float, str, type(None))
+
+#: The levels of containers in a skeleton from others, at most.
+MOST_LEVELS = 100
+
+
+class Form(NamedTuple):
+    """What an array looks like.
+
+    Attributes
+    ----------
+    kind : str
+        ``numpy`` or ``torch``.
+    dtype : str
+        As NumPy or torch name it.
+    shape : tuple of int
+    """
+
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def is_tensor(value: object) -> bool:
+    """Whether a value is a tensor of torch, without importing torch."""
+    return any(
+        each.__module__.startswith("torch") and each.__name__ == "Tensor"
+        for each in type(value).__mro__
+    )
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array or tensor whose elements are plain numbers."""
+    if isinstance(value, np.ndarray):
+        return not (value.dtype.hasobject or value.dtype.names)
+    return is_tensor(value)
+
+
+def form_of(array: ArrayLeaf) -> Form:
+    """What an array looks like."""
+    kind, dtype = "numpy", str(array.dtype)
+    if is_tensor(array):
+        kind, dtype = "torch", dtype.removeprefix("torch.")
+    return Form(kind, dtype, tuple(array.shape))
+
+
+def empty(form: Form, like: ArrayLeaf = None) -> ArrayLeaf:
+    """A new array of some form, on the device of another."""
+    if form.kind == "numpy":
+        return np.empty(form.shape, form.dtype)
+    import torch
+
+    device = like.device if is_tensor(like) else None
+    return torch.empty(form.shape, dtype=getattr(torch, form.dtype), device=device)
+
+
+def copy_into(target: ArrayLeaf, source: ArrayLeaf) -> None:
+    """Copy an array into another of the same form."""
+    if is_tensor(target):
+        target.detach().copy_(source.detach())
+    else:
+        np.copyto(target, source)
+
+
+def raw(array: ArrayLeaf) -> Bytes:
+    """The elements of an array as bytes: its own memory, if that can be shared."""
+    if is_tensor(array):
+        import torch
+
+        flat = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+        found: Bytes = flat.numpy()
+        return found
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+
+
+def flatten(value: Any, where: str) -> tuple[Any, list[ArrayLeaf]]:
+    """The skeleton of a tree, and its arrays in order.
+
+    Parameters
+    ----------
+    value
+        Dictionaries, lists and tuples of arrays and plain values.
+    where
+        What errors call it.
+
+    Raises
+    ------
+    TypeError
+        If something else is in it.
+    """
+    arrays: list[ArrayLeaf] = []
+    return _skeleton(value, where, arrays), arrays
+
+
+def _skeleton(value: Any, where: str, arrays: list[ArrayLeaf]) -> Any:
+    """The skeleton of a part; its arrays are appended."""
+    if isinstance(value, PLAIN) and not isinstance(value, np.generic):
+        return value
+    if is_array(value) or isinstance(value, np.generic):
+        arrays.append(np.asarray(value) if isinstance(value, np.generic) else value)
+        return [_kind_of(value), *form_of(arrays[-1])]
+    if isinstance(value, complex):
+        return ["complex", value.real, value.imag]
+    if isinstance(value, dict) and all(isinstance(key, (str, int)) for key in value):
+        names = [f"{where}[{key!r}]" for key in value]
+        parts = _parts(list(value.values()), names, arrays)
+        return ["dict", [list(item) for item in zip(value, parts, strict=True)]]
+    if isinstance(value, (list, tuple)):
+        names = [f"{where}[{number}]" for number in range(len(value))]
+        return [_kind_of(value), _parts(value, names, arrays)]
+    raise TypeError(
+        f"{where} is of type {type(value).__name__}, which an elastic state cannot "
+        "copy; pass arrays, numbers, texts, containers of these, or an object with "
+        "state_dict() and load_state_dict()"
+    )
+
+
+def _kind_of(value: Any) -> str:
+    """How a skeleton calls a leaf with elements, or a sequence."""
+    if isinstance(value, (list, tuple)):
+        return "tuple" if isinstance(value, tuple) else "list"
+    return "scalar" if isinstance(value, np.generic) else "array"
+
+
+def _parts(
+    values: Sequence[Any], names: Sequence[str], arrays: list[ArrayLeaf]
+) -> list[Any]:
+    """The skeletons of the parts of a container."""
+    pairs = zip(values, names, strict=True)
+    return [_skeleton(value, name, arrays) for value, name in pairs]
+
+
+def forms(skeleton: Any) -> Iterator[Form]:
+    """The forms of the arrays of a tree, in order."""
+    if isinstance(skeleton, list):
+        kind, *rest = skeleton
+        if kind in ("array", "scalar"):
+            yield Form(rest[0], rest[1], tuple(rest[2]))
+        elif kind == "dict":
+            for _, part in rest[0]:
+                yield from forms(part)
+        elif kind != "complex":
+            for part in rest[0]:
+                yield from forms(part)
+
+
+def unflatten(skeleton: Any, take: Callable[[], ArrayLeaf]) -> Any:
+    """The tree of a skeleton; ``take`` returns one of its arrays after the other."""
+    if not isinstance(skeleton, list):
+        return skeleton
+    kind, *rest = skeleton
+    if kind == "array":
+        return take()
+    if kind == "scalar":
+        return take()[()]
+    if kind == "complex":
+        return complex(*rest)
+    if kind == "dict":
+        return {key: unflatten(part, take) for key, part in rest[0]}
+    parts = [unflatten(part, take) for part in rest[0]]
+    return tuple(parts) if kind == "tuple" else parts
+
+
+def encode(skeleton: Any) -> bytes:
+    """A skeleton as bytes."""
+    return json.dumps(skeleton, separators=(",", ":")).encode()
+
+
+def decode(data: bytes, source: str) -> Any:
+    """The skeleton that some bytes hold.
+
+    Raises
+    ------
+    CollalgoError
+        If they are damaged.
+    """
+    try:
+        skeleton = json.loads(data)
+        _check(skeleton, MOST_LEVELS)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise CollalgoError(f"the state of {source} is damaged: {error}") from None
+    return skeleton
+
+
+def _check(skeleton: Any, levels: int) -> None:
+    """Raise ValueError unless this is a skeleton."""
+    if isinstance(skeleton, PLAIN):
+        return
+    match skeleton if levels else None:
+        case ["array" | "scalar", "numpy" | "torch", str(), [*lengths]]:
+            found = all(type(n) is int and n >= 0 for n in lengths)
+        case ["complex", float() | int(), float() | int()]:
+            found = True
+        case ["dict", [*items]]:
+            found = all(_is_item(item, levels - 1) for item in items)
+        case ["list" | "tuple", [*parts]]:
+            found = True
+            for part in parts:
+                _check(part, levels - 1)
+        case _:
+            found = False
+    if not found:
+        raise ValueError(f"{str(skeleton)[:40]!r} is no part of a state")
+
+
+def _is_item(item: Any, levels: int) -> bool:
+    """Whether this is an item of a dictionary; ValueError for a wrong value."""
+    match item:
+        case [str() | int(), part]:
+            _check(part, levels)
+            return True
+    return False

@@ -1,0 +1,184 @@
+"""The rendezvous of elastic jobs as a handler of torchrun.
+
+``torchrun --rdzv-backend=collalgo --rdzv-endpoint=HOST:PORT --nnodes 1:4 script.py``
+
+The endpoint may be any URL of :func:`collalgo.elastic.rendezvous` that has a store.
+What the store holds is never unpickled, and no clocks of two nodes are compared.
+"""
+
+import socket
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from torch.distributed import PrefixStore, TCPStore
+from torch.distributed.elastic.rendezvous.api import (
+    RendezvousClosedError,
+    RendezvousConnectionError,
+    RendezvousHandler,
+    RendezvousInfo,
+    RendezvousParameters,
+    RendezvousStoreInfo,
+    RendezvousTimeoutError,
+)
+
+from collalgo.elastic.backends import rendezvous
+from collalgo.elastic.interface import Membership
+from collalgo.elastic.settings import Settings
+from collalgo.elastic.store_rendezvous import StoreRendezvous
+from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
+
+#: The name of the backend.
+NAME = "collalgo"
+
+#: Seconds that agents have to connect with the store of an epoch.
+CONNECT_SECONDS = 60.0
+
+#: Any port, to find the interface of a way; nothing is sent to it.
+SOME_PORT = 9
+
+
+def create(parameters: RendezvousParameters) -> RendezvousHandler:
+    """The handler for the options of a torchrun.
+
+    ``--rdzv-conf`` takes ``join_timeout``, ``last_call_timeout`` and ``silence``, in
+    seconds; see :class:`collalgo.elastic.Settings`.
+    """
+
+    def seconds(name: str, default: float) -> float:
+        return float(parameters.get(name, default))
+
+    settings = Settings(
+        parameters.min_nodes,
+        parameters.max_nodes,
+        last_call=seconds("last_call_timeout", 1.0),
+        silence=seconds("silence", 5.0),
+        join_timeout=seconds("join_timeout", 600.0),
+    )
+    try:
+        meeting = rendezvous(parameters.endpoint, parameters.run_id, settings)
+    except BootstrapError as error:
+        raise RendezvousConnectionError(str(error)) from error
+    if not isinstance(meeting, StoreRendezvous):
+        raise RendezvousConnectionError(
+            f"{parameters.endpoint} names no store, which torchrun needs"
+        )
+    address = parameters.local_addr or _own_address(parameters.endpoint)
+    return Handler(meeting, parameters.run_id, address)
+
+
+def _own_address(endpoint: str) -> str:
+    """The address of this host on the way to the store."""
+    url = urlsplit(endpoint if "://" in endpoint else f"collalgo://{endpoint}")
+    host = url.netloc.partition(",")[0].rpartition(":")[0].strip("[]")
+    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(kind, socket.SOCK_DGRAM) as probe:
+        probe.connect((host, SOME_PORT))
+        found: str = probe.getsockname()[0]
+        return found
+
+
+class Handler(RendezvousHandler):
+    """A rendezvous for torchrun.
+
+    Parameters
+    ----------
+    meeting
+        Where the agents meet.
+    run_id
+        The id of the job.
+    address
+        The address at which the other nodes reach this one.
+    """
+
+    def __init__(self, meeting: StoreRendezvous, run_id: str, address: str):
+        self._meeting, self._run_id, self._address = meeting, run_id, address
+        self._store: TCPStore | None = None
+
+    def get_backend(self) -> str:
+        return NAME
+
+    @property
+    def use_agent_store(self) -> bool:
+        """The workers use the store that the agent of rank 0 holds for the epoch."""
+        return True
+
+    def next_rendezvous(self) -> RendezvousInfo:
+        """Wait until this agent is a member of an epoch greater than its last."""
+        while True:
+            try:
+                member = self._meeting.join()
+                where = self._where(member)
+            except RendezvousClosed as error:
+                raise RendezvousClosedError(str(error)) from error
+            except RendezvousError as error:
+                raise RendezvousTimeoutError(str(error)) from error
+            except BootstrapError:
+                if self.num_nodes_waiting():  # its first member has gone: once more
+                    continue
+                raise
+            return self._info(member, where)
+
+    def _where(self, member: Membership) -> RendezvousStoreInfo:
+        """Where the store of an epoch is: at its first member, which makes it."""
+        key = f"epoch/{member.epoch}/torch"
+        if member.rank == 0:
+            self._store = _tcp_store(self._address, 0, is_held=True)
+            where = f"{self._address} {self._store.port}"
+            self._meeting.store.set(key, where.encode(), fences=_fences(member))
+        told = self._meeting.store.get(key, CONNECT_SECONDS).decode()
+        address, _, port = told.rpartition(" ")
+        return RendezvousStoreInfo(address, int(port))
+
+    def _info(self, member: Membership, where: RendezvousStoreInfo) -> RendezvousInfo:
+        """What torchrun needs of an epoch."""
+        if member.rank:
+            self._store = _tcp_store(
+                where.master_addr, where.master_port, is_held=False
+            )
+        store = PrefixStore(f"collalgo/{self._run_id}/{member.epoch}", self._store)
+        return RendezvousInfo(store, member.rank, member.size, where)
+
+    def is_closed(self) -> bool:
+        change = self._meeting.change()
+        return change is not None and change.closed is not None
+
+    def set_closed(self) -> None:
+        self._meeting.close("torchrun has ended the job")
+
+    def num_nodes_waiting(self) -> int:
+        """The number of nodes for which the agents have to meet again.
+
+        A member that has left, failed or asks counts, too: torchrun looks at nothing
+        else, and would not notice it otherwise.
+        """
+        change = self._meeting.change()
+        if change is None or change.closed is not None:
+            return 0
+        return max(change.waiting, int(change.is_failure))
+
+    def get_run_id(self) -> str:
+        return self._run_id
+
+    def shutdown(self) -> bool:
+        """End the job for those who still wait, and leave."""
+        self.set_closed()
+        self._meeting.shutdown()
+        self._store = None
+        return True
+
+
+def _fences(member: Membership) -> list[Any]:
+    return [] if member.fence is None else [member.fence]
+
+
+def _tcp_store(host: str, port: int, *, is_held: bool) -> TCPStore:
+    """A store of torch, held by this process or by another."""
+    return TCPStore(
+        host,
+        port,
+        is_master=is_held,
+        wait_for_workers=False,
+        timeout=timedelta(seconds=CONNECT_SECONDS),
+        multi_tenant=True,
+    )

@@ -1,0 +1,232 @@
+"""Ranks of this host that may die: they are started again, and the others go on.
+
+The launcher holds the store at which the ranks meet; see :mod:`collalgo.elastic`.
+"""
+
+import os
+import secrets
+import signal
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
+from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
+from collalgo.bootstrap.store.server import Server
+from collalgo.launch import environment
+from collalgo.launch.child import Deadline, as_completed
+from collalgo.launch.group_guard import GroupGuard
+from collalgo.launch.local import (
+    LocalLaunch,
+    Rank,
+    RankSpec,
+    stop,
+)
+from collalgo.launch.messages import report
+from collalgo.launch.options import RESTARTS, LaunchOptions
+from collalgo.launch.output import Sinks
+from collalgo.launch.process import exit_code, exit_reason
+
+#: Seconds before the first restart of a rank, which double with each further one.
+BACK_OFF = 0.1
+
+#: Seconds that a launcher which holds the store waits for other nodes to leave.
+DRAIN_SECONDS = 5.0
+
+#: The variables of a rank's place in a whole job.
+OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
+
+#: The address at which the ranks of this host reach the launcher.
+HERE = "127.0.0.1"
+
+
+@dataclass(frozen=True)
+class RestartingLaunch(LocalLaunch):
+    """The plan to run a command on ranks of this host that may die and come back.
+
+    Attributes
+    ----------
+    least : int
+        The number of ranks of this host with which the job goes on, at least.
+    restarts : int
+        Restarts of each rank, at most.
+    node : dict or None
+        On a node of a larger job the variables that say where its members meet, and how
+        many they are. Otherwise they meet at a store that the launcher holds.
+    """
+
+    least: int = 1
+    restarts: int = RESTARTS
+    node: dict[str, str] | None = None
+
+    def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
+        """Start the ranks, into the list, and supervise them."""
+        with ExitStack() as held:
+            common = self._of_node(held) if self.node else self._of_host(held)
+
+            def start(spec: RankSpec, count: int) -> None:
+                counted = {environment.RESTART_COUNT: str(count)}
+                every = {**spec.environment, **common, **counted}
+                mine = spec._replace(environment=every)
+                ranks.append(Rank(mine, self.command, sinks, self._stdin(spec)))
+                guard.add(ranks[-1].process.pid)
+
+            for spec in self.specs:
+                start(spec, 0)
+            return _Supervision(self, ranks, start).run(sinks)
+
+    def _of_host(self, held: ExitStack) -> dict[str, str]:
+        """The variables of ranks that are all on this host, and their store."""
+        secret = secrets.token_bytes(32)
+        server = held.enter_context(closing(Server(secret, HERE)))
+        return {
+            RENDEZVOUS.name: f"collalgo://{HERE}:{server.port}",
+            MEMBERS.name: f"{self.least}:{len(self.specs)}",
+            SECRET.name: secret.hex(),
+        }
+
+    def _of_node(self, held: ExitStack) -> dict[str, str]:
+        """The variables of the ranks of a node, and the store if it is here."""
+        assert self.node is not None
+        where = self.node[RENDEZVOUS.name]
+        url = urlsplit(where if "://" in where else f"collalgo://{where}")
+        if url.scheme == "collalgo" and url.hostname and url.port:
+            secret = secret_of_job(url.hostname, "this node", where)
+            hosting = Hosting(url.hostname, url.port, secret)
+            hosting.begin()
+            held.callback(hosting.end)
+            held.callback(hosting.drain, DRAIN_SECONDS)  # before that
+        return self.node
+
+
+def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
+    """The plan of a job of ``size`` ranks on this host, or of one of its nodes."""
+    plain = LocalLaunch.of_job(options, size)
+    node = _node(options, size)
+    least = 1 if node else size if options.least is None else options.least
+    here = f"{socket.gethostname()}-{os.getpid()}"
+    specs = [
+        _named(_without_rank(spec), f"{here}.{spec.rank}")
+        if node
+        else _named(spec, f"rank {spec.rank}")
+        for spec in plain.specs
+    ]
+    restarts = RESTARTS if options.restarts is None else options.restarts
+    how = plain.logs, plain.scope, plain.timestamp, plain.supervision
+    return RestartingLaunch(plain.command, specs, *how, least, restarts, node)
+
+
+def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
+    """The variables of a node of a larger job with ``size`` ranks on each."""
+    if options.nodes is None or options.rendezvous is None:
+        return None
+    return {
+        RENDEZVOUS.name: options.rendezvous,
+        MEMBERS.name: ":".join(str(n * size) for n in options.nodes),
+        JOB.name: options.job,
+    }
+
+
+def _named(spec: RankSpec, name: str) -> RankSpec:
+    """A rank with its name among the members."""
+    return spec._replace(environment={**spec.environment, MEMBER.name: name})
+
+
+def _without_rank(spec: RankSpec) -> RankSpec:
+    """A rank of a node, whose place in the job only its epoch tells."""
+    own = {n: v for n, v in spec.environment.items() if n not in OF_WHOLE_JOB}
+    return spec._replace(environment=own)
+
+
+@dataclass
+class _Supervision:
+    """The ranks of a job while it runs.
+
+    Attributes
+    ----------
+    plan : RestartingLaunch
+        The plan.
+    ranks : list of Rank
+        All that were started.
+    start : callable
+        Starts a rank, into the list, after so many restarts.
+    """
+
+    plan: RestartingLaunch
+    ranks: list[Rank]
+    start: Callable[[RankSpec, int], None]
+    due: dict[int, float] = field(default_factory=dict)
+    deaths: Counter[int] = field(default_factory=Counter)
+    lost: list[Rank] = field(default_factory=list)
+    has_finished: bool = False
+
+    def run(self, sinks: Sinks) -> int:
+        """Supervise the ranks to the end of the job: its exit code."""
+        while self._living() or self.due:
+            deadline = Deadline(self._seconds_to_restart())
+            for ended in as_completed(self.ranks, deadline):
+                self._end(ended)
+                deadline.at_most(self._seconds_to_restart())
+            if (
+                not self.has_finished
+                and self._living() + len(self.due) < self.plan.least
+            ):
+                return self._give_up(sinks)
+            self._restart()
+        return 0 if self.has_finished else self._give_up(sinks)
+
+    def _are_too_few(self) -> bool:
+        """Whether the job cannot go on."""
+        left = self._living() + len(self.due)
+        return left < self.plan.least and not self.has_finished
+
+    def _living(self) -> int:
+        """The number of ranks that run."""
+        return sum(not rank.ended for rank in self.ranks)
+
+    def _seconds_to_restart(self) -> float:
+        """Seconds to the next restart, or to the next look if ranks are too few."""
+        if self._are_too_few():
+            return self.plan.supervision.settle
+        return min(self.due.values(), default=float("inf")) - time.monotonic()
+
+    def _end(self, rank: Rank) -> None:
+        """React to the end of a rank: start it again in a while, if it has died."""
+        rank.signal(signal.SIGKILL)  # what it has started and left
+        code = rank.returncode
+        assert code is not None
+        if code == 0:
+            self.has_finished = True
+            self.due.clear()
+            return
+        self.lost.append(rank)
+        number = self.deaths[rank.rank] = self.deaths[rank.rank] + 1
+        words = f"rank {rank.rank} {exit_reason(code)}"
+        if self.has_finished:
+            report(f"{words}; the job is coming to its end without it")
+        elif number <= self.plan.restarts:
+            delay = BACK_OFF * 2 ** (number - 1)
+            self.due[rank.rank] = time.monotonic() + delay
+            report(f"{words}; restart {number} of {self.plan.restarts}")
+        else:
+            report(f"{words} after {self.plan.restarts} restarts; it is given up")
+
+    def _restart(self) -> None:
+        """Start the ranks again whose time has come."""
+        for rank, moment in list(self.due.items()):
+            if time.monotonic() >= moment:
+                del self.due[rank]
+                self.start(self.plan.specs[rank], self.deaths[rank])
+
+    def _give_up(self, sinks: Sinks) -> int:
+        """Stop the ranks that are left, and report the last that has died."""
+        stop(self.ranks, signal.SIGTERM)
+        sinks.err.end_line()
+        last = self.lost[-1].failure()
+        words = f"{last.reason} (fewer than {self.plan.least} ranks are left)"
+        self.plan.supervision.tell([last._replace(reason=words)], False)
+        return exit_code(self.lost[-1].returncode or 0)

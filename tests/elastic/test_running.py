@@ -1,0 +1,253 @@
+"""A training function goes on when members fail, leave and come, with the same bits.
+
+Members are threads of this process; a member that fails is one whose communicator is
+aborted and whose lease ends. What needs processes is in test_launched.py.
+"""
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from threading import Event
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import CollalgoError, PeerFailed, elastic, threads
+from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.server import Server
+from collalgo.elastic import Settings, State
+from collalgo.elastic.store_rendezvous import StoreRendezvous
+from collalgo.errors import RendezvousClosed
+from tests.support.store_clients import DEADLINE, until
+
+STEPS = 12
+
+
+class Died(Exception):
+    """A planted death."""
+
+
+def new_state():
+    return State(weights=np.full(5, 0.1), sampler=elastic.Sampler(40), step=0)
+
+
+def gradient(state, batch, k):
+    return np.sin(state.weights * (1 + batch[k::8].sum()))
+
+
+def step(comm, state):
+    batch = state.sampler.take(8)
+    state.weights += elastic.sum_shards(comm, 8, partial(gradient, state, batch))
+    state.step += 1
+
+
+def train_alone():
+    state = new_state()
+
+    @elastic.run
+    def train(comm, state):
+        while state.step < STEPS:
+            step(comm, state)
+            state.commit()
+
+    threads(lambda comm: train(state, comm=comm), 1)
+    return state.weights.tobytes()
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_survivors_train_the_same_weights(size, seed):
+    """Members fail at random places of random steps, as long as one is left."""
+    rng = random.Random(f"{size} {seed}")
+    deaths = {rank: (rng.randrange(STEPS), rng.randrange(3)) for rank in range(1, size)}
+
+    @elastic.run
+    def train(comm, state, me):
+        def die(place):
+            if deaths.get(me) == (state.step, place):
+                comm.abort("planted")
+                raise Died
+
+        assert collalgo.init() is comm
+        while state.step < STEPS:
+            die(0)
+            before = state.step
+            step(comm, state)
+            state.step = before
+            die(1)
+            state.step = before + 1
+            state.commit()
+            die(2)
+        return comm.size
+
+    def on_each_rank(comm):
+        state = new_state()
+        try:
+            left = train(state, comm.rank, comm=comm)
+        except Died:
+            return None
+        assert collalgo.init() is comm
+        return left, state.weights.tobytes(), state.revision
+
+    found = threads(on_each_rank, size, timeout=DEADLINE)
+    alive = [each for each in found if each is not None]
+    assert alive[0][1] == train_alone()
+    assert {each[1:] for each in alive} == {alive[0][1:]}
+    assert alive[0][2] == STEPS
+
+
+def test_other_errors_are_those_of_the_user():
+    @elastic.run
+    def train(comm, state):
+        if comm.rank == 1:
+            raise KeyError("planted")
+        comm.barrier()
+
+    with pytest.raises(KeyError, match="planted"):
+        threads(lambda comm: train(State(), comm=comm), 3, timeout=DEADLINE)
+
+
+# ---- members that meet
+
+
+@pytest.fixture
+def meet():
+    """Meetings of a job, over an embedded store; they end with the test."""
+    servers, made = [], []
+
+    def start(name, least=1, most=3):
+        settings = Settings(least, most, last_call=0.2, silence=2.0, join_timeout=20.0)
+        connect = partial(Client, ["127.0.0.1"], servers[-1].port, b"key", 2.0)
+        made.append(StoreRendezvous(connect, "job j", settings, name))
+        return made[-1]
+
+    start.next = lambda: servers.append(Server(b"key", "127.0.0.1"))
+    start.next()
+    yield start
+    for each in made:
+        each.shutdown()
+    for each in servers:
+        each.close()
+
+
+def sum_of(comm):
+    return int(comm.allreduce(np.array([1]))[0])
+
+
+def test_communicators_shrink_and_grow(meet):
+    late = Event()
+
+    def member(number):
+        if number == 2:
+            assert late.wait(DEADLINE)
+        meeting = meet(f"n{number}", least=2)
+        comm = elastic.connect(meeting, DEADLINE)
+        assert elastic.pending(comm) == 0
+        if number < 2:
+            assert sum_of(comm) == 2
+            late.set()
+            until(lambda: elastic.pending(comm) == 1)
+            with comm:
+                comm = comm.grow(DEADLINE)
+            assert comm.rank < 2
+        else:
+            assert comm.rank == 2
+        assert sum_of(comm) == 3
+        comm.barrier()
+        if number == 0:  # as its process would
+            comm.abort("planted")
+            return meeting.shutdown()
+        with pytest.raises(PeerFailed):
+            while True:
+                comm.barrier(timeout=DEADLINE)
+        with comm:
+            assert sum_of(comm.shrink(DEADLINE)) == 2
+        return None
+
+    with ThreadPoolExecutor(3) as pool:
+        for each in [pool.submit(member, number) for number in range(3)]:
+            each.result(60)
+
+
+def test_a_world_without_a_place_for_newcomers_cannot_grow():
+    def on_each_rank(comm):
+        assert elastic.pending(comm) == 0
+        with pytest.raises(CollalgoError, match="start the job by collalgo run --min"):
+            comm.grow()
+        assert sum_of(comm) == 2
+
+    threads(on_each_rank, 2)
+
+
+def test_members_die_and_come_and_the_weights_are_the_same(meet):
+    """One dies in a step, one comes at a commit, without any step lost or repeated."""
+    come = [Event(), Event()]
+    seen = {}
+
+    @elastic.run
+    def train(comm, state, me):
+        while state.step < STEPS:
+            seen.setdefault(state.step, set()).add(comm.size)
+            if me == 0 and state.step == 3:
+                comm.abort("planted")
+                raise Died
+            if state.step == 6:
+                come[1].set()
+                until(lambda: elastic.pending(comm) == 1 or comm.size == 3)
+            step(comm, state)
+            state.commit()
+
+    def member(number):
+        if number == 3:
+            assert come[1].wait(DEADLINE)
+        meeting, state = meet(f"n{number}"), new_state()
+        try:
+            train(state, number, comm=elastic.connect(meeting, DEADLINE))
+        except Died:
+            meeting.shutdown()
+            return None
+        return state.weights.tobytes(), state.revision
+
+    with ThreadPoolExecutor(4) as pool:
+        found = [each.result(60) for each in [pool.submit(member, n) for n in range(4)]]
+    assert found == [None, *[(train_alone(), STEPS)] * 3]
+    assert (seen[2], seen[4], seen[STEPS - 1]) == ({3}, {2}, {3})
+
+
+def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
+    @elastic.run
+    def train(comm, state, meeting, dies):
+        while state.step < STEPS:
+            if comm.rank == 0 and state.step == 2:
+                meeting.close("planted")
+                until(lambda: meeting.change() is not None)
+            if dies and comm.rank == 1 and state.step == 4:
+                raise Died
+            step(comm, state)
+            state.commit()
+        return state.step
+
+    def member(name, dies):
+        meeting = meet(name, least=2, most=2)
+        try:
+            comm = elastic.connect(meeting, DEADLINE)
+            return train(new_state(), meeting, dies, comm=comm)
+        except (Died, RendezvousClosed) as error:
+            meeting.shutdown()
+            return type(error)
+
+    for dies in (False, True):
+        with ThreadPoolExecutor(2) as pool:
+            found = [pool.submit(member, name, dies) for name in "ab"]
+            ends = {each.result(60) for each in found}
+        assert ends == ({RendezvousClosed, Died} if dies else {STEPS})
+        meet.next()
+
+
+def test_who_comes_after_the_end_is_told(meet):
+    meeting = meet("n0")
+    train = elastic.run(lambda comm, state: comm.size)
+    assert train(State(), comm=elastic.connect(meeting)) == 1
+    with pytest.raises(RendezvousClosed, match="it has come to its end"):
+        elastic.connect(meet("n1"))

@@ -1,0 +1,135 @@
+"""collalgo run --min: ranks die and come back, and the others go on."""
+
+import re
+import subprocess
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.user_secret import user_secret
+from collalgo.cli.main import main
+from tests.support.paths import SCRIPTS
+
+SCRIPT = SCRIPTS / "script_elastic.py"
+
+
+def run(options, *words, script=SCRIPT):
+    return subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", *options.split(), script, *words],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
+def left_over(marker):
+    """The processes that have this in their command line."""
+    listed = subprocess.run(
+        ["pgrep", "-f", marker], capture_output=True, text=True, check=False
+    )
+    return listed.stdout.split()
+
+
+def weights(steps):
+    """What any number of members trains."""
+    found = np.full(9, 0.1)
+    for step in range(steps):
+        parts = [np.sin(found * (k + step)) for k in range(8)]
+        while len(parts) > 1:
+            parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=True)]
+        found += parts[0]
+    return found.tobytes().hex()
+
+
+def test_ranks_die_and_come_back_and_the_weights_are_the_same():
+    done = run("-n 3 --min 1", "30", "1:0:7,2:0:12,1:1:28", "wait")
+    assert done.returncode == 0, done.stdout + done.stderr
+    ends = re.findall(r"\[(\d)\] (\d) members, process \d+: (\w+)", done.stdout)
+    assert sorted(rank for rank, *_ in ends) == ["0", "1", "2"], done.stdout
+    assert {found for *_, found in ends} == {weights(30)}
+    assert {"with 2\n", "with 3\n"} <= set(re.findall(r"with \d\n", done.stdout))
+    told = re.findall(r"rank (\d) was killed by SIGKILL; restart (\d) of", done.stderr)
+    assert sorted(told) == [("1", "1"), ("1", "2"), ("2", "1")], done.stderr
+
+
+@pytest.mark.slow
+def test_a_rank_that_dies_again_and_again_is_given_up():
+    done = run("-n 2 --min 1 --max-restarts 1", "400", "1:0:3,1:1:399", "wait")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert weights(400) in done.stdout
+
+
+def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import os\n1 / (2 - 2 * int(os.environ['RANK'] < '5'))\n")
+    done = run("-n 2 --min 2 --max-restarts 1", script=script)
+    assert done.returncode == 1
+    assert "exit code 1; restart 1 of 1" in done.stderr
+    assert "after 1 restarts; it is given up" in done.stderr
+    assert "(fewer than 2 ranks are left)" in done.stderr
+    assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+NODE = """
+from collalgo import elastic
+
+state = elastic.State(step=0)
+
+@elastic.run
+def train(comm, state):
+    print("members", comm.size, flush=True)
+    while state.step < 3 or comm.size > 1:
+        comm.barrier()
+        state.step += 1
+        state.commit()
+
+train(state)
+"""
+
+
+def test_a_node_goes_on_when_another_is_lost(tmp_path):
+    (tmp_path / "train.py").write_text(NODE)
+    with closing(Server(user_secret(), "127.0.0.1")) as server:
+        where = f"127.0.0.1:{server.port}"
+        line = f"--elastic --nodes 1:2 --rendezvous {where} {tmp_path / 'train.py'}"
+        nodes = [
+            subprocess.Popen(
+                [sys.executable, "-m", "collalgo", "run", *line.split()],
+                stdout=subprocess.PIPE, text=True,
+            )
+            for _ in range(2)
+        ]  # fmt: skip
+        try:
+            for node in nodes:
+                assert node.stdout.readline() == "[0] members 2\n"
+            nodes[0].kill()
+            assert nodes[1].stdout.readline() == "[0] members 1\n"
+            assert nodes[1].wait(60) == 0
+        finally:
+            for node in nodes:
+                node.kill()
+                node.wait()
+                node.stdout.close()
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("--elastic --nodes 1:2", "--elastic needs --nodes, as 1:4, and --rendezvous"),
+        ("--elastic --nodes 2:1", "need 1 <= MIN <= MAX"),
+        ("--elastic --nodes some", "'some' is no range as 1:4"),
+        ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
+        ("--per-node 2 -n 2", "need --elastic"),
+        ("--elastic --nodes 2 --rendezvous a:1 -H a:2", "start it on each host"),
+        ("-n 2 --min 3", "--min 3 is more than the 2 ranks"),
+        ("-n 2 --min 0", "0 is not in the range"),
+        ("-H a:2 --min 1", "are for ranks of this host"),
+    ],
+)
+def test_limits_that_mean_nothing_are_refused(words, error, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(["run", *words.split(), "python"])
+    assert caught.value.code == 2
+    assert error in capsys.readouterr().err.replace("\n", " ")
