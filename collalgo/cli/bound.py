@@ -9,6 +9,7 @@ from collalgo.cli.machine import (
     assume_option,
     assuming,
     check_has_root,
+    faults_options,
     load_machine,
     parameters_argument,
     root_option,
@@ -18,6 +19,7 @@ from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.link_model import DEFAULTS
 from collalgo.errors import CollalgoError
 from collalgo.topology.assumed import extremes, kind_of, marked
+from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind
 
 
@@ -34,6 +36,7 @@ from collalgo.topology.model import LinkKind
     help="Kind of links that may be used; repeat for several (default all).",
 )
 @assume_option
+@faults_options
 def bound_command(
     collective: str,
     what: str,
@@ -42,32 +45,44 @@ def bound_command(
     root: int,
     only: tuple[str, ...],
     assume: dict[str, float],
+    faults: Faults,
 ) -> None:
     """Compute the lower bound of a collective on a topology, and its reason.
 
     WHAT and its parameters are those of collalgo topo.
     """
     check_has_root(collective, root)
+    kinds = [LinkKind(kind) for kind in only] or None
+
+    def bound_on(faults: Faults, speeds: dict[str, float]) -> Bound:
+        model = assuming(DEFAULTS, {**assume, **speeds})
+        machine = load_machine(what, parameters, faults)
+        return bound(collective, machine, root, kinds, model)
+
     try:
-        kinds = [LinkKind(kind) for kind in only] or None
-        machine = load_machine(what, parameters)
-
-        def assuming_speeds(speeds: dict[str, float]) -> Bound:
-            model = assuming(DEFAULTS, {**assume, **speeds})
-            return bound(collective, machine, root, kinds, model)
-
-        found = assuming_speeds({})
+        found = bound_on(faults, {})
+        whole = bound_on(WHOLE, {}) if faults != WHOLE else None
         given = {kind_of(name) for name in assume}
         spans = extremes({rule.split()[0] for rule in found.assumed} - given)
-        ends = [assuming_speeds({k: v[i] for k, v in spans.items()}) for i in (1, 0)]
+        ends = [bound_on(faults, {k: v[i] for k, v in spans.items()}) for i in (1, 0)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:
         click.echo(_words(found, nbytes))
         if spans and found.rests_on(nbytes):
             click.echo(_range(spans, ends, nbytes))
-    for rule in found.assumed:
-        click.echo(f"assumed: {rule}")
+        click.echo(_loss(found, whole, nbytes), nl=False)
+    click.echo("".join(f"assumed: {rule}\n" for rule in found.assumed), nl=False)
+
+
+def _loss(found: Bound, whole: Bound | None, nbytes: int) -> str:
+    """The bound of a machine with faults beside that of the whole machine, if any."""
+    if whole is None:
+        return ""
+    least, now = whole.seconds(nbytes), found.seconds(nbytes)
+    times = now / least if least else 1.0
+    text = f"on the whole machine at least {human_time(least)}"
+    return f"{text}: {times:.2f} times as much now\n"
 
 
 def _range(

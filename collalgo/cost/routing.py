@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from collalgo._kernels.cost.loads import loads_of
+from collalgo.base.hostlist import fold
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.shortest_paths import ShortestPaths
 from collalgo.errors import TopologyError
@@ -169,7 +170,8 @@ class Routes:
         if a not in self._paths:
             self._paths[a] = paths_in(self._index, a, self._targets)
         if b not in self._paths[a]:
-            raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
+            far = [one for one in self.devices if one not in (a, *self._paths[a])]
+            raise TopologyError(f"{self.topology.name}: {a} cannot reach {fold(far)}")
         return self._paths[a][b]
 
     def _parallel_ways(self, path: Path) -> ShortestPaths:
