@@ -9,7 +9,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.base import output_files
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import folklore, layers, prices, ratios, stubs
+from docs import arena, folklore, layers, prices, ratios, stubs
 from docs.pages import PAGE
 
 HEAD = """# The catalogue of algorithms
@@ -147,6 +147,7 @@ def _properties(
 
 if __name__ == "__main__":
     output_files.write(Path(__file__).with_name("algorithms.md"), page(), PAGE)
+    arena.write()
     folklore.write()
     ratios.write()
     prices.write()

@@ -37,7 +37,16 @@ DeviceSet = frozenset[str]
 
 
 class Network:
-    """The flow network of the links of some kinds, with integer capacities.
+    """The flow network of some links, with integer capacities.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    kinds
+        The kinds of links; by default all.
+    links
+        The links, of the contracted topology of a cluster; by default all.
 
     Raises
     ------
@@ -49,6 +58,7 @@ class Network:
         self,
         machine: Topology | UniformCluster,
         kinds: Iterable[LinkKind] | None = None,
+        links: Iterable[Link] | None = None,
     ):
         import networkx as nx
 
@@ -65,7 +75,8 @@ class Network:
             )
         wanted = set(LinkKind if kinds is None else kinds)
         self.all_links = wanted == set(LinkKind)
-        self.links = [link for link in topology.links if link.kind in wanted]
+        some = topology.links if links is None else links
+        self.links = [link for link in some if link.kind in wanted]
         self.graph: nx.DiGraph[str] = nx.DiGraph()
         self.graph.add_nodes_from(self.ranks)
         self._add_links()
