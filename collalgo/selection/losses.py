@@ -42,7 +42,6 @@ class Loss(NamedTuple):
             placement.machine,
             whole.nbytes,
             collective=whole.collective,
-            order=placement.devices if placement.cluster is None else None,
             link_model=placement.link_model,
         )
         return cls(chosen, whole, found.seconds)

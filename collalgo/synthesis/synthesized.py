@@ -25,11 +25,11 @@ from collalgo.synthesis.planner import (
 #: The name of the algorithm.
 NAME = "synthesized"
 
-#: The numbers of even rounds that are tried.
-ROUNDS = (4, 16, 64, 256)
+#: The numbers of rounds and the paces that are tried.
+TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
-#: What is tried where some steps may be longer than others.
-LONGER = ((64, "fifth"), (64, "half"), (128, "fifth"))
+#: What is tried beside them where some steps may be longer than others, and elsewhere.
+LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
 
 
 class Synthesized:
@@ -130,8 +130,7 @@ class Synthesis:
 
 def _tried(collective: str, way: str) -> Sequence[tuple[int, str]]:
     """The numbers of rounds and the paces that are tried."""
-    even = [(rounds, EVEN) for rounds in ROUNDS]
-    return [*even, *LONGER] if can_change_pace(collective, way) else even
+    return TRIED + (LONGER if can_change_pace(collective, way) else SHORTER)
 
 
 def is_name(name: str) -> bool:
