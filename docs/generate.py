@@ -8,7 +8,7 @@ from collalgo import ALGORITHMS, Proof, verify
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import folklore, layers, prices, ratios, stubs, words
+from docs import arena, folklore, layers, prices, ratios, stubs, words
 from docs.pages import write_page
 
 HEAD = """# The catalogue of algorithms
@@ -146,6 +146,7 @@ def _properties(
 
 if __name__ == "__main__":
     write_page(Path(__file__).with_name("algorithms.md"), page())
+    arena.write()
     folklore.write()
     ratios.write()
     prices.write()

@@ -15,7 +15,7 @@ to the lower bound of the collective; lower is better, and the best of each colu
 bold. The time is that of the best variant and order of ranks, in the model of rounds.
 The bound is the greater of two times: that of all bytes across the narrowest cut, and
 that of a word to all ranks. The bound of an allgather by bytes is exact; that of an
-allreduce may not be attainable. All links count, NVLink and PCIe at once.
+allreduce may not be attainable. Links that are on no route between ranks do not count.
 """
 
 MACHINES = {

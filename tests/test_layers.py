@@ -78,6 +78,8 @@ HOOKS = {
     "Topology.load": "a constructor, of the presets, which build a Topology",
     "Topology.read": "a constructor, of the readers, which build a Topology",
     "Topology.detect": "a constructor, of what looks at the machine",
+    "Topology.without": "derives a Topology, which its module imports",
+    "Topology.degraded": "derives a Topology, which its module imports",
     "Topology.write": "a method, of the format, which reads as well",
     "Topology.of": "a constructor from a communicator, two layers above",
     "init": "a call without a communicator makes the world at first use",

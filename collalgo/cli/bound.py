@@ -11,6 +11,7 @@ from collalgo.cli.machine import (
     assume_option,
     assuming,
     check_has_root,
+    faults_options,
     load_machine,
     parameters_argument,
     root_option,
@@ -21,6 +22,7 @@ from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.link_model import DEFAULTS
 from collalgo.errors import CollalgoError
 from collalgo.topology.assumed import extremes, kind_of, marked
+from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind
 
 
@@ -37,6 +39,7 @@ from collalgo.topology.model import LinkKind
     help="Kind of links that may be used; repeat for several (default all).",
 )
 @assume_option
+@faults_options
 def bound_command(
     collective: str,
     what: str,
@@ -45,31 +48,34 @@ def bound_command(
     root: int,
     only: tuple[str, ...],
     assume: dict[str, float],
+    faults: Faults,
 ) -> None:
     """Compute the lower bound of a collective on a topology, and its reason.
 
     WHAT and its parameters are those of collalgo topo.
     """
     check_has_root(collective, root)
+    kinds = [LinkKind(kind) for kind in only] or None
+
+    def bound_on(faults: Faults, speeds: dict[str, float]) -> Bound:
+        model = assuming(DEFAULTS, {**assume, **speeds})
+        machine = load_machine(what, parameters, faults)
+        return bound(collective, machine, root, kinds, model)
+
     try:
-        kinds = [LinkKind(kind) for kind in only] or None
-        machine = load_machine(what, parameters)
-
-        def assuming_speeds(speeds: dict[str, float]) -> Bound:
-            model = assuming(DEFAULTS, {**assume, **speeds})
-            return bound(collective, machine, root, kinds, model)
-
         with patience("computing the bound"):
-            found = assuming_speeds({})
+            found = bound_on(faults, {})
+            whole = bound_on(WHOLE, {}) if faults != WHOLE else None
             given = {kind_of(name) for name in assume}
             spans = extremes({rule.split()[0] for rule in found.assumed} - given)
-            ends = [assuming_speeds(speeds) for speeds in _fastest_and_slowest(spans)]
+            ends = [bound_on(faults, speeds) for speeds in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:
         click.echo(wrapped(_words(found, nbytes)))
         if spans and found.rests_on(nbytes):
             click.echo(wrapped(_range(spans, ends, nbytes)))
+        click.echo(_loss(found, whole, nbytes), nl=False)
     for rule in found.assumed:
         click.echo(wrapped(f"assumed: {rule}"))
 
@@ -79,6 +85,16 @@ def _fastest_and_slowest(
 ) -> list[dict[str, float]]:
     """The greatest and the least speeds of some kinds of links; nothing for none."""
     return [{kind: span[i] for kind, span in spans.items()} for i in (1, 0) if spans]
+
+
+def _loss(found: Bound, whole: Bound | None, nbytes: int) -> str:
+    """The bound of a machine with faults beside that of the whole machine, if any."""
+    if whole is None:
+        return ""
+    least, now = whole.seconds(nbytes), found.seconds(nbytes)
+    times = now / least if least else 1.0
+    text = f"on the whole machine at least {human_time(least)}"
+    return f"{text}: {times:.2f} times as much now\n"
 
 
 def _range(

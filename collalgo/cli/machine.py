@@ -1,6 +1,8 @@
 """The arguments and options of commands on a machine, and how they load it."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import wraps
 from typing import Any
 
 import click
@@ -12,6 +14,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology import assumed, presets
+from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import Topology
 
 what_argument = click.argument("what")
@@ -83,6 +86,51 @@ assume_option = click.option(
 )
 
 
+def _parse_degraded(
+    _context: object, _parameter: object, words: tuple[str, ...]
+) -> tuple[tuple[str, float], ...]:
+    """The names with the fractions that are left, from words as gpu1-gpu5=0.5."""
+    found = []
+    for word in words:
+        name, _, factor = word.rpartition("=")
+        try:
+            found.append((name, float(factor)))
+        except ValueError:
+            raise click.BadParameter(
+                f"{word!r} must be of the form NAME=FRACTION, as gpu1-gpu5=0.5"
+            ) from None
+    return tuple(found)
+
+
+_without_option = click.option(
+    "--without",
+    multiple=True,
+    metavar="NAME",
+    help="Link, device or host that has failed, as gpu1-gpu5, host1/nic0 or host1; "
+    "repeatable.",
+)
+
+_degraded_option = click.option(
+    "--degraded",
+    multiple=True,
+    metavar="NAME=FRACTION",
+    callback=_parse_degraded,
+    help="Link, device or host that is slow, with the fraction of its bandwidth that "
+    "is left, as gpu1-gpu5=0.5; repeatable.",
+)
+
+
+def faults_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add options for what has failed or is slow, passed as ``faults``."""
+
+    @wraps(command)
+    def with_faults(*words: Any, **options: Any) -> None:
+        faults = Faults(options.pop("without"), options.pop("degraded"))
+        command(*words, faults=faults, **options)
+
+    return _without_option(_degraded_option(with_faults))
+
+
 def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:
     """A link model with other assumed speeds."""
     return replace(link_model, assumed={**link_model.assumed, **given})
@@ -92,27 +140,36 @@ def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:
 MOST_HOSTS = 256
 
 
-def load_machine(what: str, parameters: tuple[str, ...]) -> Topology | UniformCluster:
-    """Load a file or a named machine; many hosts become a uniform cluster."""
-    if what in presets.machine_names():
+def load_machine(
+    what: str, parameters: tuple[str, ...], faults: Faults = WHOLE
+) -> Topology | UniformCluster:
+    """Load a file or a named machine; many whole hosts become a uniform cluster."""
+    if what in presets.machine_names() and faults == WHOLE:
         given = named(parameters)
         hosts = given.get("hosts", 1)
         if isinstance(hosts, int) and hosts > MOST_HOSTS:
             return UniformCluster.load(what, **given)
-    return load(what, parameters)
+    return load(what, parameters, faults)
 
 
-def load(what: str, parameters: tuple[str, ...] = ()) -> Topology:
-    """Load a topology given by a file, a name or "here"."""
+def load(
+    what: str, parameters: tuple[str, ...] = (), faults: Faults = WHOLE
+) -> Topology:
+    """Load a topology given by a file, a name or "here"; with faults, if any."""
     try:
-        if what in presets.names():
-            return Topology.load(what, **named(parameters))
-        if what == "here":
-            return presets.several(Topology.detect(), **named(parameters))
-        _check_file(what)
-        return Topology.read(what, **named(parameters))
+        return faults.of(_whole(what, named(parameters)))
     except (CollalgoError, OSError) as error:
         raise click.ClickException(str(error)) from error
+
+
+def _whole(what: str, parameters: dict[str, Any]) -> Topology:
+    """The topology of a file, a name or "here"."""
+    if what in presets.names():
+        return Topology.load(what, **parameters)
+    if what == "here":
+        return presets.several(Topology.detect(), **parameters)
+    _check_file(what)
+    return Topology.read(what, **parameters)
 
 
 def _check_file(what: str) -> None:

@@ -16,6 +16,7 @@ from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
     assuming,
+    faults_options,
     figures_option,
     load_machine,
 )
@@ -27,11 +28,13 @@ from collalgo.errors import AlgorithmNotApplicable, CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
+from collalgo.selection.losses import Loss
 from collalgo.selection.on_host import MOST_RANKS
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
 from collalgo.selection.selection import SHOWN, Selection
 from collalgo.topology.assumed import marked
+from collalgo.topology.faults import WHOLE, Faults
 
 WIDTH = 150
 
@@ -43,6 +46,9 @@ SAID = epilog(
     "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
     "assumed", "roughly", "one_shot, two_shot, ...",
 )  # fmt: skip
+
+#: The columns of what faults cost.
+LOSSES = ("x whole", "its schedule")
 
 #: For each peer its choices by size.
 Others: TypeAlias = dict[str, list[Selection | None]]
@@ -70,6 +76,7 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 @force_option
 @figures_option
 @assume_option
+@faults_options
 @load_option
 def select_command(
     collective: str,
@@ -79,6 +86,7 @@ def select_command(
     topology: str | None,
     figures: LinkModel,
     assume: dict[str, float],
+    faults: Faults,
     peers: bool,
     everything: bool,
     as_json: bool,
@@ -93,25 +101,37 @@ def select_command(
     default, a table of the choices.
     """
     sizes, words = _sizes_and_parameters(words, range_)
-    shape = {name: options.pop(name) for name in ("hosts", "nics")}
-    words += tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
-    _check_target(ranks, topology, words, assume)
+    words += _shape(options)
+    _check_target(ranks, topology, words, assume, faults)
+    prices = partial(_pricer, topology, words, assuming(figures, assume))
     try:
-        link_model = assuming(figures, assume)
-        pricer = _pricer(topology, words, link_model) if topology else None
+        pricer = prices(faults)
         decide = partial(select, collective, size=ranks, topology=pricer)
         chosen = _choices(decide, sizes, options)
         others = _others(decide, sizes, pricer) if peers else {}
+        losses = _losses(chosen, pricer, prices, faults, partial(decide, **options))
         if picture:
             _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        _print_json(chosen)
-    elif len(chosen) == 1 and not peers:
-        click.echo(wrapped(chosen[0].explain(None if everything else SHOWN)))
+        _print_json(chosen, losses)
+    elif len(chosen) > 1 or peers:
+        _show(chosen, others, losses)
     else:
-        _show(chosen, others)
+        _explain(chosen[0], losses, everything)
+
+
+def _explain(chosen: Selection, losses: Sequence[Loss], everything: bool) -> None:
+    """Print the explanation of a choice, and what faults cost it."""
+    text = chosen.explain(None if everything else SHOWN)
+    click.echo(wrapped("\n".join([text, *map(str, losses)])))
+
+
+def _shape(options: dict[str, Any]) -> tuple[str, ...]:
+    """The parameters of a topology that have options of their own, taken from them."""
+    shape = {name: options.pop(name) for name in ("hosts", "nics")}
+    return tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
 
 
 def _choices(
@@ -140,6 +160,7 @@ def _check_target(
     topology: str | None,
     parameters: tuple[str, ...],
     assume: dict[str, float],
+    faults: Faults,
 ) -> None:
     """Check that one machine is given, with options that it has."""
     if (ranks is None) == (topology is None):
@@ -154,19 +175,44 @@ def _check_target(
         raise click.UsageError(f"{given}: only a --topology has parameters")
     if assume:
         raise click.UsageError("--assume is for the links of a --topology")
+    if faults != WHOLE:
+        raise click.UsageError("--without and --degraded are for a --topology")
 
 
-def _print_json(chosen: Sequence[Selection]) -> None:
+def _losses(
+    chosen: Sequence[Selection],
+    pricer: TopologyPricer | None,
+    prices: Callable[[Faults], TopologyPricer | None],
+    faults: Faults,
+    decide: Callable[..., Selection],
+) -> list[Loss]:
+    """What faults, if any, cost each choice, beside that of the whole machine."""
+    if pricer is None or faults == WHOLE:
+        return []
+    whole, placement = prices(WHOLE), pricer.placement
+    return [
+        Loss.of(one, decide(one.nbytes, topology=whole), placement) for one in chosen
+    ]
+
+
+def _print_json(chosen: Sequence[Selection], losses: Sequence[Loss]) -> None:
     """Print a selection as a mapping, several as a list of them."""
     found = [one.as_dict() for one in chosen]
+    for one, loss in zip(found, losses, strict=False):
+        one["whole"] = loss.as_dict()
     click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
 
 
 def _pricer(
-    topology: str, words: tuple[str, ...], link_model: LinkModel
-) -> TopologyPricer:
-    """The prices on a topology, which are the same for all sizes."""
-    pricer = TopologyPricer(load_machine(topology, words), link_model)
+    topology: str | None,
+    words: tuple[str, ...],
+    link_model: LinkModel,
+    faults: Faults,
+) -> TopologyPricer | None:
+    """The prices on a topology, if one is given; the same for all sizes."""
+    if topology is None:
+        return None
+    pricer = TopologyPricer(load_machine(topology, words, faults), link_model)
     if pricer.placement.cluster is None and pricer.size > MOST_UNEQUAL:
         raise TopologyError(
             f"{pricer.topology.name}: {pricer.size} ranks on hosts that differ are "
@@ -184,14 +230,14 @@ def _draw(
     plot(chosen, others, picture, force=force)
 
 
-def _show(chosen: Sequence[Selection], others: Others) -> None:
+def _show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) -> None:
     """Print a table of several selections."""
     first = chosen[0]
     lines = [f"{first.collective} on {first.size} ranks; prices by {first.basis}"]
     rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
     lines += [f"assumed: {rule}" for rule in rules]
     click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
-    wide_console(WIDTH).print(_table(chosen, others))
+    wide_console(WIDTH).print(_table(chosen, others, losses))
 
 
 def _others(
@@ -214,8 +260,10 @@ def _other(
     return other if other.decider != PRICE else None
 
 
-def _table(chosen: Sequence[Selection], others: Others) -> Table:
-    """A row for each size: the choice, its time, the bound, and the peers."""
+def _table(
+    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
+) -> Table:
+    """A row for each size: the choice, its time, the bound, the losses, the peers."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("size", justify="right")
     table.add_column("algorithm")
@@ -223,13 +271,14 @@ def _table(chosen: Sequence[Selection], others: Others) -> Table:
     bounded = any(one.ratio for one in chosen)
     if bounded:
         table.add_column("x bound", justify="right")
-    for name in others:
+    for name in (*(LOSSES if losses else ()), *others):
         table.add_column(name)
     for i, one in enumerate(chosen):
         time = human_time(one.seconds) + one.choice.mark
         cells = [human(one.nbytes), one.choice.words, time]
         if bounded:
             cells.append(_times_bound(one))
+        cells += _loss_cells(losses[i]) if losses else []
         cells += [_lost(row[i], one) for row in others.values()]
         table.add_row(*cells)
     return table
@@ -241,6 +290,12 @@ def _times_bound(one: Selection) -> str:
         return ""
     wrong = " (below the bound)" if one.ratio < 1 - AS_LOW else ""
     return f"{one.ratio:.2f}{marked(one.bound.rests_on(one.nbytes))}{wrong}"
+
+
+def _loss_cells(loss: Loss) -> list[str]:
+    """The time over that of the whole machine, and that of its schedule."""
+    old = loss.old_seconds
+    return [f"{loss.times:.2f}", "cannot run" if old is None else human_time(old)]
 
 
 def _lost(other: Selection | None, chosen: Selection) -> str:

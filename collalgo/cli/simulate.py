@@ -13,6 +13,7 @@ from collalgo.cli.machine import (
     assume_option,
     assuming,
     check_has_root,
+    faults_options,
     figures_option,
     load_machine,
     parameters_argument,
@@ -32,6 +33,7 @@ from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.synthesized import synthesized
 from collalgo.topology import orders
+from collalgo.topology.faults import Faults
 from collalgo.topology.model import Topology
 
 #: The orders of ranks on the devices.
@@ -71,6 +73,7 @@ ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 @force_option
 @figures_option
 @assume_option
+@faults_options
 @load_option
 def simulate_command(
     collective: str,
@@ -86,6 +89,7 @@ def simulate_command(
     force: bool,
     figures: LinkModel,
     assume: dict[str, float],
+    faults: Faults,
 ) -> None:
     """Predict the time of a schedule on a topology, and find its bottleneck.
 
@@ -94,7 +98,7 @@ def simulate_command(
     """
     check_has_root(collective, root)
     try:
-        machine = load_machine(what, parameters)
+        machine = load_machine(what, parameters, faults)
         schedule: str | ScheduleFunction = algorithm
         where: dict[str, Any] = {"collective": collective, "root": root}
         how = where | {"model": model, "link_model": assuming(figures, assume)}

@@ -11,6 +11,7 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
     assume_option,
+    faults_options,
     load,
     parameters_argument,
     what_argument,
@@ -20,6 +21,7 @@ from collalgo.errors import CollalgoError, TopologyError
 from collalgo.topology import compare, document, presets, show as text
 from collalgo.topology.assumed import with_assumed_speeds
 from collalgo.topology.detect import from_lstopo
+from collalgo.topology.faults import Faults
 from collalgo.topology.model import Topology
 
 HELP = """WHAT is a file of any known format, the name of a machine or fabric (collalgo
@@ -60,15 +62,17 @@ def _shown(value: object) -> str:
 )
 @click.option("--host", help="Host of the matrix (default: the first).")
 @assume_option
+@faults_options
 def show(
     what: str,
     parameters: tuple[str, ...],
     matrix: bool,
     host: str | None,
     assume: dict[str, float],
+    faults: Faults,
 ) -> None:
     """Show a tree of devices with bandwidths, or the matrix of paths."""
-    topology = load(what, parameters)
+    topology = load(what, parameters, faults)
     if host and not matrix:
         raise click.UsageError("--host is the host of the matrix; give --matrix too")
     if not matrix:
@@ -170,18 +174,20 @@ def diff(first: str, second: str) -> None:
 )
 @force_option
 @click.option("--host", help="Draw the devices of this host only.")
+@faults_options
 def draw(
     what: str,
     parameters: tuple[str, ...],
     output: Path,
     force: bool,
     host: str | None,
+    faults: Faults,
 ) -> None:
     """Draw a topology."""
     from collalgo.topology.draw import draw as draw_picture
 
     try:
         with patience("drawing"):
-            draw_picture(load(what, parameters), output, host, force=force)
+            draw_picture(load(what, parameters, faults), output, host, force=force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error

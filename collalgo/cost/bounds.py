@@ -1,7 +1,8 @@
 """Lower bounds of collectives on a topology, and the cuts that prove them.
 
 Each bound comes from a cut: data that must leave a set of devices is limited by the
-links that leave it. The set is the witness. Only ranks reduce, no switch.
+links that leave it. The set is the witness. Only ranks reduce, no switch. Messages take
+the routes of the topology, so that links that are on none of these do not count.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,6 +16,7 @@ from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
 from collalgo.cost.machine import check_root, with_assumed_speeds
 from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.cost.used_links import used_links
 from collalgo.errors import TopologyError
 from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology
@@ -42,7 +44,8 @@ def bound(
         The rank of the root of a rooted collective. In a cluster the host of the root
         counts as the first.
     kinds
-        The kinds of links that may be used; by default all.
+        The kinds of links that may be used, whatever the routes of messages; by default
+        all links on these routes.
     link_model
         The costs of a message that the links do not give.
 
@@ -54,7 +57,8 @@ def bound(
     if collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")
     machine = with_assumed_speeds(machine, link_model)
-    network = Network(machine, kinds)
+    links = used_links(machine) if kinds is None else None
+    network = Network(machine, kinds, links)
     check_root(root, network.size)
     if isinstance(machine, UniformCluster):
         root %= len(machine.host_devices)

@@ -19,7 +19,7 @@ from collalgo.cost.flows import DeviceSet, Ends, least_cut
 from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import rules_of
-from collalgo.topology.model import LinkKind, Topology
+from collalgo.topology.model import Link, LinkKind, Topology
 from collalgo.topology.places import ranks_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,16 @@ EVERY_RANK = 64
 
 
 class Network:
-    """The flow network of the links of some kinds, with integer capacities.
+    """The flow network of some links, with integer capacities.
+
+    Parameters
+    ----------
+    machine
+        The machine.
+    kinds
+        The kinds of links; by default all.
+    links
+        The links, of the contracted topology of a cluster; by default all.
 
     Raises
     ------
@@ -46,6 +55,7 @@ class Network:
         self,
         machine: Topology | UniformCluster,
         kinds: Iterable[LinkKind] | None = None,
+        links: Iterable[Link] | None = None,
     ):
         topology, self.counts = (
             machine.contracted()
@@ -60,7 +70,8 @@ class Network:
             )
         wanted = set(LinkKind if kinds is None else kinds)
         self.all_links = wanted == set(LinkKind)
-        self.links = [link for link in topology.links if link.kind in wanted]
+        some = topology.links if links is None else links
+        self.links = [link for link in some if link.kind in wanted]
         #: The capacity to each neighbour of each device, the same both ways.
         self.capacities: dict[str, dict[str, int]] = {rank: {} for rank in self.ranks}
         self._add_links()

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from collalgo._kernels.cost.loads import loads_of
+from collalgo.base.hostlist import fold
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.shortest_paths import ShortestPaths
 from collalgo.errors import TopologyError
@@ -207,7 +208,8 @@ class Routes:
             targets = self._targets if len(self._targets) <= FEW_TARGETS else {b}
             known.update(paths_in(self._index, a, targets))
         if b not in known:
-            raise TopologyError(f"{self.topology.name}: {a} cannot reach {b}")
+            far = [one for one in self.devices if one not in (a, *known)]
+            raise TopologyError(f"{self.topology.name}: {a} cannot reach {fold(far)}")
         return known[b]
 
     def _parallel_ways(self, path: Path) -> ShortestPaths:

@@ -7,7 +7,7 @@ from collalgo.algorithms.row import Algorithm
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
 from collalgo.selection.prices import LazyCandidate
-from collalgo.synthesis.planner import PLANNED, can_plan
+from collalgo.synthesis.planner import EVEN, PLANNED, can_plan
 from collalgo.synthesis.synthesized import Synthesis, is_name
 from collalgo.topology.model import Topology
 from collalgo.topology.path_types import PathType
@@ -46,20 +46,20 @@ class SynthesisCandidates:
 
     def _candidate(self, row: Algorithm) -> LazyCandidate:
         given = dict(row.parameters)
-        rounds = given.get("rounds", 16)
+        rounds, pace = given.get("rounds", 16), given.get("pace", EVEN)
         way = given.get("way") or next(iter(PLANNED[row.collective]))
         latency = _least_latency(self._placement)
         floor = Line(latency, port_floor(row.collective, self._placement))
-        estimates = partial(self._estimates, row.collective, way, rounds, latency)
-        return LazyCandidate(row, "", floor, estimates)
+        plan = row.collective, way, rounds, pace
+        return LazyCandidate(row, "", floor, partial(self._estimates, plan, latency))
 
     def _estimates(
-        self, collective: str, way: str, rounds: int, latency: float
+        self, plan: tuple[str, str, int, str], latency: float
     ) -> Iterator[Line]:
         """A lower bound by the trees alone, and the price of the plan."""
         planner = self._synthesis.planner
-        yield Line(latency, planner.least_per_byte(collective, way))
-        yield planner.price(collective, way, rounds)
+        yield Line(latency, planner.least_per_byte(*plan[:2]))
+        yield planner.price(*plan)
 
 
 def _least_latency(placement: Placement) -> float:
@@ -78,6 +78,8 @@ def port_floor(collective: str, placement: Placement) -> float:
         sum(map(placement.link_model.bytes_per_second, placement.machine.links_of(one)))
         for one in placement.devices
     ]
+    if not all(speeds):  # a rank that no other one reaches, as the routes will tell
+        return 0.0
     size = len(speeds)
     others = (size - 1) / size
     return {

@@ -19,8 +19,13 @@ from collalgo.synthesis.pair_links import PairLinks
 #: The price of a link is its load to the power of 2 to each of these numbers in turn.
 SQUARINGS = (2, 3, 4, 5, 5, 6, 6, 6)
 
-#: The relative surcharges for edges below the root: with it trees are less deep.
-SHALLOW = 0.05
+#: What it is worth that a rank is nearer to the root by one edge, as a part of the mean
+#: price of an edge of a tree, and of the price of a path.
+NEAR, NEAR_ON_PATH = 0.3, 0.1
+
+#: What it is worth that trees are less deep by one edge on average, as a part of the
+#: load: data is sent on in a later step than it has come.
+DEEP = 0.01
 
 #: The end of a tree to all ranks.
 ALL = -1
@@ -39,6 +44,18 @@ class Trees(NamedTuple):
 
     parents: NDArray[np.int32]
     busy: float
+
+
+def _mean_depth(parents: NDArray[np.int32]) -> float:
+    """The depth of the deepest rank of a tree, on average over the trees."""
+    depth = np.zeros(len(parents))
+    at = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
+    while True:
+        up = np.take_along_axis(parents, at, axis=1)
+        at = np.where(up >= 0, up, at)
+        if not (up >= 0).any():
+            return float(depth.mean())
+        depth += (up >= 0).any(axis=1)
 
 
 def pack(
@@ -71,9 +88,10 @@ def pack(
         np.array(ends or [ALL] * len(roots), np.int64),
         both_ways,
     )
-    best = Trees(packing.parents, np.inf)
+    best, least = Trees(packing.parents, np.inf), np.inf
     for number in SQUARINGS:
-        busy = packing.sweep(number, SHALLOW)
-        if busy < best.busy:
-            best = Trees(packing.parents.copy(), busy)
+        busy = packing.sweep(number, NEAR_ON_PATH if ends else NEAR)
+        score = busy * (1 + DEEP * _mean_depth(packing.parents))
+        if score < least:
+            best, least = Trees(packing.parents.copy(), busy), score
     return best

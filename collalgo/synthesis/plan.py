@@ -53,8 +53,8 @@ class Plan(NamedTuple):
     size : int
         The number of ranks.
     blocks, units : int
-        The number of blocks of the buffer, 1 or one for each rank, and the number of
-        units of each.
+        The number of blocks of the buffer, 1, one for each rank or one for each pair
+        of ranks, and the number of units of each.
     transfers : Transfers
         The transfers.
     step : ndarray
@@ -184,11 +184,27 @@ def _pairs_of_equal(keys: Ints, count: int) -> tuple[Ints, Ints]:
     return left, np.repeat(first[keys], lengths) + np.arange(len(left)) - starts
 
 
+class Pace(NamedTuple):
+    """The length of steps.
+
+    Attributes
+    ----------
+    least : float
+        The seconds that a step takes at least, for each byte of a unit.
+    fraction : float
+        The part of what the busiest link has left to carry that a step takes at most,
+        if that is more.
+    """
+
+    least: float
+    fraction: float = 0.0
+
+
 def ordered(
     pairs: PairLinks,
     transfers: Transfers,
     waits: Dependencies,
-    seconds: float,
+    pace: Pace,
     late: Reals,
 ) -> Ints:
     """The step of each transfer, so that no link is busy for longer in a step.
@@ -199,8 +215,8 @@ def ordered(
         The links between the ranks.
     transfers, waits
         The transfers, and which of them wait for which.
-    seconds
-        The length of a step, for each byte of a unit.
+    pace
+        The length of the steps.
     late
         The number of steps after which each transfer is to be done, if none waits for
         it; those that others wait for are to be done before them.
@@ -223,7 +239,7 @@ def ordered(
         after[by_first],
         waits.alone[order],
         len(pairs.bytes_per_second),
-    ).steps(seconds)
+    ).steps(*pace)
     return np.unique(found, return_inverse=True)[1][place]
 
 

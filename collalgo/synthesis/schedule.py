@@ -75,7 +75,10 @@ class PlannedSteps:
         """The chunks of a block; the whole buffer if there is only one."""
         if self.plan.blocks == 1:
             return group.whole
-        return group.chunk(group.position(block))
+        if self.plan.blocks == self.plan.size:
+            return group.chunk(group.position(block))
+        source, target = map(group.position, divmod(block, self.plan.size))
+        return (group.block(source, target),)
 
 
 def _runs(units: Iterable[tuple[int, int]]) -> Iterator[Run]:

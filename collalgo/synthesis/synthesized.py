@@ -12,13 +12,24 @@ from collalgo.algorithms.table import parse
 from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
-from collalgo.synthesis.planner import MOST_RANKS, PLANNED, Planner, can_plan
+from collalgo.synthesis.planner import (
+    EVEN,
+    PACES,
+    PLANNED,
+    Planner,
+    can_change_pace,
+    can_plan,
+    most_ranks,
+)
 
 #: The name of the algorithm.
 NAME = "synthesized"
 
-#: The numbers of rounds that are tried.
-ROUNDS = (4, 16, 64)
+#: The numbers of rounds and the paces that are tried.
+TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
+
+#: What is tried beside them where some steps may be longer than others, and elsewhere.
+LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
 
 
 class Synthesized:
@@ -47,12 +58,17 @@ class Synthesized:
         return self.collective, self.planner.machine
 
     def __call__(
-        self, group: Group, way: str = "", rounds: int = 16, machine: str = ""
+        self,
+        group: Group,
+        way: str = "",
+        rounds: int = 16,
+        pace: str = EVEN,
+        machine: str = "",
     ) -> Steps:
         """The steps of a rank; the root is at position 0 of the group."""
         assert machine in ("", self.planner.machine)
         way = way or next(iter(PLANNED[self.collective]))
-        steps = self.planner.steps(self.collective, way, rounds, group.peer(0))
+        steps = self.planner.steps(self.collective, way, rounds, group.peer(0), pace)
         yield from steps.of(group)
 
 
@@ -85,14 +101,14 @@ class Synthesis:
         return self._rows[collective]
 
     def variants(self, collective: str) -> list[Algorithm]:
-        """The row with each way and number of rounds."""
+        """The row with each way, number of rounds and pace."""
         machine = self.planner.machine
         return [
             self.row(collective).with_parameters(
-                {"way": way, "rounds": rounds, "machine": machine}
+                {"way": way, "rounds": rounds, "pace": pace, "machine": machine}
             )
             for way in PLANNED[collective]
-            for rounds in ROUNDS
+            for rounds, pace in _tried(collective, way)
         ]
 
     def named(self, collective: str, name: str) -> Algorithm:
@@ -110,6 +126,11 @@ class Synthesis:
                 f"{collective}: {name}: {obstacle}", collective=collective
             )
         return row if parameters else self.row(collective)
+
+
+def _tried(collective: str, way: str) -> Sequence[tuple[int, str]]:
+    """The numbers of rounds and the paces that are tried."""
+    return TRIED + (LONGER if can_change_pace(collective, way) else SHORTER)
 
 
 def is_name(name: str) -> bool:
@@ -131,8 +152,8 @@ def synthesized(
         return None
     if not can_plan(collective, placement):
         raise AlgorithmNotApplicable(
-            f"{collective}: {NAME} is for {', '.join(PLANNED)} with 2 to {MOST_RANKS} "
-            f"ranks on a topology, and there are {placement.size} ranks",
+            f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
+            f"to {most_ranks(collective)} ranks, and there are {placement.size}",
             collective=collective,
         )
     row = Synthesis(placement).named(collective, name)
@@ -166,6 +187,7 @@ def _ranges(collective: str) -> dict[str, Range]:
     return {
         "way": Range(f"one of {', '.join(ways)}", _one_of(ways), suits),
         "rounds": number(1, PIECES),
+        "pace": Range(f"one of {', '.join(PACES)}", _one_of([*PACES]), suits),
         "machine": Range("the name of a machine", str, suits),
     }
 

@@ -20,8 +20,11 @@ __all__ = [
     "best_path",
 ]
 
-# The constructors of Topology; of(comm) belongs to the layer of communicators.
+# The constructors of Topology, and what derives one from another; of(comm) belongs to
+# the layer of communicators.
 register("Topology.load", "collalgo.topology.presets:load")
 register("Topology.read", "collalgo.topology.readers:read")
 register("Topology.detect", "collalgo.topology.detect:detect")
+register("Topology.without", "collalgo.topology.faults:without")
+register("Topology.degraded", "collalgo.topology.faults:degraded")
 register("Topology.write", "collalgo.topology.document:write")

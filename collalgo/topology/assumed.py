@@ -167,11 +167,12 @@ class _Rules:
         known = [port for port in ports if isinstance(port, float) and port > 0]
         if known and link.kind is LinkKind.NETWORK and not self.is_given(link):
             each = min(known)
-            return replace(link, bandwidth=each, assumed=(f"{each:g} GB/s, its port",))
-        name = self._name(link)
-        each, what = self.speed(name)
-        rule = f"{each:g} GB/s as {name}, {what}"
-        return replace(link, bandwidth=link.count * each, assumed=(rule,))
+            rule, whole = f"{each:g} GB/s, its port", each
+        else:
+            name = self._name(link)
+            each, what = self.speed(name)
+            rule, whole = f"{each:g} GB/s as {name}, {what}", link.count * each
+        return replace(link, bandwidth=whole * link.fraction, assumed=(rule,))
 
     def speed(self, name: str) -> Speed:
         """The speed of a name, which may be given for all generations of its kind."""

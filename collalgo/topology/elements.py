@@ -116,6 +116,8 @@ class Link:
         The latency in seconds.
     assumed : tuple of str
         The values that were assumed, with their rules.
+    fraction : float
+        What a fault has left of the bandwidth; ``bandwidth`` is what is left.
     """
 
     ends: tuple[str, str]
@@ -124,6 +126,7 @@ class Link:
     count: int = 1
     latency: float | None = None
     assumed: tuple[str, ...] = ()
+    fraction: float = 1.0
 
     def other(self, end: str) -> str:
         """The device at the other end."""

@@ -9,7 +9,8 @@ from itertools import combinations
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
-from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
+from collalgo.topology.graph import LARGEST
+from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.values import number
 
 #: The most dimensions of a grid.

@@ -1,34 +1,15 @@
-"""The graph of a machine or a cluster."""
+"""The graph of a machine or a cluster, and where it comes from."""
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
-from itertools import combinations
 from typing import Any
 
 from collalgo.base.hooks import hook
-from collalgo.errors import TopologyError
-from collalgo.topology.elements import (
-    FAST,
-    Device,
-    Kind,
-    Link,
-    LinkKind,
-    check,
-    identifier,
-    merged,
-    renamed,
-)
+from collalgo.topology.elements import FAST, Device, Kind, Link, LinkKind
+from collalgo.topology.graph import DeviceGraph
 
-__all__ = ["FAST", "LARGEST", "Device", "Kind", "Link", "LinkKind", "Topology"]
-
-#: The most devices of a topology, and the most of its links.
-LARGEST, MOST_LINKS = 200_000, 250_000
-
-#: The most devices that are linked in all pairs.
-MOST_IN_PAIRS = 256
+__all__ = ["FAST", "Device", "Kind", "Link", "LinkKind", "Topology"]
 
 
-class Topology:
+class Topology(DeviceGraph):
     """Devices and links.
 
     Attributes
@@ -43,195 +24,6 @@ class Topology:
     warnings : list of str
         Implausible or unknown values, each with the element.
     """
-
-    def __init__(self, name: str = "", source: str = ""):
-        import networkx as nx
-
-        self.name = name
-        self.source = source
-        self.graph: nx.MultiGraph[str] = nx.MultiGraph()
-        self.warnings: list[str] = []
-        self._warned: set[str] = set()
-        self._used: dict[str, int] = {}
-        self._wired = 0
-
-    def __repr__(self) -> str:
-        counts = ", ".join(
-            f"{len(self.devices(kind))} {kind.value}"
-            for kind in Kind
-            if self.devices(kind)
-        )
-        return (
-            f"<Topology {self.name or self.source}: {counts}; {len(self.links)} links>"
-        )
-
-    def warn(self, text: str) -> None:
-        """Add a warning, unless it is there already."""
-        if text not in self._warned:
-            self._warned.add(text)
-            self.warnings.append(text)
-
-    def add(
-        self, id: str, kind: Kind, *, host: str = "", name: str = "", **attributes: Any
-    ) -> str:
-        """Add a device, and return its id, which gets a suffix if it is taken.
-
-        Spaces, commas and brackets, which have a meaning in lists, become underscores.
-        """
-        if len(self.graph) >= LARGEST:
-            raise TopologyError(f"{self.source}: more than {LARGEST} devices")
-        unique = self._unused(identifier(id))
-        known = {key: value for key, value in attributes.items() if value is not None}
-        device = Device(unique, Kind(kind), host, name, known)
-        self.graph.add_node(unique, device=device)
-        return unique
-
-    def _unused(self, id: str) -> str:
-        """An id, or if it is taken the id with the next free suffix."""
-        unique = id
-        while unique in self.graph:
-            self._used[id] = self._used.get(id, 1) + 1
-            unique = f"{id}#{self._used[id]}"
-        if unique != id:
-            self.warn(f"{id} occurs more than once; the new one is {unique}")
-        return unique
-
-    def link(
-        self,
-        a: str,
-        b: str,
-        kind: LinkKind,
-        bandwidth: float | None = None,
-        *,
-        count: int = 1,
-        latency: float | None = None,
-        assumed: tuple[str, ...] = (),
-    ) -> None:
-        """Link two devices; further cables of the same kind add up.
-
-        Parameters
-        ----------
-        a, b
-            Ids of devices.
-        kind
-            The kind of link.
-        bandwidth
-            GB/s in each direction, of all ``count`` cables together.
-        count
-            The number of cables.
-        latency
-            In seconds.
-        assumed
-            The values that were assumed, with their rules.
-
-        Raises
-        ------
-        TopologyError
-            If an end is unknown or a number is out of range.
-        """
-        kind = LinkKind(kind)
-        for end in (a, b):
-            if end not in self.graph:
-                raise TopologyError(f"{kind.value} {a} - {b}: there is no device {end}")
-        if a == b:
-            self.warn(f"{kind.value} {a} - {b}: a link to itself is left out")
-            return
-        new = Link((a, b), kind, bandwidth, count, latency, assumed)
-        check(new)
-        if bandwidth == 0:
-            self.warn(f"{new}: a bandwidth of 0 GB/s carries nothing; it is left out")
-            return
-        self._insert(new)
-
-    def _insert(self, new: Link) -> None:
-        (a, b), kind = new.ends, new.kind
-        if self.graph.has_edge(a, b, kind):
-            new = merged(self.graph.edges[a, b, kind]["link"], new)
-        elif self._wired >= MOST_LINKS:  # to count edges takes linear time
-            raise TopologyError(f"{self.source}: more than {MOST_LINKS} links")
-        self._wired += 1
-        self.graph.add_edge(a, b, key=kind, link=new)
-
-    def link_all(self, ids: Collection[str], kind: LinkKind) -> None:
-        """Link all pairs of a few devices, with unknown bandwidth."""
-        self.check_pairs(ids, kind)
-        for a, b in combinations(ids, 2):
-            self.link(a, b, kind)
-
-    def check_pairs(self, ids: Collection[str], kind: LinkKind) -> None:
-        """Refuse to link all pairs of many devices."""
-        if len(ids) > MOST_IN_PAIRS:
-            raise TopologyError(
-                f"{len(ids)} devices are too many to be linked in pairs by "
-                f"{kind.value}; at most {MOST_IN_PAIRS} are"
-            )
-
-    def include(
-        self, other: "Topology", rename: "dict[str, str] | None" = None
-    ) -> None:
-        """Add another topology, with its hosts renamed."""
-        names = rename or {}
-        ids: dict[str, str] = {}
-        for device in other.devices():
-            id, host = renamed(device, names)
-            ids[device.id] = self.add(
-                id, device.kind, host=host, name=device.name, **device.attributes
-            )
-        for link in other.links:
-            a, b = (ids[end] for end in link.ends)
-            self._insert(replace(link, ends=(a, b)))
-        for text in other.warnings:
-            self.warn(text)
-
-    def part(self, ids: Collection[str]) -> "Topology":
-        """Some of the devices, in order, and the links between them."""
-        part = Topology(self.name, self.source)
-        for device in self.devices():
-            if device.id in ids:
-                part.graph.add_node(device.id, device=device)
-        for link in self.links:
-            if all(end in ids for end in link.ends):
-                part.graph.add_edge(*link.ends, key=link.kind, link=link)
-        return part
-
-    def device(self, id: str) -> Device:
-        """The device of an id."""
-        try:
-            found: Device = self.graph.nodes[id]["device"]
-        except KeyError:
-            raise TopologyError(f"{self.name}: there is no device {id!r}") from None
-        return found
-
-    def devices(self, *kinds: Kind | str, host: str | None = None) -> list[Device]:
-        """All devices, or those of some kinds or of a host, in order of addition."""
-        wanted = {Kind(kind) for kind in kinds} or set(Kind)
-        found: list[Device] = [data["device"] for data in self.graph.nodes.values()]
-        return [
-            device
-            for device in found
-            if device.kind in wanted and host in (None, device.host)
-        ]
-
-    @property
-    def links(self) -> list[Link]:
-        """All links."""
-        edges: Iterable[tuple[str, str, Link]] = self.graph.edges(data="link")
-        return [link for _, _, link in edges]
-
-    def links_of(self, id: str) -> Iterator[Link]:
-        """The links of a device."""
-        edges: Iterable[tuple[str, str, Link]] = self.graph.edges(id, data="link")
-        return (link for _, _, link in edges)
-
-    @property
-    def hosts(self) -> list[str]:
-        """The names of the hosts, with or without known devices.
-
-        A GPU or a core that is on no host, as the NPU of a simulator, is its own.
-        """
-        alone = (Kind.HOST, Kind.GPU, Kind.CORE)
-        names = [d.host or (d.id if d.kind in alone else "") for d in self.devices()]
-        return [name for name in dict.fromkeys(names) if name]
 
     @classmethod
     def load(cls, name: str, **parameters: Any) -> "Topology":
@@ -285,6 +77,57 @@ class Topology:
     def of(cls, comm: Any = None) -> "Topology":
         """The machines of all ranks of a communicator as one graph (collective)."""
         topology: Topology = hook("Topology.of")(comm)
+        return topology
+
+    def without(self, *names: str) -> "Topology":
+        """The same machine without some links, devices or hosts.
+
+        Parameters
+        ----------
+        *names
+            Links by their ends, as ``"gpu1-gpu5"``; devices, as ``"host1/nic0"``;
+            hosts, as ``"host1"``. The host may be left out where only one device, or
+            one link, has such a name.
+
+        Raises
+        ------
+        TopologyError
+            If there is no such element, or several have the name.
+
+        Examples
+        --------
+        >>> from collalgo import Topology
+        >>> machine = Topology.load("dgx1v")
+        >>> len(machine.links) - len(machine.without("gpu1-gpu5").links)
+        1
+        """
+        topology: Topology = hook("Topology.without")(self, *names)
+        return topology
+
+    def degraded(self, name: str, factor: float) -> "Topology":
+        """The same machine with slower links.
+
+        Parameters
+        ----------
+        name
+            A link, or a device or a host with all of its links, as of :meth:`without`.
+        factor
+            The fraction of the bandwidth that is left, above 0 and at most 1.
+
+        Raises
+        ------
+        TopologyError
+            If there is no such element, several have the name, or the factor is out of
+            range.
+
+        Examples
+        --------
+        >>> from collalgo import Topology
+        >>> machine = Topology.load("dgx1v").degraded("gpu0-gpu3", 0.5)
+        >>> [link.bandwidth for link in machine.links if link.fraction < 1]
+        [25.0]
+        """
+        topology: Topology = hook("Topology.degraded")(self, name, factor)
         return topology
 
     def write(self, path: Any, *, force: bool = False) -> None:

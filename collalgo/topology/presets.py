@@ -10,8 +10,9 @@ from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
 from collalgo.topology.domains import devices_by_host
 from collalgo.topology.fabrics import Cable
+from collalgo.topology.graph import LARGEST
 from collalgo.topology.leaf_spine import leaf_spine
-from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
+from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.places import place
 from collalgo.topology.tiles import tiled_torus
 from collalgo.topology.values import number

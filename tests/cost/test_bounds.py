@@ -2,6 +2,7 @@
 
 import random
 from fractions import Fraction
+from functools import partial
 from itertools import combinations, pairwise
 
 import pytest
@@ -106,21 +107,22 @@ def cuts(network):
 @given(networks(), st.data())
 def test_a_bound_is_that_of_the_worst_of_all_cuts(topology, data):
     network = Network(topology)
+    every = partial(bound, kinds=LinkKind)  # whatever the routes of messages
     n = len(network.ranks)
     worst = max(Fraction(inside) / out for _, inside, out in cuts(network))
-    assert bound("allgather", topology).per_byte == worst / n
+    assert every("allgather", topology).per_byte == worst / n
     root = data.draw(st.integers(0, n - 1))
     at = network.ranks[root]
     least = min(out for part, _, out in cuts(network) if at in part)
-    assert bound("broadcast", topology, root).per_byte == 1 / least
+    assert every("broadcast", topology, root).per_byte == 1 / least
     away = max(Fraction(i) / out for part, i, out in cuts(network) if at not in part)
-    assert bound("scatter", topology, root).per_byte == away / n
+    assert every("scatter", topology, root).per_byte == away / n
     crossing = max(Fraction(i * (n - i), n) / out for _, i, out in cuts(network))
     links, carried = network.crossings()
     most = max(crossing, Fraction(links, n) / carried)
-    assert bound("alltoall", topology).per_byte <= most
+    assert every("alltoall", topology).per_byte <= most
     slowest = max(1 / out for _, _, out in cuts(network))
-    assert bound("allreduce", topology).per_byte >= slowest
+    assert every("allreduce", topology).per_byte >= slowest
 
 
 @pytest.mark.parametrize("dims", [(3, 3), (5, 5), (7, 7), (3, 3, 3)])
@@ -156,10 +158,22 @@ def test_another_numbering_gives_the_same_bound(topology, dice, collective):
 @quickly
 @given(networks(), st.data(), st.sampled_from(MOVING))
 def test_a_faster_link_never_makes_a_bound_slower(topology, data, collective):
-    before = bound(collective, topology).per_byte
+    before = bound(collective, topology, kinds=LinkKind).per_byte
     link = data.draw(st.sampled_from(topology.links))
     topology.link(*link.ends, link.kind, data.draw(st.integers(1, 20)))
-    assert bound(collective, topology).per_byte <= before
+    assert bound(collective, topology, kinds=LinkKind).per_byte <= before
+
+
+@pytest.mark.parametrize("collective", ["allgather", "broadcast", "allreduce"])
+@pytest.mark.parametrize("name", ["dgx1v", "dgx_h100", "mi250x"])
+def test_links_beside_all_routes_do_not_count(name, collective):
+    machine = Topology.load(name)
+    fast = bound(collective, machine, kinds=FAST)
+    assert bound(collective, machine).per_byte >= fast.per_byte
+    assert bound(collective, machine, kinds=LinkKind).per_byte < fast.per_byte
+    hosts = Topology.load(name, hosts=2)
+    least = bound(collective, hosts, kinds=LinkKind).per_byte
+    assert least <= bound(collective, hosts).per_byte < 2 * least
 
 
 CLUSTERS = {

@@ -8,7 +8,7 @@ import pytest
 from collalgo import Topology, select
 from collalgo.algorithms.catalogue import find
 from collalgo.cost.messages import all_messages
-from docs import folklore, prices, ratios, stubs, words
+from docs import arena, folklore, prices, ratios, stubs, words
 
 pytestmark = pytest.mark.parallel
 
@@ -16,11 +16,21 @@ DOCS = Path(folklore.__file__).parent
 
 
 @pytest.mark.parametrize(
-    "module", [folklore, ratios, words, pytest.param(prices, marks=pytest.mark.slow)]
+    "module",
+    [arena, folklore, ratios, words, pytest.param(prices, marks=pytest.mark.slow)],
 )
 def test_a_page_is_what_the_code_makes(module):
     name = module.__name__.rpartition(".")[2]
     assert (DOCS / f"{name}.md").read_text() == module.page(), "run make docs"
+
+
+def test_no_published_allgather_is_faster_by_more_than_start_up():
+    text = (DOCS / "arena.md").read_text()
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| TACOS")]
+    assert len(rows) == 3
+    for row in rows:
+        published, chosen = (float(row[i].removesuffix(" ms")) for i in (2, 3))
+        assert chosen < 1.005 * published
 
 
 @pytest.mark.parametrize("one", prices.PUBLISHED)

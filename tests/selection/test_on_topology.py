@@ -86,8 +86,9 @@ def test_trees_use_all_links_of_a_torus_and_are_not_tried_elsewhere(collective):
     for dims in ((3, 3), (3, 5), (8, 3), (4, 8)):
         torus = Topology.load("torus", dims=dims)
         chosen = select(collective, GIB, topology=torus)
-        assert chosen.row.base_name == "torus_2d_trees"
-        assert chosen.seconds < 1.1 * chosen.bound_seconds
+        best = first_of_table(chosen)
+        assert best.row.base_name == "torus_2d_trees"
+        assert chosen.seconds <= best.seconds < 1.1 * chosen.bound_seconds
     star = select(collective, GIB, topology=Topology.load("dgx_h100", hosts=2))
     assert "torus_2d_trees" not in {c.row.base_name for c in star.candidates}
 
@@ -96,8 +97,9 @@ def test_trees_use_all_links_of_a_torus_and_are_not_tried_elsewhere(collective):
 @pytest.mark.parametrize("name", ["dgx_a100", "dgx_h100", "mi300x"])
 def test_each_gpu_swaps_by_its_nic_what_its_host_is_to_know(name, collective):
     chosen = select(collective, GIB, topology=Topology.load(name, hosts=4))
-    assert chosen.row.base_name == "bcube"
-    assert chosen.seconds < price_of(chosen, "ring") / 2
+    best = first_of_table(chosen)
+    assert best.row.base_name == "bcube"
+    assert chosen.seconds <= best.seconds < price_of(chosen, "ring") / 2
 
 
 def test_small_messages_take_few_steps_and_large_ones_little_traffic():
@@ -135,8 +137,7 @@ def test_rings_along_all_nvlinks_reach_the_bound():
     chosen = select("allreduce", GIB, topology=Topology.load("dgx1v"))
     assert chosen.algorithm.startswith("multi_ring(cycles=")
     assert len(chosen.parameters["cycles"]) == 6
-    idle = (6 * 25 + 15.75) / (6 * 25)  # what PCIe could carry beside them
-    assert chosen.ratio == pytest.approx(idle, rel=0.01)
+    assert chosen.ratio == pytest.approx(1, rel=0.01)
     assert "multi_ring(cycles=6 of 8)" in chosen.explain()
     assert price_of(chosen, "ring") == pytest.approx(3 * chosen.seconds, rel=0.02)
 
@@ -179,10 +180,15 @@ def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
             assert b.seconds <= a.seconds * 1.05
 
 
+def first_of_table(selection):
+    """The best algorithm of the table."""
+    rows = (one for one in selection.able if one.row.base_name != "synthesized")
+    return min(rows, key=lambda one: one.seconds)
+
+
 def best_of_table(selection):
     """The seconds of the best algorithm of the table."""
-    rows = (one for one in selection.able if one.row.base_name != "synthesized")
-    return min(one.seconds for one in rows)
+    return first_of_table(selection).seconds
 
 
 def test_a_look_up_finds_what_is_chosen():

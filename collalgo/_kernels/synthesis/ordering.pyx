@@ -1,12 +1,20 @@
 # cython: language_level=3, wraparound=False, boundscheck=False
 # cython: freethreading_compatible=True
-"""Order transfers into steps, so that each step loads its links evenly."""
+"""Order transfers into steps, so that each step loads its links evenly.
+
+Steps may have different lengths. A long step saves the start-up of several short ones,
+but a link that has nothing to send before the next step is idle in it; so a step is as
+long as those links have something to send that have the most to carry until the end.
+"""
 
 from libc.stdint cimport int64_t
 
 import numpy as np
 
 ctypedef const int64_t[::1] ints
+
+#: A link must not be idle if it has as much to carry as this part of the most.
+cdef double CRITICAL = 0.9
 
 
 cdef class Ordering:
@@ -30,7 +38,7 @@ cdef class Ordering:
 
     cdef ints pair, first, links, first_after, after, alone
     cdef const double[::1] busy
-    cdef double[::1] now, total
+    cdef double[::1] now, total, left, ready
     cdef double longest, until
     cdef int64_t[::1] step, waits, latest
 
@@ -49,32 +57,65 @@ cdef class Ordering:
         self.first_after, self.after, self.alone = first_after, after, alone
         keys = np.asarray(alone).max(initial=-1) + 1
         self.latest = np.zeros(keys, np.int64)
-        self.now, self.total = np.zeros(count), np.zeros(count)
+        self.now, self.total, self.left, self.ready = np.zeros((4, count))
 
-    def steps(self, double length):
+    def steps(self, double least, double fraction=0):
         """The step of each transfer.
+
+        No link is busy for longer in a step than the step is long, unless one transfer
+        takes as long.
 
         Parameters
         ----------
-        length
-            The seconds that no link is to be busy for longer in a step, unless one
-            transfer takes as long.
+        least
+            The seconds that a step takes at least.
+        fraction
+            The part of what the busiest link has left to carry that a step takes at
+            most, beyond the least.
         """
         cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, number = 0
         cdef int64_t[::1] ready = np.empty(count, np.int64)
         cdef int64_t[::1] taken = np.empty(count, np.int64)
         self.step = np.full(count, -1, np.int64)
         self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
-        self.total[:] = 0
-        self.latest[:] = -1
+        self._begin_all()
         waiting = self._independent(ready)
         while waiting:
-            self._begin(length, number)
+            self._begin(max(least, self._length(fraction)))
             kept = self._fill(ready[:waiting], taken, number)
             waiting = self._merge(ready, kept, taken[: waiting - kept])
             np.asarray(ready)[:waiting].sort()
             number += 1
         return np.asarray(self.step)
+
+    cdef void _begin_all(self) noexcept:
+        """Count what each link has to carry."""
+        cdef Py_ssize_t i
+        self.total[:] = 0
+        self.left[:] = 0
+        self.ready[:] = 0
+        self.latest[:] = -1
+        self.until = 0
+        for i in range(self.pair.shape[0]):
+            self._count(self.pair[i], self.left)
+
+    cdef void _count(self, Py_ssize_t pair, double[::1] of_links) noexcept:
+        """Add the seconds of a transfer to those of its links."""
+        cdef Py_ssize_t i
+        for i in range(self.first[pair], self.first[pair + 1]):
+            of_links[self.links[i]] += self.busy[i]
+
+    cdef double _length(self, double fraction) noexcept:
+        """The seconds for which the links that have most to carry have some of it."""
+        cdef Py_ssize_t link
+        cdef double most = 0, length
+        for link in range(self.left.shape[0]):
+            most = max(most, self.left[link])
+        length = fraction * most
+        for link in range(self.left.shape[0]):
+            if self.left[link] >= CRITICAL * most:
+                length = min(length, self.ready[link])
+        return length
 
     cdef Py_ssize_t _independent(self, int64_t[::1] ready) noexcept:
         """Find the transfers that wait for no other; their number."""
@@ -83,6 +124,7 @@ cdef class Ordering:
             if not self.waits[i]:
                 ready[found] = i
                 found += 1
+                self._count(self.pair[i], self.ready)
         return found
 
     cdef Py_ssize_t _fill(
@@ -103,9 +145,10 @@ cdef class Ordering:
                 kept += 1
         return kept
 
-    cdef void _begin(self, double length, Py_ssize_t number) noexcept:
+    cdef void _begin(self, double length) noexcept:
         self.now[:] = 0
-        self.longest, self.until = length, length * (number + 1)
+        self.longest = length
+        self.until += length
 
     cdef bint _is_free(self, Py_ssize_t key, Py_ssize_t number) noexcept:
         """Whether no transfer of a key is in a step yet."""
@@ -130,6 +173,8 @@ cdef class Ordering:
             link = self.links[i]
             self.now[link] += self.busy[i]
             self.total[link] += self.busy[i]
+            self.left[link] -= self.busy[i]
+            self.ready[link] -= self.busy[i]
             self.longest = max(self.longest, self.now[link])
 
     cdef Py_ssize_t _merge(
@@ -143,4 +188,5 @@ cdef class Ordering:
                 if not self.waits[self.after[j]]:
                     ready[kept] = self.after[j]
                     kept += 1
+                    self._count(self.pair[self.after[j]], self.ready)
         return kept

@@ -57,7 +57,8 @@ cdef class Packing:
     cdef ints roots, ends
     cdef bint both_ways
     cdef Py_ssize_t squarings
-    cdef double scale
+    cdef double scale, hop, mean, seen
+    cdef int32_t[::1] order, depth
     cdef Arborescence arborescence
 
     def __init__(
@@ -81,6 +82,7 @@ cdef class Packing:
         self.price = np.zeros(len(capacity))
         self.cost = np.zeros((size, size))
         self.arborescence = Arborescence(size)
+        self.order, self.depth = np.empty((2, size), np.int32)
         self._parents = np.full((len(roots), size), OUTSIDE, np.int32)
 
     @property
@@ -91,16 +93,16 @@ cdef class Packing:
     def load(self):
         return np.asarray(self._load)
 
-    def sweep(self, Py_ssize_t squarings, double shallow=0):
+    def sweep(self, Py_ssize_t squarings, double hop=0):
         """Replace each tree by the cheapest one, given all others.
 
         Parameters
         ----------
         squarings
             The price of a link is its load to the power of 2 to this number.
-        shallow
-            The relative surcharge for an edge that does not leave the root, so that of
-            similar trees the least deep is taken.
+        hop
+            What it is worth that a rank is nearer to the root by one edge, as a part of
+            the mean price of an edge: of similar trees the less deep is taken.
 
         Returns
         -------
@@ -109,20 +111,78 @@ cdef class Packing:
         """
         cdef Py_ssize_t tree, link
         self.squarings = squarings
+        self.seen = self.mean = 0
         self.scale = np.asarray(self._load).max() or np.asarray(self.per_load).max()
         for link in range(self._load.shape[0]):
             self._set_price(link)
         for tree in range(self.roots.shape[0]):
             self._add(tree, -1)
-            self._find_costs(self.roots[tree], shallow)
-            if self.ends[tree] < 0:
-                self.arborescence.find(self.cost, self.roots[tree], self._parents[tree])
-            else:
-                self.arborescence.path_to(
-                    self.cost, self.roots[tree], self.ends[tree], self._parents[tree]
-                )
+            self.hop = hop * self.mean
+            self._find_costs()
+            self._find(self.roots[tree], self.ends[tree], self._parents[tree])
+            self._average(self._parents[tree])
             self._add(tree, 1)
         return np.asarray(self._load).max()
+
+    cdef void _find(
+        self, Py_ssize_t root, Py_ssize_t end, int32_t[::1] parents
+    ) noexcept:
+        """Find the cheapest tree from a root, or the cheapest path to an end."""
+        if end < 0:
+            self.arborescence.find(self.cost, root, parents)
+            self._flatten(root, parents)
+        else:
+            self.arborescence.path_to(self.cost, root, end, parents)
+
+    cdef void _average(self, int32_t[::1] parents) noexcept:
+        """Take a tree into the mean price of an edge, or of a path, of recent trees."""
+        cdef Py_ssize_t v, edges = 0
+        cdef double price = 0, count = self.roots.shape[0]
+        for v in range(self.size):
+            if parents[v] >= 0:
+                price += self.cost[parents[v], v]
+                edges += 1
+        self.seen = min(self.seen + 1, count / 4)
+        if self.ends[0] < 0:
+            price /= max(edges, 1)
+        else:
+            price -= edges * self.hop
+        self.mean += (price - self.mean) / max(self.seen, 1)
+
+    cdef void _flatten(self, Py_ssize_t root, int32_t[::1] parents) noexcept:
+        """Give ranks parents that are nearer to the root where that costs little.
+
+        A rank that is less deep is no descendant, so that it is still a tree.
+        """
+        cdef Py_ssize_t u, v, chosen, place, count = self._by_depth(root, parents)
+        cdef double price, best
+        if self.hop == 0:
+            return
+        for place in range(1, count):
+            v = self.order[place]
+            chosen = parents[v]
+            self.depth[v] = self.depth[chosen] + 1
+            best = self.cost[chosen, v] + self.hop * self.depth[v]
+            for u in range(self.size):
+                if self.depth[u] + 1 < self.depth[v]:
+                    price = self.cost[u, v] + self.hop * (self.depth[u] + 1)
+                    if price < best:
+                        best, chosen = price, u
+            parents[v], self.depth[v] = chosen, self.depth[chosen] + 1
+
+    cdef Py_ssize_t _by_depth(self, Py_ssize_t root, int32_t[::1] parents) noexcept:
+        """Order the ranks of a tree by their depth; their number."""
+        cdef Py_ssize_t u, v, place = 0, count = 1
+        self.order[0], self.depth[root] = root, 0
+        while place < count:
+            u = self.order[place]
+            for v in range(self.size):
+                if parents[v] == u:
+                    self.depth[v] = self.depth[u] + 1
+                    self.order[count] = v
+                    count += 1
+            place += 1
+        return count
 
     cdef void _set_price(self, Py_ssize_t link) noexcept:
         """Price a link for half a tree more than it carries."""
@@ -149,19 +209,19 @@ cdef class Packing:
             self._load[link] += times * self.parts[i] * self.per_load[link]
             self._set_price(link)
 
-    cdef void _find_costs(self, Py_ssize_t root, double shallow) noexcept:
-        """The price of each edge of a tree."""
+    cdef void _find_costs(self) noexcept:
+        """The price of each edge of a tree; on a path also that of a step."""
         cdef Py_ssize_t u, v
-        cdef double price
         for u in range(self.size):
             for v in range(self.size):
                 if not self.usable[u * self.size + v]:
                     self.cost[u, v] = INFINITY
                     continue
-                price = self._price_of(u * self.size + v)
+                self.cost[u, v] = self._price_of(u * self.size + v)
                 if self.both_ways:
-                    price += self._price_of(v * self.size + u)
-                self.cost[u, v] = price if u == root else price * (1 + shallow)
+                    self.cost[u, v] += self._price_of(v * self.size + u)
+                if self.ends[0] >= 0:
+                    self.cost[u, v] += self.hop
 
     cdef double _price_of(self, Py_ssize_t pair) noexcept:
         cdef Py_ssize_t i

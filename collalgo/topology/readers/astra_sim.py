@@ -6,7 +6,8 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
-from collalgo.topology.model import MOST_LINKS, Kind, Topology
+from collalgo.topology.graph import MOST_LINKS
+from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import integer, mappings, number
 
 KINDS = ("Ring", "Switch", "FullyConnected")

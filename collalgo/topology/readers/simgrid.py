@@ -8,7 +8,8 @@ from typing import Any
 from collalgo.base.hostlist import LONGEST_NAME, expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
-from collalgo.topology.model import MOST_LINKS, Kind, Topology
+from collalgo.topology.graph import MOST_LINKS
+from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.simgrid_routes import Network, Route
 from collalgo.topology.readers.text import integer, number, root_tag, xml
 

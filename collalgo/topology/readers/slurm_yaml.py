@@ -6,7 +6,8 @@ from typing import Any
 from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import grid
-from collalgo.topology.model import LARGEST, Kind, Topology
+from collalgo.topology.graph import LARGEST
+from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN, Entry, blocks, host, ring, switches
 from collalgo.topology.readers.text import field, integer, mappings
 

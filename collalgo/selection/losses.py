@@ -1,0 +1,83 @@
+"""What a fault of a machine costs: the choice beside that of the whole machine."""
+
+from typing import Any, NamedTuple
+
+from collalgo.base.units import human_time
+from collalgo.cost.placement import Placement
+from collalgo.cost.simulation import simulate
+from collalgo.selection.selection import Selection
+
+
+class Loss(NamedTuple):
+    """A choice on a machine with faults, and that on the whole machine.
+
+    Attributes
+    ----------
+    chosen, whole : Selection
+        The choices with the faults and without them.
+    old_seconds : float or None
+        The time of the schedule of the whole machine on the one with faults; None if
+        ranks are lost, for which it has no place.
+    """
+
+    chosen: Selection
+    whole: Selection
+    old_seconds: float | None
+
+    @classmethod
+    def of(cls, chosen: Selection, whole: Selection, placement: Placement) -> "Loss":
+        """The loss of a choice.
+
+        Parameters
+        ----------
+        chosen, whole
+            As of the loss.
+        placement
+            The ranks on the machine with faults.
+        """
+        if chosen.size != whole.size:
+            return cls(chosen, whole, None)
+        found = simulate(
+            whole.decision.schedule,
+            placement.machine,
+            whole.nbytes,
+            collective=whole.collective,
+            link_model=placement.link_model,
+        )
+        return cls(chosen, whole, found.seconds)
+
+    @property
+    def times(self) -> float:
+        """The time of the choice as a multiple of that on the whole machine."""
+        return self.chosen.seconds / self.whole.seconds if self.whole.seconds else 1.0
+
+    @property
+    def times_bound(self) -> float | None:
+        """The bound as a multiple of that of the whole machine; None if not known."""
+        with_faults, without = self.chosen.bound_seconds, self.whole.bound_seconds
+        return with_faults / without if with_faults and without else None
+
+    def __str__(self) -> str:
+        text = (
+            f"the whole machine takes {human_time(self.whole.seconds)} by "
+            f"{self.whole.choice.words}: {self.times:.2f} times as long now"
+        )
+        if self.times_bound is not None:
+            text += f", and the bound is {self.times_bound:.2f} times as high"
+        if self.old_seconds is None:
+            lost = f"is for {self.whole.size} ranks, and {self.chosen.size} are left"
+            return f"{text}\nthe schedule of the whole machine {lost}"
+        worse = self.old_seconds / self.chosen.seconds if self.chosen.seconds else 1.0
+        return (
+            f"{text}\nthe schedule of the whole machine would take "
+            f"{human_time(self.old_seconds)}, {worse:.2f} times the choice"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The loss in words and numbers, as for JSON; times in seconds."""
+        return {
+            "algorithm": self.whole.algorithm,
+            "seconds": self.whole.seconds,
+            "bound_seconds": self.whole.bound_seconds,
+            "seconds_with_faults": self.old_seconds,
+        }

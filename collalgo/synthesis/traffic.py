@@ -1,0 +1,150 @@
+"""The traffic of collectives: transfers along trees, to be ordered into steps."""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.packing import pack
+from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.plan import (
+    Dependencies,
+    Pace,
+    Plan,
+    Transfers,
+    down,
+    ordered,
+    up_and_down,
+)
+
+#: The units of all blocks together, and the most and the least units of a block.
+UNITS, MOST, LEAST = 512, 64, 4
+
+#: The units of a buffer without blocks, and those of all pairs of ranks together.
+OF_WHOLE, OF_PAIRS = 240, 2048
+
+#: The transfers over the busiest link in a step, and the most transfers of a plan.
+IN_STEP, MOST_TRANSFERS = 16, 1 << 17
+
+#: The steps between the first and the last units of a block: what has to pass several
+#: ranks comes first, since nothing else waits for it.
+AHEAD = 2.0
+
+#: The golden ratio, whose multiples are spread evenly between whole numbers.
+GOLDEN = 0.6180339887498949
+
+
+class Traffic(NamedTuple):
+    """Transfers that are to be ordered into steps.
+
+    Attributes
+    ----------
+    pairs : PairLinks
+        The links that they take.
+    blocks, units : int
+        As of the plan.
+    transfers, waits : Transfers, Dependencies
+        The transfers, and which wait for which.
+    busy : float
+        The seconds that the busiest link needs, for each byte of a unit.
+    """
+
+    pairs: PairLinks
+    blocks: int
+    units: int
+    transfers: Transfers
+    waits: Dependencies
+    busy: float
+
+    def plan(self, rounds: int, fraction: float = 0.0) -> Plan:
+        """The plan in which the busiest link carries its load in so many steps.
+
+        There are fewer steps if one may take a fraction of what is left to carry.
+        """
+        parts = self._parts(rounds)
+        transfers, waits = self.transfers.split(parts), self.waits.split(parts)
+        pace = Pace(self.busy * parts / rounds, fraction)
+        span = AHEAD if self.blocks > 1 else rounds
+        late = span * phases(self.transfers.unit, parts)
+        step = ordered(self.pairs, transfers, waits, pace, late)
+        return Plan(self.pairs.size, self.blocks, self.units * parts, transfers, step)
+
+    def _parts(self, rounds: int) -> int:
+        """The number of parts of each unit, so that many of them are in each step."""
+        pair = self.transfers.source * self.pairs.size + self.transfers.target
+        counts = np.bincount(pair, minlength=self.pairs.size**2)
+        load = np.zeros(len(self.pairs.bytes_per_second))
+        of = np.repeat(np.arange(len(counts)), np.diff(self.pairs.first))
+        np.add.at(load, self.pairs.links, counts[of] * self.pairs.parts)
+        busiest = load[(load / self.pairs.bytes_per_second).argmax()]
+        wanted = -(-IN_STEP * rounds // max(1, int(busiest)))
+        return max(1, min(wanted, MOST_TRANSFERS // len(pair)))
+
+
+def phases(unit: Ints, parts: int) -> Reals:
+    """When the transfers of each part of each unit are to begin, from 0 to 1.
+
+    The parts of a unit are spread evenly, those of one unit between those of others.
+    """
+    offset = unit * GOLDEN % 1
+    return ((offset[:, None] + np.arange(parts)) / parts).ravel()
+
+
+#: Makes traffic from a root, over some links; the last is whether a rank sends a unit
+#: to one rank at a time.
+Maker: TypeAlias = Callable[[PairLinks, int, bool], Traffic]
+
+
+def units_of(size: int) -> int:
+    """The number of units of a block."""
+    return min(MOST, max(LEAST, UNITS // size))
+
+
+def allgather(pairs: PairLinks, _root: int, one_by_one: bool) -> Traffic:
+    """Trees from each rank, each with a unit of its block."""
+    units = units_of(pairs.size)
+    unit, block = np.divmod(np.arange(pairs.size * units), pairs.size)
+    trees = pack(pairs, block.tolist())
+    return Traffic(
+        pairs, pairs.size, units, *down(trees, block, unit, one_by_one), trees.busy
+    )
+
+
+def scatter(pairs: PairLinks, root: int, one_by_one: bool) -> Traffic:
+    """Paths from the root to each rank, each with a unit of its block."""
+    others, units = pairs.size - 1, units_of(pairs.size)
+    unit, number = np.divmod(np.arange(others * units), others)
+    block = (root + 1 + number) % pairs.size
+    trees = pack(pairs, [root] * len(block), block.tolist())
+    return Traffic(
+        pairs, pairs.size, units, *down(trees, block, unit, one_by_one), trees.busy
+    )
+
+
+def alltoall(pairs: PairLinks, _root: int, one_by_one: bool) -> Traffic:
+    """Paths from each rank to each other, each with a unit of their block."""
+    size = pairs.size
+    units = min(MOST, max(LEAST, OF_PAIRS // (size * (size - 1))))
+    ends = np.tile(np.flatnonzero(~np.eye(size, dtype=bool)), units)
+    unit = np.repeat(np.arange(units), size * (size - 1))
+    source, target = np.divmod(ends, size)
+    trees = pack(pairs, source.tolist(), target.tolist())
+    return Traffic(
+        pairs, size * size, units, *down(trees, ends, unit, one_by_one), trees.busy
+    )
+
+
+def broadcast(pairs: PairLinks, root: int, one_by_one: bool) -> Traffic:
+    """Trees from the root, each with a unit of the buffer."""
+    trees, unit = pack(pairs, [root] * OF_WHOLE), np.arange(OF_WHOLE)
+    return Traffic(
+        pairs, 1, OF_WHOLE, *down(trees, 0 * unit, unit, one_by_one), trees.busy
+    )
+
+
+def allreduce(pairs: PairLinks, _root: int, _one_by_one: bool) -> Traffic:
+    """Trees that each combine a unit of the buffer, and send it back."""
+    unit = np.arange(OF_WHOLE)
+    trees = pack(pairs, (unit % pairs.size).tolist(), both_ways=True)
+    return Traffic(pairs, 1, OF_WHOLE, *up_and_down(trees, 0 * unit, unit), trees.busy)

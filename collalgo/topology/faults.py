@@ -1,0 +1,127 @@
+"""Machines with faults: without some elements, or with slower links."""
+
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+from collalgo.errors import TopologyError
+from collalgo.topology.assumed import with_assumed_speeds
+from collalgo.topology.model import Link, Topology
+
+#: Between the two ends of a link in its name.
+BETWEEN = "-"
+
+#: The most names that an error lists.
+LISTED = 8
+
+
+class Element(NamedTuple):
+    """A device, all devices of a host, or all links between two devices."""
+
+    name: str
+    devices: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+class Faults(NamedTuple):
+    """What has failed in a machine, and what is slow, by name."""
+
+    lost: tuple[str, ...] = ()
+    slow: tuple[tuple[str, float], ...] = ()
+
+    def of(self, topology: Topology) -> Topology:
+        """The topology with these faults; what is slow may be lost as well."""
+        for name, factor in self.slow:
+            topology = degraded(topology, name, factor)
+        return without(topology, *self.lost) if self.lost else topology
+
+
+#: No faults.
+WHOLE = Faults()
+
+
+def without(topology: Topology, *names: str) -> Topology:
+    """The topology without some links, devices or hosts."""
+    lost = [_element(topology, name) for name in names]
+    devices = {device for element in lost for device in element.devices}
+    rest = topology.part({d.id for d in topology.devices()} - devices)
+    for link in {link for element in lost for link in element.links}:
+        if rest.graph.has_edge(*link.ends, link.kind):
+            rest.graph.remove_edge(*link.ends, link.kind)
+    return _named(rest, topology, f"without {', '.join(names)}")
+
+
+def degraded(topology: Topology, name: str, factor: float) -> Topology:
+    """The topology with slower links."""
+    if not 0 < factor <= 1:
+        raise TopologyError(
+            f"{name}={factor!r}: the fraction of the bandwidth that is left must be "
+            f"above 0 and at most 1; what has nothing left is taken out by without()"
+        )
+    element = _element(topology, name)
+    of_devices = [link for one in element.devices for link in topology.links_of(one)]
+    known = with_assumed_speeds(topology)
+    found = topology.part({device.id for device in topology.devices()})
+    slow = {(*link.ends, link.kind) for link in (*element.links, *of_devices)}
+    for a, b, kind in slow:
+        link = known.graph.edges[a, b, kind]["link"]
+        found.graph.edges[a, b, kind]["link"] = replace(
+            link, bandwidth=link.bandwidth * factor, fraction=link.fraction * factor
+        )
+    return _named(found, topology, f"with {name} at {factor:g}")
+
+
+def _named(found: Topology, whole: Topology, fault: str) -> Topology:
+    """A topology with a fault in its name, and the warnings of the whole one."""
+    found.name = f"{whole.name} {fault}".strip()
+    for text in whole.warnings:
+        found.warn(text)
+    return found
+
+
+def _element(topology: Topology, name: str) -> Element:
+    """The element of a name.
+
+    Raises
+    ------
+    TopologyError
+        If there is none, or several have the name.
+    """
+    found = _elements(topology, name)
+    if not found:
+        raise TopologyError(
+            f"{topology.name}: there is no device, host or link {name!r}; a link is "
+            f"named by its ends, as gpu0{BETWEEN}gpu1, and collalgo topo show lists all"
+        )
+    if len(found) > 1:
+        names = [element.name for element in found[:LISTED]]
+        more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+        raise TopologyError(
+            f"{topology.name}: {name!r} may be {', '.join(names)}{more}; name one "
+            "of them"
+        )
+    return found[0]
+
+
+def _elements(topology: Topology, name: str) -> list[Element]:
+    """The elements that a name may stand for: a host, else devices, else links."""
+    if name in topology.hosts:
+        of_host = [d.id for d in topology.devices() if name in (d.host, d.id)]
+        return [Element(name, tuple(of_host))]
+    ids = [device.id for device in topology.devices()]
+    if devices := _ending(ids, name):
+        return [Element(device, (device,)) for device in devices]
+    found = {}
+    for i in (i for i, letter in enumerate(name) if letter == BETWEEN):
+        for ends in product(_ending(ids, name[:i]), _ending(ids, name[i + 1 :])):
+            if links := topology.graph.get_edge_data(*ends):
+                between = tuple(data["link"] for data in links.values())
+                found[frozenset(ends)] = Element(BETWEEN.join(ends), links=between)
+    return [*found.values()]
+
+
+def _ending(ids: list[str], name: str) -> list[str]:
+    """The id that is a name, or else those that are the name after a host."""
+    if not name or name in ids:
+        return [name] if name else []
+    return [id for id in ids if id.endswith(f"/{name}")]

@@ -1,0 +1,81 @@
+"""The options for faults: what each command says of them."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo import Topology, simulate
+from collalgo.cli.main import main
+
+pytestmark = pytest.mark.parallel
+
+FAULTS = ("--without", "gpu0-gpu3", "--degraded", "gpu1-gpu5=0.5")
+
+APART = ("--without", "host0-host1")
+
+
+def run(*words):
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code == 0, (words, found.output[-500:], found.exception)
+    return found.output
+
+
+def test_select_tells_what_a_fault_costs():
+    text = run("select", "allgather", "1G", "--topology", "dgx1v", *FAULTS)
+    assert "dgx1v with gpu1-gpu5 at 0.5 without gpu0-gpu3" in text
+    assert re.search(
+        r"the whole machine takes .* by .*: 1\.\d+ times as long now", text
+    )
+    assert re.search(r"the bound is 1\.\d+ times as high", text)
+    assert re.search(r"whole machine would take .*, 1\.\d+ times the choice", text)
+
+
+def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():
+    words = ("select", "broadcast", "--size", "8K", "--topology", "dgx1v", "--json")
+    whole = json.loads(run(*words))
+    broken = json.loads(run(*words, *FAULTS))
+    assert broken["whole"]["seconds"] == whole["seconds"]
+    assert broken["whole"]["algorithm"] == whole["algorithm"]
+    machine = Topology.load("dgx1v").degraded("gpu1-gpu5", 0.5).without("gpu0-gpu3")
+    told = simulate(whole["algorithm"], machine, 1 << 13, collective="broadcast")
+    assert broken["whole"]["seconds_with_faults"] == pytest.approx(told.seconds)
+    assert broken["seconds"] <= told.seconds * (1 + 1e-9)
+
+
+def test_a_range_of_sizes_has_columns_of_losses_and_lost_ranks_have_no_old_schedule():
+    words = ("select", "broadcast", "--size", "8,1K", "--topology", "dgx1v")
+    assert "x whole" in run(*words, *FAULTS)
+    assert "cannot run" in run(*words, "--without", "gpu7")
+    assert "x whole" not in run(*words)
+
+
+def test_bound_and_simulate_and_topo_see_the_faults():
+    whole = run("bound", "broadcast", "dgx1v")
+    broken = run("bound", "broadcast", "dgx1v", *FAULTS)
+    assert "on the whole machine at least" in broken
+    assert whole.partition(",")[0] != broken.partition(",")[0]
+    ring = ("simulate", "allgather", "ring", "dgx1v")
+    assert run(*ring) != run(*ring, *FAULTS)
+    assert "nic3" in run("topo", "show", "dgx1v")
+    assert "nic3 " not in run("topo", "show", "dgx1v", "--without", "nic3")[30:]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("bound", "broadcast", "dgx1v", "--without", "gpu9"), "no device, host or"),
+        (("bound", "broadcast", "dgx1v", "--degraded", "gpu0"), "NAME=FRACTION"),
+        (("bound", "broadcast", "dgx1v", "--degraded", "gpu0=2"), "at most 1"),
+        (("select", "broadcast", "8", "-n", "2", "--without", "gpu0"), "--topology"),
+        (
+            (*("select", "broadcast", "8", "--topology", "mesh", "dims=2"), *APART),
+            "cannot reach host1",
+        ),
+    ],
+)
+def test_a_fault_that_cannot_be_is_one_sentence(words, reason):
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code, found.output
+    assert reason in " ".join(found.output.split())

@@ -1,0 +1,115 @@
+"""Machines with faults: what is lost, what is slow, and what is named."""
+
+import pickle
+
+import pytest
+
+from collalgo import Topology, TopologyError
+from collalgo.cost.bounds import bound
+from collalgo.cost.placement import Placement
+from collalgo.topology.model import Kind, LinkKind
+from tests.support.host_networks import network
+
+pytestmark = pytest.mark.parallel
+
+
+def ends(topology):
+    return {(*sorted(link.ends), link.kind): link.bandwidth for link in topology.links}
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8, 12])
+def test_only_the_named_link_is_lost_or_slow(size):
+    whole = network(size, seed=size)
+    for link in whole.links:
+        name = "-".join(reversed(link.ends))
+        key = (*sorted(link.ends), link.kind)
+        rest = ends(whole)
+        speed = rest.pop(key)
+        assert ends(whole.without(name)) == rest
+        assert ends(whole.degraded(name, 0.25)) == {**rest, key: speed / 4}
+    assert ends(whole.without()) == ends(whole)
+
+
+def test_a_device_is_lost_with_its_links_and_a_host_with_its_devices():
+    whole = Topology.load("dgx1v", hosts=2)
+    rest = whole.without("host1/nic0")
+    assert {d.id for d in whole.devices()} - {d.id for d in rest.devices()} == {
+        "host1/nic0"
+    }
+    assert all("host1/nic0" not in link.ends for link in rest.links)
+    assert whole.without("host0").hosts == ["host1"]
+    slow = whole.degraded("host1/nic0", 0.5)
+    for key, speed in ends(whole).items():
+        factor = 0.5 if "host1/nic0" in key else 1
+        assert ends(slow)[key] == speed * factor
+
+
+def test_the_original_is_left_as_it_is_and_faults_add_up():
+    whole = Topology.load("dgx1v")
+    before = pickle.dumps(ends(whole))
+    slow = whole.degraded("gpu0-gpu3", 0.5).degraded("gpu0-gpu3", 0.5)
+    key = ("host0/gpu0", "host0/gpu3", LinkKind.NVLINK)
+    assert ends(slow)[key] == ends(whole)[key] / 4
+    assert key not in ends(slow.without("gpu0-gpu3"))
+    assert pickle.dumps(ends(whole)) == before
+
+
+@pytest.mark.parametrize("name", ["host0/gpu1-gpu5", "gpu1-host0/gpu5"])
+def test_a_host_is_named_where_several_have_such_a_link(name):
+    whole = Topology.load("dgx1v", hosts=2)
+    with pytest.raises(
+        TopologyError, match=r"'gpu1-gpu5' may be host0/gpu1-host0/gpu5"
+    ):
+        whole.without("gpu1-gpu5")
+    (lost,) = set(ends(whole)) - set(ends(whole.without(name)))
+    assert lost == ("host0/gpu1", "host0/gpu5", LinkKind.NVLINK)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-", "gpu0", "gpu9", "gpu0-gpu5", "gpu0-", "host2", "gpu"]
+)
+def test_a_name_of_nothing_or_of_several_is_refused(name):
+    with pytest.raises(TopologyError, match=r"there is no device|may be"):
+        Topology.load("dgx1v", hosts=2).without(name)
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1.5, float("nan")])
+def test_a_fraction_is_above_0_and_at_most_1(factor):
+    with pytest.raises(TopologyError, match="above 0 and at most 1"):
+        Topology.load("dgx1v").degraded("gpu0-gpu3", factor)
+
+
+def test_names_with_hyphens_are_found():
+    topology = Topology("racks", "a test")
+    for name in ("a-1", "a", "1-b", "b-2"):
+        topology.add(name, Kind.HOST)
+    topology.link("a-1", "b-2", LinkKind.NETWORK, 1.0)
+    topology.link("a-1", "a", LinkKind.NETWORK, 1.0)
+    assert len(topology.without("a-1-b-2").links) == 1
+    topology.link("a", "1-b", LinkKind.NETWORK, 1.0)
+    assert len(topology.without("a-1-b").links) == 2
+
+
+def test_a_speed_that_is_assumed_later_is_as_slow():
+    topology = Topology("unknown", "a test")
+    for name in ("a", "b"):
+        topology.add(name, Kind.HOST)
+    topology.link("a", "b", LinkKind.NETWORK)
+    slow = topology.degraded("a-b", 0.5)
+    assert bound("broadcast", slow).bandwidth == pytest.approx(12.5 / 2)
+    (link,) = slow.links
+    assert link.assumed
+    model = Placement(slow).link_model
+    given = type(model)(assumed={"network": 50.0})
+    assert bound("broadcast", slow, link_model=given).bandwidth == pytest.approx(25)
+
+
+def test_a_partition_names_the_ranks_that_are_out_of_reach():
+    apart = Topology.load("dgx1v", hosts=2).without(
+        *(f"host1/nic{i}" for i in range(4))
+    )
+    routes = Placement(apart).routes
+    with pytest.raises(TopologyError, match=r"cannot reach host1/gpu\[0-7\]"):
+        routes.route("host0/gpu0", "host1/gpu3")
+    with pytest.raises(TopologyError, match=r"cannot reach host1/gpu\[0-7\]"):
+        bound("allgather", apart)
