@@ -31,8 +31,9 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
+    "elastic_state",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
-    "results_are_in_place", "futures_are_of_all_calls", "elastic_state",
+    "results_are_in_place", "futures_are_of_all_calls",
 )  # fmt: skip
 
 pytestmark = [
