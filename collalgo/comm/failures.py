@@ -113,12 +113,8 @@ def _call(call: dict[str, Any]) -> str:
 
 def _mismatch(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
-    rank, other = failure["rank"], failure["culprit"]
     if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
-        return (
-            f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
-            f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
-        )
+        return _gone_on(failure)
     if _collective(mine) != _collective(theirs):
         return _difference(failure, "collective")
     if _exchanges(mine) != _exchanges(theirs):
@@ -128,6 +124,21 @@ def _mismatch(failure: dict[str, Any]) -> str:
     )
     if what := next(differing, ""):
         return _difference(failure, what)
+    return _unnamed_difference(failure)
+
+
+def _gone_on(failure: dict[str, Any]) -> str:
+    """The mismatch with a rank that is in a later call."""
+    rank, other, theirs = failure["rank"], failure["culprit"], failure["theirs"]
+    return (
+        f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
+        f"{_collective(theirs)} #{theirs['sequence']}; {SAME_CALLS}"
+    )
+
+
+def _unnamed_difference(failure: dict[str, Any]) -> str:
+    """The mismatch of calls whose recorded arguments are the same."""
+    mine, rank, other = failure["mine"], failure["rank"], failure["culprit"]
     if mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS:
         return (
             f"{_number(failure)}: ranks {rank} and {other} passed different counts for "
