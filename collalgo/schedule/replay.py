@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.schedule.replay import critical_path, in_order
+from collalgo._kernels.schedule.order import critical_path, in_order
 from collalgo.errors import ScheduleError
 from collalgo.schedule.blame import first_mismatch
 from collalgo.schedule.chunk import Chunks

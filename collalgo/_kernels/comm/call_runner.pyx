@@ -17,7 +17,7 @@ import numpy as np
 
 from collalgo._kernels.comm.arrays cimport is_elsewhere, size_of
 from collalgo._kernels.engine.engine cimport Program
-from collalgo._kernels.comm.last_call cimport LastCall
+from collalgo._kernels.comm.last_call cimport LastCall, is_like
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder, StepLog
 from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
@@ -32,6 +32,10 @@ from collalgo.engine.call import Call
 cnp.import_array()
 
 cdef object NO_DTYPE = np.dtype(np.uint8)
+
+
+cdef inline object dtype_of(cnp.ndarray like):
+    return NO_DTYPE if like is None else <object>cnp.PyArray_DESCR(like)
 
 
 cdef class CommunicatorBase:
@@ -94,11 +98,9 @@ cdef class CallRunner(CommunicatorBase):
         counts=None, bint reproducible=False, str caller=None
     ) except -1:
         """Make a call; ``like`` has its dtype, and its count by default."""
-        cdef Program program
-        cdef object dtype = NO_DTYPE
+        cdef LastCall last = self.latest
+        cdef object dtype = dtype_of(like)
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
-        if like is not None:
-            dtype = <object>cnp.PyArray_DESCR(like)
         if count < 0:
             count = 0 if like is None else size_of(like)
         if caller is None:
@@ -106,14 +108,15 @@ cdef class CallRunner(CommunicatorBase):
         if is_elsewhere(source) or is_elsewhere(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
             return self.call_on_devices(fields, source, target, waiting, caller)
-        program = last_call(
-            self, collective, dtype, op, root, algorithm, counts, reproducible
-        ).kind.program(count, counts)
-        if self.is_preparing():
-            return self.prepared.prepare(
-                program, source, target, self.scratch_for(program), waiting
+        if last is None or last.collective is not collective:
+            last = self.latest = self.last.get(collective)
+        if not is_like(last, dtype, op, root, algorithm, counts, reproducible):
+            last = self.find_call(
+                collective, dtype, op, root, algorithm, counts, reproducible
             )
-        return run_in_turn(self, program, source, target, waiting, caller, None)
+        return run_or_prepare(
+            self, last.kind.program(count, counts), source, target, waiting, caller
+        )
 
     cdef LastCall find_call(
         self, str collective, dtype, op, int64_t root, algorithm, counts,
@@ -229,21 +232,16 @@ cdef class CallRunner(CommunicatorBase):
         return run_once(self, program, source, target, waiting, caller)
 
 
-cdef inline LastCall last_call(
-    CallRunner runner, str collective, dtype, op, int64_t root, algorithm, counts,
-    bint reproducible
-):
-    """The last call of a collective if it had these arguments, or a new one."""
-    cdef LastCall last = runner.latest
-    if last is None or last.collective is not collective:
-        last = runner.latest = runner.last.get(collective)
-    if last is None or not last.has(
-        dtype, op, root, algorithm, counts is not None, reproducible
-    ):
-        last = runner.find_call(
-            collective, dtype, op, root, algorithm, counts, reproducible
+cdef inline int run_or_prepare(
+    CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
+    double waiting, str caller
+) except -1:
+    """Run a program in turn, or let the call that this thread prepares run it."""
+    if runner.is_preparing():
+        return runner.prepared.prepare(
+            program, source, target, runner.scratch_for(program), waiting
         )
-    return last
+    return run_in_turn(runner, program, source, target, waiting, caller, None)
 
 
 cdef inline int run_once(

@@ -23,33 +23,45 @@ static inline int instruction_of(PyFrameObject *frame)
 #endif
 }
 
-/* The code that runs, a new reference, and the instruction that it is at; NULL if none does.
- * To make an object of its frame would take the interpreter a fifth of a short call. */
-static inline PyObject *running_code(int *instruction)
+#if PY_VERSION_HEX >= 0x030B0000
+/* The frame that runs; NULL if none does. */
+static inline struct _PyInterpreterFrame *running_frame(void)
 {
-    PyObject *code;
-#if PY_VERSION_HEX >= 0x030C0000
-    PyThreadState *thread = PyThreadState_Get();
 #if PY_VERSION_HEX >= 0x030D0000
-    struct _PyInterpreterFrame *frame = thread->current_frame;
+    return PyThreadState_Get()->current_frame;
 #else
-    struct _PyInterpreterFrame *frame = thread->cframe->current_frame;
+    return PyThreadState_Get()->cframe->current_frame;
 #endif
+}
+#endif
+
+/* What a frame runs, a new reference, and the instruction that it is at; NULL if none runs. */
+static inline PyObject *running_executable(int *instruction)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    struct _PyInterpreterFrame *frame = running_frame();
     if (!frame) return NULL;
     *instruction = PyUnstable_InterpreterFrame_GetLasti(frame);
-    code = PyUnstable_InterpreterFrame_GetCode(frame);
+    return PyUnstable_InterpreterFrame_GetCode(frame);
 #elif PY_VERSION_HEX >= 0x030B0000
-    _PyInterpreterFrame *frame = PyThreadState_Get()->cframe->current_frame;
+    struct _PyInterpreterFrame *frame = running_frame();
     if (!frame) return NULL;
     *instruction = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
-    code = Py_NewRef(frame->f_code);
+    return Py_NewRef(frame->f_code);
 #else
     PyFrameObject *frame = PyEval_GetFrame();
     if (!frame) return NULL;
     *instruction = instruction_of(frame);
-    code = (PyObject *)PyFrame_GetCode(frame);
+    return (PyObject *)PyFrame_GetCode(frame);
 #endif
-    if (PyCode_Check(code)) return code;
+}
+
+/* The code that runs, a new reference, and the instruction that it is at; NULL if none does.
+ * To make an object of its frame would take the interpreter a fifth of a short call. */
+static inline PyObject *running_code(int *instruction)
+{
+    PyObject *code = running_executable(instruction);
+    if (!code || PyCode_Check(code)) return code;
     Py_DECREF(code);
     return NULL;
 }

@@ -11,13 +11,14 @@ cdef class LastCall:
     cdef bint has_counts, reproducible
     cdef CallKind kind
 
-    cdef inline bint has(
-        self, dtype, op, int64_t root, algorithm, bint has_counts, bint reproducible
-    ) noexcept:
-        """Whether it had these arguments, the very same objects."""
-        return (
-            self.dtype is dtype and self.op is op
-            and self.root == root and self.algorithm is algorithm
-            and self.has_counts == has_counts
-            and self.reproducible == reproducible
-        )
+
+cdef inline bint is_like(
+    LastCall last, dtype, op, int64_t root, algorithm, counts, bint reproducible
+) noexcept:
+    """Whether the last call had these arguments, the very same objects."""
+    return (
+        last is not None and last.dtype is dtype and last.op is op
+        and last.root == root and last.algorithm is algorithm
+        and last.has_counts == (counts is not None)
+        and last.reproducible == reproducible
+    )

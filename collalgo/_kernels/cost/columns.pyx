@@ -2,6 +2,7 @@
 # cython: freethreading_compatible=True
 """Transfers as columns of numbers, from schedules or from symmetric ranks."""
 
+cimport cython
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
@@ -25,6 +26,34 @@ cdef object RECORD = np.dtype(
 )
 
 
+@cython.final
+cdef class Records:
+    """The records of transfers, in memory that grows."""
+    cdef bytearray memory
+    cdef Py_ssize_t used, room
+
+    def __init__(self):
+        self.room = 256
+        self.memory = bytearray(self.room * sizeof(Record))
+
+    cdef int add(self, int64_t step, int64_t rank, transfer) except -1:
+        """Add a transfer, unless a rank has it with itself."""
+        cdef int64_t peer = field(transfer, 1)
+        if peer == rank:
+            return 0
+        if self.used == self.room:
+            self.room *= 2
+            PyByteArray_Resize(self.memory, self.room * sizeof(Record))
+        cdef Record* record = <Record*> PyByteArray_AS_STRING(self.memory) + self.used
+        record.step, record.rank, record.peer = step, rank, peer
+        kind = field(transfer, 0)
+        record.kind = 0 if kind is SEND else 1 if kind is RECV else 2
+        record.share = share_of(field(transfer, 2))
+        record.lane = field(transfer, 3)
+        self.used += 1
+        return 0
+
+
 def columns(traces):
     """The columns of the transfers between different ranks.
 
@@ -38,29 +67,15 @@ def columns(traces):
     list of ndarray
         The step, rank, kind, peer, lane and share of each transfer.
     """
-    cdef Py_ssize_t used = 0, room = 256
-    cdef bytearray memory = bytearray(room * sizeof(Record))
-    cdef Record* record
-    cdef int64_t rank, step, peer
+    cdef Records found = Records()
+    cdef int64_t rank, step
     for rank, steps in traces:
         step = 0
         for yielded in steps:
             for transfer in yielded if is_step(yielded) else as_step(yielded):
-                peer = field(transfer, 1)
-                if peer == rank:
-                    continue
-                if used == room:
-                    room *= 2
-                    PyByteArray_Resize(memory, room * sizeof(Record))
-                record = <Record*> PyByteArray_AS_STRING(memory) + used
-                record.step, record.rank, record.peer = step, rank, peer
-                kind = field(transfer, 0)
-                record.kind = 0 if kind is SEND else 1 if kind is RECV else 2
-                record.share = share_of(field(transfer, 2))
-                record.lane = field(transfer, 3)
-                used += 1
+                found.add(step, rank, transfer)
             step += 1
-    table = np.frombuffer(memory, RECORD, used)
+    table = np.frombuffer(found.memory, RECORD, found.used)
     return [np.ascontiguousarray(table[name]) for name in RECORD.names]
 
 
@@ -117,21 +132,14 @@ def spread(
     tuple of ndarray
         The same columns for the transfers of the ranks, rank after rank.
     """
-    cdef Py_ssize_t n = rank.shape[0], ranks = onto.shape[0], used = 0, i, j, k, m
-    cdef int64_t last = 0, radix, stride, turned
-    for i in range(n):
-        last = max(last, rank[i])
-    for i in range(ranks):
-        last = max(last, like[i])
-    cdef int64_t[::1] first = np.zeros(last + 3, np.int64)
-    cdef int64_t[::1] order = np.empty(n, np.int64)
+    cdef Py_ssize_t used = 0, i, j, k, m
+    cdef int64_t radix, stride, turned
+    cdef int64_t[::1] order = np.empty(rank.shape[0], np.int64)
+    cdef int64_t[::1] first = np.zeros(max(largest(rank), largest(like)) + 3, np.int64)
     sort(rank, first, order)
-    for i in range(ranks):
-        used += first[like[i] + 1] - first[like[i]]
-    cdef int64_t[:, ::1] found = np.zeros((5, used), np.int64)
-    cdef double[::1] shares = np.empty(used)
-    used = 0
-    for i in range(ranks):
+    cdef int64_t[:, ::1] found = np.zeros((5, entries_of(like, first)), np.int64)
+    cdef double[::1] shares = np.empty(found.shape[1])
+    for i in range(onto.shape[0]):
         for j in range(first[like[i]], first[like[i] + 1]):
             m = order[j]
             for k in range(digits.shape[1]):
@@ -142,6 +150,24 @@ def spread(
             found[4, used], shares[used] = lane[m], share[m]
             used += 1
     return (*np.asarray(found), np.asarray(shares))
+
+
+cdef int64_t largest(ints numbers) except -1:
+    """The largest of some numbers; 0 of none."""
+    cdef int64_t found = 0
+    cdef Py_ssize_t i
+    for i in range(numbers.shape[0]):
+        found = max(found, numbers[i])
+    return found
+
+
+cdef int64_t entries_of(ints keys, const int64_t[::1] first) except -1:
+    """The number of sorted entries that have these keys, one key after the other."""
+    cdef int64_t found = 0
+    cdef Py_ssize_t i
+    for i in range(keys.shape[0]):
+        found += first[keys[i] + 1] - first[keys[i]]
+    return found
 
 
 cdef struct Row:

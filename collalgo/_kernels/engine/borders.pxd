@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.buffer_length cimport buffer_length
-from collalgo._kernels.engine.template_tables cimport TemplateTables, border_row
+from collalgo._kernels.engine.template_tables cimport TemplateTables
 
 cdef enum:
     INPUT = 0  # arrays
@@ -14,8 +14,6 @@ cdef class Borders(TemplateTables):
     cdef int64_t *origins  # of each run
     cdef int64_t *starts  # room for those of the length
 
+    cdef void place_parts(self, const buffer_length *length) noexcept nogil
     cdef void place_borders(self, const buffer_length *length) noexcept nogil
-    cdef int64_t place_in_block(
-        self, const border_row *border, const buffer_length *length
-    ) noexcept nogil
     cdef void place_runs(self) noexcept nogil

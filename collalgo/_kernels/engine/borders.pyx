@@ -33,18 +33,31 @@ cdef int64_t share(int64_t count, int64_t part, int64_t parts) noexcept nogil:
     return count // parts * part + collalgo_share(count % parts, part, parts)
 
 
-cdef bint is_free(const buffer_length *length) noexcept nogil:
+cdef inline bint is_free(const buffer_length *length) noexcept nogil:
     """Whether borders between blocks may lie anywhere."""
     return length.each == NONE and length.starts == NULL
 
 
-cdef int64_t elements_of_line(
+cdef inline int64_t elements_of_line(
     const buffer_length *length, int64_t blocks
 ) noexcept nogil:
     """The elements of a cache line, of which long chunks are multiples; 1 for short ones."""
     if is_free(length) and length.count * length.itemsize >= LONG_CHUNK * blocks:
         return CACHE_LINE // length.itemsize
     return 1
+
+
+cdef inline int64_t place_in_block(
+    const border_row *border, const buffer_length *length, int64_t parts
+) noexcept nogil:
+    """The first element of a border in a block of some parts, whose length is set."""
+    cdef int64_t first, elements
+    if length.starts == NULL:
+        first, elements = border.block * length.each, length.each
+    else:
+        first = length.starts[border.block]
+        elements = length.starts[border.block + 1] - first
+    return first + share(elements, border.part_of_block, parts)
 
 
 cdef class Borders(TemplateTables):
@@ -67,14 +80,22 @@ cdef class Borders(TemplateTables):
         self.origins = <int64_t *>self.room(self.runs_end)
         self.starts = <int64_t *>self.room(self.blocks + 1)
 
+    cdef void place_parts(self, const buffer_length *length) noexcept nogil:
+        """Find where the parts lie in a buffer of some length."""
+        self.place_borders(length)
+        self.place_runs()
+
+    @cython.final
     cdef void place_borders(self, const buffer_length *length) noexcept nogil:
         """Find the first byte of each border."""
         cdef const border_row *border
         cdef int64_t i, first, line = elements_of_line(length, self.blocks)
+        cdef int64_t width = self.parts // self.blocks
+        cdef bint are_free = is_free(length)
         for i in range(self.borders_end):
             border = &self.borders[i]
-            if not is_free(length):
-                first = self.place_in_block(border, length)
+            if not are_free:
+                first = place_in_block(border, length, width)
             else:
                 first = share(length.count, border.part, self.parts)
                 if line > 1:
@@ -83,18 +104,6 @@ cdef class Borders(TemplateTables):
             self.border_bytes[i] = first * length.itemsize
 
     @cython.final
-    cdef int64_t place_in_block(
-        self, const border_row *border, const buffer_length *length
-    ) noexcept nogil:
-        """The first element of a border where the length sets those of the blocks."""
-        cdef int64_t width = self.parts // self.blocks, first, elements
-        if length.starts == NULL:
-            first, elements = border.block * length.each, length.each
-        else:
-            first = length.starts[border.block]
-            elements = length.starts[border.block + 1] - first
-        return first + share(elements, border.part_of_block, width)
-
     cdef void place_runs(self) noexcept nogil:
         """Find the place of each run less its first byte, and the bytes of scratch."""
         cdef const run_row *run

@@ -30,6 +30,25 @@ cdef object copy_of(const void *table, int64_t rows, int64_t columns=0):
     return found.reshape(rows, columns) if columns else found
 
 
+cdef inline bint fill_piece(
+    Borders places, const template_row *row, piece_row *piece
+) noexcept nogil:
+    """Fill in a piece: whether it is left.
+
+    Those without bytes are left out, but for those of messages without chunks (tokens).
+    """
+    cdef int64_t start = places.border_bytes[row.first]
+    cdef int64_t nbytes = places.border_bytes[row.last] - start
+    if nbytes == 0 and row.first != row.last:
+        return False
+    piece.offset, piece.nbytes = start, nbytes
+    piece.source, piece.target = row.source, row.target
+    piece.source_offset = places.origins[row.source_run] + start
+    piece.target_offset = places.origins[row.target_run] + start
+    piece.action = row.action
+    return True
+
+
 cdef class Filling(Borders):
     """The rows of a template, with the bytes of a buffer of some length.
 
@@ -68,8 +87,7 @@ cdef class Filling(Borders):
 
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer of some length."""
-        self.place_borders(length)
-        self.place_runs()
+        self.place_parts(length)
         self.copies_end = self.fill_pieces(
             self.copy_template, self.all_copies, self.copies, NULL
         )
@@ -127,28 +145,10 @@ cdef class Filling(Borders):
         for i in range(count):
             if before != NULL:
                 before[i] = n
-            n += self.fill_piece(&rows[i], &filled[n])
+            n += fill_piece(self, &rows[i], &filled[n])
         if before != NULL:
             before[count] = n
         return n
-
-    @cython.final
-    cdef bint fill_piece(self, const template_row *row, piece_row *piece) noexcept nogil:
-        """Fill in a piece: whether it is left.
-
-        Those without bytes are left out, but for those of messages without chunks
-        (tokens).
-        """
-        cdef int64_t start = self.border_bytes[row.first]
-        cdef int64_t nbytes = self.border_bytes[row.last] - start
-        if nbytes == 0 and row.first != row.last:
-            return False
-        piece.offset, piece.nbytes = start, nbytes
-        piece.source, piece.target = row.source, row.target
-        piece.source_offset = self.origins[row.source_run] + start
-        piece.target_offset = self.origins[row.target_run] + start
-        piece.action = row.action
-        return True
 
     cdef void leave_out_empty(self) noexcept nogil:
         """Write the steps and messages that have bytes, or are tokens."""

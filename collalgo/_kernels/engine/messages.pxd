@@ -8,6 +8,7 @@ from collalgo._kernels.engine.transport.transport cimport Transport, segment_sta
 
 cdef enum:
     NOTHING = -1  # no progress is possible now
+    PUT_BYTES = 16384  # below it a copy is faster than the look-up of an offer
     IN_PIECES = -1  # instead of the length of a message of several pieces
 
 cdef struct message_state:
@@ -19,10 +20,15 @@ cdef class Messages(Rows):
     cdef message_state *progress
     cdef message_state *begins  # the progress at the begin of an unsliced call
     cdef segment_state *segments
+    cdef int64_t *offers  # the messages whose destinations may be offered
+    cdef readonly int64_t offers_end
+    cdef int64_t *offer_places  # by channel, all 0 between two lengths
     cdef int64_t *forwards  # for each message the post that sends its sum, or NONE
     cdef int64_t *forwarded  # the bytes of each post that the reduction wrote, in a slice
 
     cdef void begin_message(self, int64_t m) noexcept nogil
+    cdef void find_offers(self) noexcept nogil
+    cdef int64_t *offer_place(self, int64_t m) noexcept nogil
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil
     cdef void forget_segments(self) noexcept nogil
 

@@ -27,6 +27,8 @@ cdef class Messages(Rows):
         self.begins = <message_state *>self.room(3 * n)
         self.segments = <segment_state *>self.room(3 * self.channels_end)
         self.whole = <int64_t *>self.room(n)
+        self.offers = <int64_t *>self.room(n)
+        self.offer_places = <int64_t *>self.room(self.lanes)
         self.forwards = <int64_t *>self.room(n)
         self.forwarded = <int64_t *>self.room(n)
 
@@ -36,6 +38,7 @@ cdef class Messages(Rows):
         Rows.fill(self, length)
         for m in range(self.tables.messages_end):
             self.begin_message(m)
+        self.find_offers()
         return 0
 
     @cython.final
@@ -52,6 +55,32 @@ cdef class Messages(Rows):
                 self.whole[m] = state.left
             if self.has_one_piece(forward):
                 self.forwards[m] = forward
+
+    @cython.final
+    cdef void find_offers(self) noexcept nogil:
+        """Find the last long message of each channel, which has room for one offer."""
+        cdef int64_t step, m, i
+        cdef int64_t *place
+        self.offers_end = 0
+        for step in range(self.steps_end):
+            for m in range(self.steps[step].first_receive, self.steps[step].end):
+                if (
+                    self.begins[m].left < PUT_BYTES or not self.tables.direct[m]
+                    or not self.has_one_piece(m)
+                ):
+                    continue
+                place = self.offer_place(m)
+                if place[0] == 0:
+                    self.offers_end += 1
+                    place[0] = self.offers_end
+                self.offers[place[0] - 1] = m
+        for i in range(self.offers_end):
+            self.offer_place(self.offers[i])[0] = 0
+
+    @cython.final
+    cdef int64_t *offer_place(self, int64_t m) noexcept nogil:
+        """The place, from 1, of the offer of the channel of a message; 0 for none yet."""
+        return &self.offer_places[self.channels[self.messages[m].first_channel]]
 
     @cython.final
     cdef int64_t begin(self, Transport transport, const step_row *step) noexcept nogil:

@@ -8,12 +8,7 @@ from collalgo._kernels.engine.transport.transport cimport Transport, message_par
 cdef class Posts(Messages):
     cdef readonly bint fetched
     cdef int fetch, mapped  # zero-copy policies, for memory of my process and of the heap
-    cdef int64_t *offers  # the messages whose destinations may be offered
-    cdef readonly int64_t offers_end
-    cdef int64_t *offer_places  # by channel, all 0 between two lengths
 
-    cdef void find_offers(self) noexcept nogil
-    cdef int64_t *offer_place(self, int64_t m) noexcept nogil
     cdef bint may_share(self, int64_t m) noexcept nogil
     cdef int share(self, int64_t m) noexcept nogil
     cdef void offer(self, Transport transport) noexcept nogil

@@ -9,9 +9,14 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.borders cimport INPUT
-from collalgo._kernels.engine.buffer_length cimport NONE, buffer_length
+from collalgo._kernels.engine.buffer_length cimport NONE
 from collalgo._kernels.engine.filling cimport piece_row
-from collalgo._kernels.engine.messages cimport NOTHING, Messages, message_state
+from collalgo._kernels.engine.messages cimport (
+    NOTHING,
+    PUT_BYTES,
+    Messages,
+    message_state,
+)
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.template_tables cimport message_row
 from collalgo._kernels.engine.transport.transport cimport (
@@ -28,7 +33,6 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     DIRECT_BYTES = 1024  # below it a copy is faster than the wait for a reader
-    PUT_BYTES = 16384  # below it a copy is faster than the look-up of an offer
     # The values of collalgo.engine.plan.zero_copy.DirectBuffers, without NO:
     ALWAYS = 1
     APART = 2
@@ -36,7 +40,7 @@ cdef enum:
 
 
 cdef class Posts(Messages):
-    """The posts of one rank, and the offers of its receives to senders.
+    """The posts of one rank, and what its receives offer to senders.
 
     Parameters
     ----------
@@ -51,39 +55,6 @@ cdef class Posts(Messages):
             policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR
         self.fetch = policy if copying.fetched else STAGED
         self.mapped = policy if copying.shares else STAGED
-        self.offers = <int64_t *>self.room(self.full.messages_end)
-        self.offer_places = <int64_t *>self.room(self.lanes)
-
-    cdef int fill(self, const buffer_length *length) except -1:
-        """Fill in the bytes of a buffer of some length."""
-        Messages.fill(self, length)
-        self.find_offers()
-        return 0
-
-    cdef void find_offers(self) noexcept nogil:
-        """Find the last long message of each channel, which has room for one offer."""
-        cdef int64_t step, m, i
-        cdef int64_t *place
-        self.offers_end = 0
-        for step in range(self.steps_end):
-            for m in range(self.steps[step].first_receive, self.steps[step].end):
-                if (
-                    self.begins[m].left < PUT_BYTES or not self.tables.direct[m]
-                    or not self.has_one_piece(m)
-                ):
-                    continue
-                place = self.offer_place(m)
-                if place[0] == 0:
-                    self.offers_end += 1
-                    place[0] = self.offers_end
-                self.offers[place[0] - 1] = m
-        for i in range(self.offers_end):
-            self.offer_place(self.offers[i])[0] = 0
-
-    @cython.final
-    cdef int64_t *offer_place(self, int64_t m) noexcept nogil:
-        """The place, from 1, of the offer of the channel of a message; 0 for none yet."""
-        return &self.offer_places[self.channels[self.messages[m].first_channel]]
 
     @cython.final
     cdef bint may_share(self, int64_t m) noexcept nogil:

@@ -52,21 +52,34 @@ EVERYWHERE void write_all(T *result, const Source &source, int64 count, bool ali
         write<1>(result, source, count, team.thread, team.threads);
 }
 
-template <class T, class Op, class Team>
-EVERYWHERE void combine(const Row &row, const Place *places, const Buffers &buffers,
-                        Inputs &inputs, const Team &team) {
+/* Find the inputs of a row, for the threads of a block. */
+template <class Team>
+EVERYWHERE void find_inputs(const Row &row, const Place *places, const Buffers &buffers,
+                            Inputs &inputs, const Team &team) {
     for (int64 k = team.lane; k < row.sources; k += team.lanes) {
         const Place &place = places[row.first + k];
         inputs.array[k] = buffers.begin[place.buffer] + place.at;
     }
     team.sync();
-    char *target = buffers.begin[row.place.buffer] + row.place.at;
-    T *result = reinterpret_cast<T *>(target);
-    int n = static_cast<int>(row.sources);
+}
+
+/* Whether some inputs and the result lie alike between multiples of 16 bytes. */
+EVERYWHERE bool lie_alike(const Inputs &inputs, int n, const char *target) {
     bool alike = true;
     for (int k = 0; k < n; k++)
         alike &= reinterpret_cast<uint64>(inputs.array[k]) % 16 ==
                  reinterpret_cast<uint64>(target) % 16;
+    return alike;
+}
+
+template <class T, class Op, class Team>
+EVERYWHERE void combine(const Row &row, const Place *places, const Buffers &buffers,
+                        Inputs &inputs, const Team &team) {
+    find_inputs(row, places, buffers, inputs, team);
+    char *target = buffers.begin[row.place.buffer] + row.place.at;
+    T *result = reinterpret_cast<T *>(target);
+    int n = static_cast<int>(row.sources);
+    bool alike = lie_alike(inputs, n, target);
     int64 count = row.number / static_cast<int64>(sizeof(T));
     if constexpr (MEANS<Op>)
         if (row.divisor) {
@@ -90,28 +103,39 @@ EVERYWHERE unsigned *flag_of(const Row &row, const Buffers &buffers) {
 /* What a flag is to be set to, or waited for to have. */
 EVERYWHERE unsigned number_of(const Row &row) { return static_cast<unsigned>(row.number); }
 
+/* Wait for the flags of some rows. */
+template <class Team>
+EVERYWHERE void wait_for_flags(const Row *rows, int n, const Buffers &buffers,
+                               const Team &team) {
+    for (int64 k = team.lane; k < n; k += team.lanes)
+        team.wait(flag_of(rows[k], buffers), number_of(rows[k]));
+    team.sync();
+}
+
+/* Set the flags of some rows. */
+template <class Team>
+EVERYWHERE void set_flags(const Row *rows, int n, const Buffers &buffers,
+                          const Team &team) {
+    team.release();
+    for (int k = 0; k < n; k++)
+        team.set(flag_of(rows[k], buffers), number_of(rows[k]));
+}
+
 /* The inputs are shared by the threads of a block. */
 template <class T, class Op, class Team>
 EVERYWHERE void interpret(const Row *rows, int n, const Place *places,
                           const Buffers &buffers, Inputs &inputs, const Team &team) {
     for (int i = 0; i < n;) {
         const Row &row = rows[i];
+        int alike = row.kind == COMBINE ? 1 : static_cast<int>(row.sources);
         if (row.kind == COMBINE) {
             if (row.meets) team.meet(i);
             else team.sync();
             combine<T, Op>(row, places, buffers, inputs, team);
-            i++;
-            continue;
-        }
-        int alike = static_cast<int>(row.sources);
-        if (row.kind == WAIT) {
-            for (int64 k = team.lane; k < alike; k += team.lanes)
-                team.wait(flag_of(rows[i + k], buffers), number_of(rows[i + k]));
-            team.sync();
+        } else if (row.kind == WAIT) {
+            wait_for_flags(&rows[i], alike, buffers, team);
         } else if (team.all_here(i)) {
-            team.release();
-            for (int k = 0; k < alike; k++)
-                team.set(flag_of(rows[i + k], buffers), number_of(rows[i + k]));
+            set_flags(&rows[i], alike, buffers, team);
         }
         i += alike;
     }
