@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, wire
-from collalgo.topology.model import LARGEST, Kind, LinkKind, Topology
+from collalgo.topology.graph import LARGEST
+from collalgo.topology.model import Kind, LinkKind, Topology
 
 
 def tiled_torus(
