@@ -45,5 +45,3 @@ cdef class Filling(Borders):
     cdef void leave_out_empty(self) noexcept nogil
     cdef void number_messages(self) noexcept nogil
     cdef void add_message(self, int64_t m, bint received) noexcept nogil
-    cdef void number_on_channels(self, const message_row *row, bint received) noexcept nogil
-    cdef void add_hazards(self, const message_row *row) noexcept nogil

@@ -192,9 +192,9 @@ cdef class Filling(Borders):
         message[0] = row[0]
         message.first_piece = self.before[row.first_piece]
         message.end_piece = self.before[row.end_piece]
-        self.number_on_channels(row, received)
+        number_on_channels(self, row, received)
         message.first_hazard = self.hazards_end
-        self.add_hazards(row)
+        add_hazards(self, row)
         message.end_hazard = self.hazards_end
         (<int64_t *>self.reduced.direct)[n] = self.full.direct[m]
         (<int64_t *>self.reduced.forwards)[n] = (
@@ -202,21 +202,25 @@ cdef class Filling(Borders):
         )
         self.reduced.messages_end = n + 1
 
-    @cython.final
-    cdef void number_on_channels(self, const message_row *row, bint received) noexcept nogil:
-        """Number a message that is left on each of its channels."""
-        cdef int64_t *earlier = &self.earlier[self.lanes if received else 0]
-        cdef int64_t i
-        for i in range(row.first_channel, row.end_channel):
-            (<int64_t *>self.reduced.numbers)[i] = earlier[self.channels[i]]
-            earlier[self.channels[i]] += 1
 
-    @cython.final
-    cdef void add_hazards(self, const message_row *row) noexcept nogil:
-        """Add the hazards of a message that are left to the reduced tables."""
-        cdef int64_t i, number
-        for i in range(row.first_hazard, row.end_hazard):
-            number = self.message_numbers[self.full.hazards[i]]
-            if number != NONE:
-                (<int64_t *>self.reduced.hazards)[self.hazards_end] = number
-                self.hazards_end += 1
+cdef inline void number_on_channels(
+    Filling filling, const message_row *row, bint received
+) noexcept nogil:
+    """Number a message that is left on each of its channels."""
+    cdef int64_t *earlier = &filling.earlier[filling.lanes if received else 0]
+    cdef int64_t i
+    for i in range(row.first_channel, row.end_channel):
+        (<int64_t *>filling.reduced.numbers)[i] = earlier[filling.channels[i]]
+        earlier[filling.channels[i]] += 1
+
+
+cdef inline void add_hazards(
+    Filling filling, const message_row *row
+) noexcept nogil:
+    """Add the hazards of a message that are left to the reduced tables."""
+    cdef int64_t i, number
+    for i in range(row.first_hazard, row.end_hazard):
+        number = filling.message_numbers[filling.full.hazards[i]]
+        if number != NONE:
+            (<int64_t *>filling.reduced.hazards)[filling.hazards_end] = number
+            filling.hazards_end += 1

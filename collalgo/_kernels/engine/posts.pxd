@@ -23,11 +23,4 @@ cdef class Posts(Messages):
         self, Transport transport, int64_t m, int64_t post
     ) noexcept nogil
     cdef int push(self, Transport transport, int64_t m, int64_t post) noexcept nogil
-    cdef int send_unstaged(
-        self, Transport transport, int64_t m, int64_t post
-    ) noexcept nogil
-    cdef bint post_whole(self, Transport transport, int64_t m) noexcept nogil
     cdef int stage(self, Transport transport, int64_t m, int64_t post) noexcept nogil
-    cdef void fill_segment(
-        self, Transport transport, int64_t m, char *slot, int64_t room
-    ) noexcept nogil

@@ -175,40 +175,12 @@ cdef class Posts(Messages):
         """Send the next segment of a post: GO_ON, or NOTHING if it has to wait."""
         cdef int found
         if self.progress[m].left >= DIRECT_BYTES:
-            found = self.send_unstaged(transport, m, post)
+            found = send_unstaged(self, transport, m, post)
             if found != NOT_OFFERED:
                 return GO_ON if found == WRITTEN else NOTHING
-        if 0 <= self.whole[m] <= transport.whole and self.post_whole(transport, m):
+        if 0 <= self.whole[m] <= transport.whole and post_whole(self, transport, m):
             return GO_ON
         return self.stage(transport, m, post)
-
-    @cython.final
-    cdef int send_unstaged(
-        self, Transport transport, int64_t m, int64_t post
-    ) noexcept nogil:
-        """Send the next piece of a long post without staging; see :meth:`Transport.put`."""
-        cdef int found
-        if self.progress[m].left >= PUT_BYTES:
-            found = self.put(transport, m, post)
-            if found != NOT_OFFERED:
-                return found
-        if self.may_share(m) and self.send_direct(transport, m, post):
-            return WRITTEN
-        return NOT_OFFERED
-
-    @cython.final
-    cdef bint post_whole(self, Transport transport, int64_t m) noexcept nogil:
-        """Send a short post at once, if that is possible now."""
-        cdef const message_row *message = &self.messages[m]
-        cdef const piece_row *piece = &self.pieces[self.progress[m].piece]
-        if not transport.post(
-            &self.channels[message.first_channel],
-            message.end_channel - message.first_channel,
-            self.source_of(piece, 0), piece.nbytes,
-        ):
-            return False
-        self.progress[m].piece += 1
-        return True
 
     @cython.final
     cdef int stage(self, Transport transport, int64_t m, int64_t post) noexcept nogil:
@@ -221,28 +193,56 @@ cdef class Posts(Messages):
         )
         if slot == NULL:
             return NOTHING
-        self.fill_segment(transport, m, slot, room)
+        fill_segment(self, transport, m, slot, room)
         transport.commit(post, channels, readers, room)
         return GO_ON
 
-    @cython.final
-    cdef void fill_segment(
-        self, Transport transport, int64_t m, char *slot, int64_t room
-    ) noexcept nogil:
-        """Write the next ``room`` bytes of a post to a segment."""
-        cdef const int64_t *channels = &self.channels[self.messages[m].first_channel]
-        cdef message_state *state = &self.progress[m]
-        cdef const piece_row *piece
-        cdef int64_t filled = 0, nbytes
-        while True:
-            piece = &self.pieces[state.piece]
-            nbytes = min(
-                room - filled, self.bytes_until(piece, self.slice + 1) - state.done
-            )
-            transport.fill(
-                channels, slot + filled, self.source_of(piece, state.done), nbytes
-            )
-            filled += nbytes
-            self.advance(m, nbytes)
-            if filled == room:
-                break
+
+cdef inline int send_unstaged(
+    Posts posts, Transport transport, int64_t m, int64_t post
+) noexcept nogil:
+    """Send the next piece of a long post without staging; see :meth:`Transport.put`."""
+    cdef int found
+    if posts.progress[m].left >= PUT_BYTES:
+        found = posts.put(transport, m, post)
+        if found != NOT_OFFERED:
+            return found
+    if posts.may_share(m) and posts.send_direct(transport, m, post):
+        return WRITTEN
+    return NOT_OFFERED
+
+
+cdef inline bint post_whole(Posts posts, Transport transport, int64_t m) noexcept nogil:
+    """Send a short post at once, if that is possible now."""
+    cdef const message_row *message = &posts.messages[m]
+    cdef const piece_row *piece = &posts.pieces[posts.progress[m].piece]
+    if not transport.post(
+        &posts.channels[message.first_channel],
+        message.end_channel - message.first_channel,
+        posts.source_of(piece, 0), piece.nbytes,
+    ):
+        return False
+    posts.progress[m].piece += 1
+    return True
+
+
+cdef inline void fill_segment(
+    Posts posts, Transport transport, int64_t m, char *slot, int64_t room
+) noexcept nogil:
+    """Write the next ``room`` bytes of a post to a segment."""
+    cdef const int64_t *channels = &posts.channels[posts.messages[m].first_channel]
+    cdef message_state *state = &posts.progress[m]
+    cdef const piece_row *piece
+    cdef int64_t filled = 0, nbytes
+    while True:
+        piece = &posts.pieces[state.piece]
+        nbytes = min(
+            room - filled, posts.bytes_until(piece, posts.slice + 1) - state.done
+        )
+        transport.fill(
+            channels, slot + filled, posts.source_of(piece, state.done), nbytes
+        )
+        filled += nbytes
+        posts.advance(m, nbytes)
+        if filled == room:
+            break

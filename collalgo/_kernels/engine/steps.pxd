@@ -15,7 +15,6 @@ cdef class Steps(Posts):
     ) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil
-    cdef void release_whole(self, Transport transport, int64_t m) noexcept nogil
     cdef void consume(
         self, Transport transport, int64_t m, int64_t nbytes
     ) noexcept nogil

@@ -105,7 +105,7 @@ cdef class Steps(Posts):
         if self.take(transport, m, nbytes) != GO_ON:
             return STOP
         if nbytes == self.whole[m]:
-            self.release_whole(transport, m)
+            release_whole(self, transport, m)
         else:
             self.consume(transport, m, nbytes)
         return GO_ON
@@ -127,19 +127,6 @@ cdef class Steps(Posts):
         elif segment.location != DELIVERED:
             self.store(target, segment.data, nbytes, piece.action)
         return GO_ON
-
-    @cython.final
-    cdef void release_whole(self, Transport transport, int64_t m) noexcept nogil:
-        """Count a message as done that came as one segment of each sender."""
-        cdef const message_row *message = &self.messages[m]
-        cdef int64_t c
-        for c in range(message.first_channel, message.end_channel):
-            self.segments[c].data = NULL
-        transport.release(
-            &self.channels[message.first_channel],
-            message.end_channel - message.first_channel,
-        )
-        self.progress[m].piece += 1
 
     @cython.final
     cdef void consume(
@@ -198,3 +185,18 @@ cdef class Steps(Posts):
             self.reduce_for_all(n, 1 + others, nbytes, piece.action)
         else:
             self.reduce(target, n, nbytes, piece.action)
+
+
+cdef inline void release_whole(
+    Steps steps, Transport transport, int64_t m
+) noexcept nogil:
+    """Count a message as done that came as one segment of each sender."""
+    cdef const message_row *message = &steps.messages[m]
+    cdef int64_t c
+    for c in range(message.first_channel, message.end_channel):
+        steps.segments[c].data = NULL
+    transport.release(
+        &steps.channels[message.first_channel],
+        message.end_channel - message.first_channel,
+    )
+    steps.progress[m].piece += 1
