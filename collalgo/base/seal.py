@@ -61,5 +61,8 @@ def _with_digits(data: bytes, place: int, digits: bytes) -> bytes:
     changed = data[:place] + digits + data[end:]
     if not data.startswith(_PNG):
         return changed
-    chunk = changed[changed.rindex(b"tEXt", 0, place) : end]
+    begin = changed.rfind(b"tEXt", 0, place)
+    if begin < 0:  # written by another program, in a chunk of another kind
+        return changed
+    chunk = changed[begin:end]
     return changed[:end] + crc32(chunk).to_bytes(4, "big") + changed[end + 4 :]

@@ -153,7 +153,7 @@ class GroupCalls:
         if call is None or shared.closed:
             return False
         if failure := shared.failure():
-            return failure["kind"] in ("mismatch", "elsewhere")
+            return failure["kind"] in ("mismatch", "elsewhere", "revoked")
         mine = self._record(call)
         found = self._look(call, mine) if ask is None else self._asked(ask)
         if culprit := self._confirmed(found):

@@ -194,7 +194,8 @@ def living(
     among.come(number)
     while (gone := among.decision(number, TURN_SECONDS)) is None:
         if time.monotonic() >= end:
-            raise _too_late(among.missing(number), rank, timeout)
+            late = [each for each in among.missing(number) if not among.is_gone(each)]
+            raise _too_late(late, rank, timeout)
     lost = set(gone)
     if rank in lost:
         raise PeerFailed(

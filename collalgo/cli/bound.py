@@ -66,8 +66,7 @@ def bound_command(
         with patience("computing the bound"):
             found = bound_on(faults, {})
             whole = bound_on(WHOLE, {}) if faults != WHOLE else None
-            given = {kind_of(name) for name in assume}
-            spans = extremes({rule.split()[0] for rule in found.assumed} - given)
+            spans = _spans(found, assume)
             ends = [bound_on(faults, speeds) for speeds in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
@@ -76,6 +75,17 @@ def bound_command(
         if spans and found.rests_on(nbytes):
             click.echo(wrapped(_range(spans, ends, nbytes)))
         click.echo(_loss(found, whole, nbytes), nl=False)
+    _print_assumed(found)
+
+
+def _spans(found: Bound, given: dict[str, float]) -> dict[str, tuple[float, float]]:
+    """The greatest and least speeds of the kinds that are assumed, and not given."""
+    named = {kind_of(name) for name in given}
+    return extremes({rule.split()[0] for rule in found.assumed} - named)
+
+
+def _print_assumed(found: Bound) -> None:
+    """Print the assumed speeds that a bound rests on."""
     for rule in found.assumed:
         click.echo(wrapped(f"assumed: {rule}"))
 

@@ -4,14 +4,12 @@ import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
-from rich.table import Table
 
-from collalgo.base.console import patience, wide_console
+from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
-from collalgo.base.units import human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
@@ -21,9 +19,9 @@ from collalgo.cli.machine import (
     load_machine,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
+from collalgo.cli.selection_table import Others, show
 from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
-from collalgo.cost.lower_bound import AS_LOW
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
@@ -33,10 +31,7 @@ from collalgo.selection.on_host import MOST_RANKS
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
 from collalgo.selection.selection import SHOWN, Selection
-from collalgo.topology.assumed import marked
 from collalgo.topology.faults import WHOLE, Faults
-
-WIDTH = 150
 
 #: The most ranks on hosts that differ, for which hundreds of prices take minutes.
 MOST_UNEQUAL = 2048
@@ -46,12 +41,6 @@ SAID = epilog(
     "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
     "assumed", "roughly", "one_shot, two_shot, ...",
 )  # fmt: skip
-
-#: The columns of what faults cost.
-LOSSES = ("x whole", "its schedule")
-
-#: For each peer its choices by size.
-Others: TypeAlias = dict[str, list[Selection | None]]
 
 
 @click.command("select", epilog=SAID)
@@ -117,7 +106,7 @@ def select_command(
     if as_json:
         _print_json(chosen, losses)
     elif len(chosen) > 1 or peers:
-        _show(chosen, others, losses)
+        show(chosen, others, losses)
     else:
         _explain(chosen[0], losses, everything)
 
@@ -230,16 +219,6 @@ def _draw(
     plot(chosen, others, picture, force=force)
 
 
-def _show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) -> None:
-    """Print a table of several selections."""
-    first = chosen[0]
-    lines = [f"{first.collective} on {first.size} ranks; prices by {first.basis}"]
-    rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
-    lines += [f"assumed: {rule}" for rule in rules]
-    click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
-    wide_console(WIDTH).print(_table(chosen, others, losses))
-
-
 def _others(
     decide: Callable[..., Selection],
     sizes: Sequence[int],
@@ -258,49 +237,3 @@ def _other(
     except AlgorithmNotApplicable:
         return None
     return other if other.decider != PRICE else None
-
-
-def _table(
-    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
-) -> Table:
-    """A row for each size: the choice, its time, the bound, the losses, the peers."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("size", justify="right")
-    table.add_column("algorithm")
-    table.add_column("time", justify="right")
-    bounded = any(one.ratio for one in chosen)
-    if bounded:
-        table.add_column("x bound", justify="right")
-    for name in (*(LOSSES if losses else ()), *others):
-        table.add_column(name)
-    for i, one in enumerate(chosen):
-        time = human_time(one.seconds) + one.choice.mark
-        cells = [human(one.nbytes), one.choice.words, time]
-        if bounded:
-            cells.append(_times_bound(one))
-        cells += _loss_cells(losses[i]) if losses else []
-        cells += [_lost(row[i], one) for row in others.values()]
-        table.add_row(*cells)
-    return table
-
-
-def _times_bound(one: Selection) -> str:
-    """The time of a choice as a multiple of its bound."""
-    if one.bound is None or not one.ratio:
-        return ""
-    wrong = " (below the bound)" if one.ratio < 1 - AS_LOW else ""
-    return f"{one.ratio:.2f}{marked(one.bound.rests_on(one.nbytes))}{wrong}"
-
-
-def _loss_cells(loss: Loss) -> list[str]:
-    """The time over that of the whole machine, and that of its schedule."""
-    old = loss.old_seconds
-    return [f"{loss.times:.2f}", "cannot run" if old is None else human_time(old)]
-
-
-def _lost(other: Selection | None, chosen: Selection) -> str:
-    """The algorithm of a peer, and its time over that of the choice."""
-    if other is None:
-        return "-"
-    times = other.seconds / chosen.seconds if chosen.seconds else 1.0
-    return f"{other.row.base_name} x{times:.2f}"

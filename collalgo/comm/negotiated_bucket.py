@@ -4,6 +4,7 @@ import math
 import time
 from types import TracebackType
 from typing import Any
+from weakref import finalize
 
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
@@ -39,6 +40,7 @@ class NegotiatedCall:
         assert self._pending.batch is not None
         left = None if timeout is None else timeout - (time.monotonic() - begin)
         self._pending.batch.finish(None if left is None else max(left, 0.0))
+        self._bucket.forget(self)
         return self._buf
 
     def result(self, timeout: float | None = None) -> Any:
@@ -65,8 +67,9 @@ class NegotiatedBucket:
     def __init__(self, comm: OwnCommunicator, op: Op, limit: int, stall_seconds: float):
         self._comm = comm
         self._negotiator = Negotiator(comm, op, limit, stall_seconds)
-        self._added: list[NegotiatedCall] = []
+        self._added: dict[NegotiatedCall, None] = {}  # in their order
         self._open = True
+        finalize(self, comm.close)  # which ends the thread of a bucket that is dropped
 
     @property
     def _longest(self) -> float | None:
@@ -93,8 +96,13 @@ class NegotiatedBucket:
         if not self._open:
             raise CollalgoError("allreduce: this bucket is closed; make a new one")
         pending = self._negotiator.add(_checked(buf, name), name)
-        self._added.append(NegotiatedCall(self, buf, pending))
-        return self._added[-1]
+        call = NegotiatedCall(self, buf, pending)
+        self._added[call] = None
+        return call
+
+    def forget(self, call: NegotiatedCall) -> None:
+        """Drop a call that has ended, with its array."""
+        self._added.pop(call, None)
 
     def await_begin(self, pending: Pending, timeout: float | None) -> None:
         """Wait until the call of an array has begun.
@@ -122,7 +130,9 @@ class NegotiatedBucket:
     def wait(self) -> None:
         """Wait until all arrays that this rank has added are reduced."""
         while self._added:
-            self._added.pop(0).wait()
+            call = next(iter(self._added))
+            self.forget(call)
+            call.wait()
 
     def close(self) -> None:
         """Wait for all arrays, and until all ranks close the bucket.

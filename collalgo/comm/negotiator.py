@@ -236,12 +236,18 @@ class Negotiator:
             for each in found:
                 self._taken.remove(*bounds(each.array), id(each))
         batch = Batch(found[0].array)
-        for each in found:
-            batch.add(each.array)
-        batch.start(runner_of(self._comm), self._op)
-        for each in found:
-            each.batch = batch
-            each.begun.set()
+        try:
+            for each in found:
+                batch.add(each.array)
+            batch.start(runner_of(self._comm), self._op)
+        except BaseException as error:
+            self.error = error
+            batch = None
+            raise
+        finally:
+            for each in found:
+                each.batch = batch
+                each.begun.set()
 
     def _error_of(self, failure: Failure) -> CollalgoError:
         return ERRORS[failure.kind](

@@ -130,7 +130,8 @@ class _Running:
                 except RendezvousClosed:
                     if not returned:
                         raise
-                    return returned[0]  # the others have come to the end, too
+                    self._finish()  # the others have come to the end, too
+                    return returned[0]
             else:
                 self._finish()
                 return returned[0]
@@ -154,11 +155,10 @@ class _Running:
             raise MembersChange
 
     def _recover(self, error: PeerFailed | CollectiveTimeout) -> None:
-        """Roll back, and go on with the members that are left."""
+        """Go on with the members that are left, which roll back as they synchronise."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # nobody can expel a member that is alive
         _LOG.warning("%s; back to revision %d", error, self._state.revision)
-        self._state.restore()
         self._form()
 
     def _form(self) -> None:

@@ -50,7 +50,7 @@ class Sampler:
     def take(self, most: int) -> Indices:
         """The next indices, the same on all members: ``most`` or what the epoch has."""
         most = integer(most, "most", "take", 1)
-        found = self._order[self.taken : self.taken + most]
+        found = self._order[self.taken : self.taken + most].copy()
         self.taken += len(found)
         if self.taken == self._length:
             self._move(self.epoch + 1, 0)
@@ -58,7 +58,12 @@ class Sampler:
 
     def state_dict(self) -> dict[str, Any]:
         """Where it is, for a state."""
-        return {"length": self._length, "epoch": self.epoch, "taken": self.taken}
+        return {
+            "length": self._length,
+            "seed": self._seed,
+            "epoch": self.epoch,
+            "taken": self.taken,
+        }
 
     def load_state_dict(self, found: dict[str, Any]) -> None:
         """Go to where another was.
@@ -66,12 +71,17 @@ class Sampler:
         Raises
         ------
         ValueError
-            If that was of another number of samples.
+            If that was of another number of samples, or of another seed.
         """
         if found["length"] != self._length:
             raise ValueError(
                 f"the state is of a sampler of {found['length']} samples, but this one "
                 f"has {self._length}; use the same data set"
+            )
+        if found["seed"] != self._seed:
+            raise ValueError(
+                f"the state is of a sampler with seed {found['seed']}, but this one "
+                f"has seed {self._seed}; pass the same seed on all members"
             )
         self._move(found["epoch"], found["taken"])
 

@@ -234,8 +234,10 @@ class State:
         parts = self._parts()
         for name, committed in self._committed.skeleton[1]:
             part, arrays = parts[name]
-            fits = part == committed and not _has_state_dict(self._values[name])
-            found += arrays if fits else [None] * len(list(tree.forms(committed)))
+            forms = list(tree.forms(committed))
+            fits = list(tree.forms(part)) == forms
+            is_object = _has_state_dict(self._values[name])
+            found += arrays if fits and not is_object else [None] * len(forms)
         return found
 
     def _of_all(self, comm: Communicator) -> tuple[list[int], list[bytes]]:

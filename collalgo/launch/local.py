@@ -40,6 +40,9 @@ from collalgo.launch.supervision import (
 #: Descriptors that the launcher needs: for itself, and for each rank while it starts.
 DESCRIPTORS_OF_ALL, DESCRIPTORS_OF_A_RANK = 16, 3
 
+#: How the traceback of a rank ends that failed only because another did.
+OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoked")
+
 
 class Scope(Enum):
     """Which ranks of a job a :class:`LocalLaunch` runs.
@@ -79,7 +82,7 @@ class Rank(Child):
     def is_victim(self) -> bool:
         """Whether the rank failed only because of the failure of another."""
         lines = self.traceback()
-        return bool(lines) and lines[-1].startswith("collalgo.errors.PeerFailed")
+        return bool(lines) and lines[-1].startswith(OF_A_VICTIM)
 
     def failure(self) -> RankFailure:
         """How the process has failed."""

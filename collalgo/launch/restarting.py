@@ -171,10 +171,7 @@ class _Supervision:
             for ended in as_completed(self.ranks, deadline):
                 self._end(ended)
                 deadline.at_most(self._seconds_to_restart())
-            if (
-                not self.has_finished
-                and self._living() + len(self.due) < self.plan.least
-            ):
+            if self._are_too_few():
                 return self._give_up(sinks)
             self._restart()
         return 0 if self.has_finished else self._give_up(sinks)

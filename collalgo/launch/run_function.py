@@ -177,7 +177,7 @@ def _run_here(call: bytes, options: LaunchOptions, size: int) -> list[Any]:
         variables = {STORE.name: at, SECRET.name: secret.hex()}
         with opened(variables) as store:
             store.put_call(call)
-            del variables["COLLALGO_STORE"]  # the ranks connect without it
+            del variables[STORE.name]  # the ranks connect without it
             plan = LocalLaunch.of_job(
                 replace(options, command=(*COMMAND, at)),
                 size,

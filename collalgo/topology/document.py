@@ -190,7 +190,7 @@ def _entry(link: Link) -> dict[str, Any]:
     entry["bandwidth"] = link.bandwidth
     if link.latency is not None:
         entry["latency"] = link.latency
-    if link.assumed:
+    if link.assumed and link.fraction == 1:  # else another speed would undo a fault
         entry["assumed"] = list(link.assumed)
     return entry
 

@@ -23,8 +23,9 @@ PERSISTENT = (
 #: All attributes of a communicator, as the documentation lists them.
 DOCUMENTED = {
     "abort", "bucket", "close", "closed", "cross", "dup", "empty", "engine", "forked",
-    "group", "heap", "hosts", "iprobe", "irecv", "isend", "label", "local", "probe",
-    "rank", "recv", "select", "send", "size", "split", "timeout",
+    "group", "grow", "heap", "hosts", "iprobe", "irecv", "isend", "label", "local",
+    "probe", "rank", "recv", "revoke", "select", "send", "shrink", "size", "split",
+    "timeout",
     *CALLS,
     *(f"{name}_async" for name in CALLS),
     *(f"persistent_{name}" for name in PERSISTENT),

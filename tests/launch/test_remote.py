@@ -31,9 +31,12 @@ def test_a_rank_is_told_of_the_store():
     assert store_address(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
     env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
     assert identity(env).route is Route.STORE
-    for change in ({"COLLALGO_SECRET": "xyz"}, {"COLLALGO_STORE": "nowhere"}):
-        with pytest.raises(BootstrapError, match="must be HOST:PORT"):
-            store_address(env | change)
+    for name, wrong, reason in (
+        ("COLLALGO_SECRET", "xyz", "has not only hexadecimal digits"),
+        ("COLLALGO_STORE", "nowhere", "must be HOST:PORT"),
+    ):
+        with pytest.raises(BootstrapError, match=rf"{name}=.*{reason}"):
+            store_address(env | {name: wrong})
 
 
 # ---- jobs

@@ -24,6 +24,7 @@ LONG_FILES = {
     "tests/launch/test_delegate.py",
     "tests/launch/test_output.py",
     "tests/launch/test_remote.py",
+    "tests/launch/test_run_function.py",
     "tests/selection/test_borders.py",
     "tests/selection/test_decide.py",
     "tests/selection/test_on_host.py",
@@ -34,6 +35,7 @@ LONG_FILES = {
     "tests/support/transport_scenarios.py",
     "tests/topology/test_odd_files.py",
 }
+
 LONG_FUNCTIONS: dict[str, set[str]] = {
     "tests/algorithms/test_grids.py": {
         "test_trees_on_a_torus_go_from_neighbour_to_neighbour_and_share_no_link"
@@ -89,6 +91,9 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "tests/comm/test_failures.py": {
         "test_a_rank_that_never_calls_is_named_with_its_last_call"
     },
+    "tests/comm/test_group_calls.py": {
+        "test_other_ranks_in_a_list_are_told_to_all_with_both_lists"
+    },
     "tests/comm/test_groups.py": {"nested", "one_call", "random_calls"},
     "tests/comm/test_message_sequences.py": {
         "in_any_order",
@@ -96,17 +101,40 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_a_message_that_found_no_room_and_was_given_up_does_not_stop_other_threads",
         "test_a_probe_tells_of_the_message_that_the_next_receive_takes",
     },
+    "tests/comm/test_negotiated_bucket.py": {
+        "on_each_rank",
+        "test_each_array_is_reduced_once_after_all_ranks_have_added_it",
+        "test_what_a_bucket_refuses",
+    },
     "tests/comm/test_order_of_calls.py": {
         "test_arrays_cannot_be_resized_during_a_call",
         "test_the_root_keeps_its_part_of_a_scatter_in_turn",
     },
+    "tests/comm/test_shrinking.py": {
+        "test_all_accept_one_decision_whatever_dies_meanwhile",
+        "test_revoking_ends_calls_messages_and_calls_in_the_background",
+    },
+    "tests/comm/test_surviving_hosts.py": {"test_survivors_of_several_hosts_go_on"},
     "tests/comm/test_tracing.py": {
         "is_whole",
         "test_a_signal_writes_a_dump_of_a_rank_that_hangs",
     },
     "tests/conftest.py": {"etcd"},
+    "tests/elastic/test_on_hosts.py": {
+        "test_a_member_dies_and_another_takes_its_place"
+    },
     "tests/elastic/test_rendezvous.py": {
         "test_survivors_go_on_without_a_member_that_dies_and_take_it_back"
+    },
+    "tests/elastic/test_running.py": {
+        "member",
+        "test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member",
+        "test_communicators_shrink_and_grow",
+        "test_members_die_and_come_and_the_weights_are_the_same",
+        "test_survivors_train_the_same_weights",
+    },
+    "tests/elastic/test_shards.py": {
+        "test_the_bits_of_a_sum_do_not_depend_on_the_members"
     },
     "tests/elastic/test_stateful.py": {"job"},
     "tests/engine/devices/test_cuda.py": {
@@ -140,6 +168,7 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_a_stop_loses_no_output",
         "test_lines_of_ranks_never_mix",
     },
+    "tests/launch/test_restarting.py": {"test_a_node_goes_on_when_another_is_lost"},
     "tests/launch/test_run.py": {
         "test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective",
         "test_no_rank_survives_the_launcher",
@@ -157,7 +186,7 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "tests/support/mutation.py": {"mutated"},
     "tests/support/random_topologies.py": {"machines"},
     "tests/support/rendezvous_model.py": {"act", "faults_of"},
-    "tests/support/script_differing.py": {"close_differing"},
+    "tests/support/script_differing.py": {"close_differing", "groups_differ"},
     "tests/support/script_on_transport.py": {"main"},
     "tests/support/script_torch_overloads.py": {
         "beside_calls",
@@ -167,8 +196,10 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "refused",
     },
     "tests/support/script_under_torch.py": {
+        "elastic_state",
         "every_collective",
         "every_op",
+        "lazy_views",
         "objects_and_messages",
         "sparse_tensors",
         "traces",

@@ -248,7 +248,7 @@ def test_a_figure_that_rests_on_none_does_not_say_so():
         topology.link(f"host0/gpu{i}", switch, LinkKind.NVLINK, 450.0)
     found = simulate("ring", topology, GIB, collective="allreduce")
     assert not found.assumed
-    assert found.bound.assumed  # PCIe could carry something beside NVLink
+    assert not found.bound.assumed  # no message takes PCIe
     assert "(assumed)" not in str(found).splitlines()[0]
 
 

@@ -2,7 +2,7 @@
 
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, TimeoutError as TooLate
+from concurrent.futures import Future, InvalidStateError, TimeoutError as TooLate
 from contextlib import suppress
 from functools import partial
 from socket import SHUT_RDWR, SHUT_WR
@@ -201,7 +201,7 @@ class Expected:
 
     def fail(self, error: BaseException) -> None:
         """Make ``result`` raise an error; watchers, which run one by one, call this."""
-        if not self._answer.done():
+        with suppress(InvalidStateError):  # it has its answer
             self._answer.set_exception(error)
 
 

@@ -6,7 +6,7 @@ import socket
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Lock, Thread
 from weakref import WeakSet
@@ -149,8 +149,9 @@ class Connection:
             with self._lock:
                 answer = self._answers.pop(number, None)
             whole = [*self._parts.pop(number, ()), *fields]
-            if answer is not None and not answer.done():
-                answer.set_result(whole)
+            if answer is not None:
+                with suppress(InvalidStateError):  # it has failed meanwhile
+                    answer.set_result(whole)
 
     def _inform(self, number: bytes, key: bytes, version: bytes, *value: bytes) -> None:
         """Call the watcher of a change; its error must not end the connection."""

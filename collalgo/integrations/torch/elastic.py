@@ -7,6 +7,7 @@ What the store holds is never unpickled, and no clocks of two nodes are compared
 """
 
 import socket
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
 )
 
+from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.interface import Membership
 from collalgo.elastic.settings import Settings
@@ -162,7 +164,8 @@ class Handler(RendezvousHandler):
 
     def shutdown(self) -> bool:
         """End the job for those who still wait, and leave."""
-        self.set_closed()
+        with suppress(StoreError):  # it may have ended with its node
+            self.set_closed()
         self._meeting.shutdown()
         self._store = None
         return True

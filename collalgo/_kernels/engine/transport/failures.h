@@ -122,6 +122,17 @@ static int fail_for_left(endpoint *e, int64_t rank) {
     return fail(e, FAILURE_PEER, rank, e->sequence);
 }
 
+/* Fail if another rank has made another call, or has left before this one. */
+static int check_others(endpoint *e, int64_t sequence) {
+    for (int64_t r = 0; r < e->size; r++) {
+        if (r == e->rank) continue;
+        if (sequence && differ(e, r, sequence)) return fail_mismatch(e, r, sequence);
+        if (has_left(e, r) && LOAD(&header(e, r)->completed) < (uint64_t)sequence)
+            return fail_for_left(e, r);
+    }
+    return GO_ON;
+}
+
 /* Check a waiting call for failures: GO_ON, SIGNALS if it is time to look for some, or STOP. The
  * first check of a call is due if it was `quiet` meanwhile. */
 static int check(endpoint *e, int quiet) {
@@ -137,12 +148,8 @@ static int check(endpoint *e, int quiet) {
     poll(e->processes, e->size, 0);
     if (LOAD(&e->me->status) != RANK_ACTIVE) /* closed by another thread */
         return fail(e, FAILURE_PEER, e->rank, sequence);
-    for (int64_t r = 0; r < e->size; r++) {
-        if (r == e->rank) continue;
-        if (sequence && differ(e, r, sequence)) return fail_mismatch(e, r, sequence);
-        if (has_left(e, r) && LOAD(&header(e, r)->completed) < (uint64_t)sequence)
-            return fail_for_left(e, r);
-    }
+    int found = check_others(e, sequence);
+    if (found != GO_ON) return found;
     if (e->timeout >= 0 && time - e->waiting_since > e->timeout)
         return fail(e, FAILURE_TIMEOUT, e->rank, sequence);
     if (time - e->signals < SIGNAL_SECONDS) return GO_ON;

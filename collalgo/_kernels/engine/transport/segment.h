@@ -53,7 +53,7 @@
 #define MANY_RANKS 64     /* more have shorter rings, as their number is squared */
 #define CALLS 16          /* the last calls that are kept for each rank */
 #define EXIT_REASON_BYTES 256
-#define RANKS 4096        /* of a host, at most */
+#define HOST_RANKS 4096        /* of a host, at most */
 #define ROUND_BITS 40     /* of the numbers of messages; the other bits count groups (pool.h) */
 #define MISSING 64        /* the missing ranks that a failure names at most */
 #define FAILURES 4        /* the failures kept, each of an earlier call than the last */
@@ -102,9 +102,9 @@ typedef struct {
     call_record calls[CALLS];
     char exit_reason[EXIT_REASON_BYTES];
     uint64_t round;            /* the last round of the survivors to which the rank has come, */
-    uint64_t gone[RANKS / 64]; /* and a bit for each rank that it has found gone */
+    uint64_t gone[HOST_RANKS / 64]; /* and a bit for each rank that it has found gone */
     call_record joining;         /* the call for a group that this rank waits in, with the */
-    uint64_t members[RANKS / 64]; /* number of the next call; 0 if none. Its ranks, as bits */
+    uint64_t members[HOST_RANKS / 64]; /* number of the next call; 0 if none. Its ranks, as bits */
 } rank_header;
 
 typedef struct {

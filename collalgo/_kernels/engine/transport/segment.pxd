@@ -23,7 +23,7 @@ cdef extern from "segment.h" nogil:
     enum: RANK_CLOSED
     enum: RANK_FAILED
     enum: CALLS
-    enum: HOST_RANKS "RANKS"
+    enum: HOST_RANKS
     ctypedef struct world_failure:
         uint32_t kind
         int64_t rank, culprit, sequence, missing_ranks

@@ -53,7 +53,7 @@ static int find_gone(endpoint *e, uint64_t round, uint64_t *gone) {
 
 /* The rank whose notes of a round count; -1 if nobody can decide yet. */
 static int64_t decide(endpoint *e, uint64_t round) {
-    uint64_t gone[RANKS / 64] = {0}, before = LOAD(&world(e)->decision);
+    uint64_t gone[HOST_RANKS / 64] = {0}, before = LOAD(&world(e)->decision);
     if (before >> 32 == round) return (int64_t)(uint32_t)before;
     if (!find_gone(e, round, gone)) return -1;
     memcpy(e->me->gone, gone, sizeof gone);

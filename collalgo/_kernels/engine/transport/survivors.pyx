@@ -6,6 +6,8 @@ The mechanism is C (``survivors.h``).
 
 from libc.stdint cimport int64_t, uint64_t
 
+from time import sleep
+
 from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint,
     endpoint_await_decision,
@@ -19,6 +21,10 @@ from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
 
 cdef extern from "ticks.h" nogil:
     int64_t nanoseconds()
+
+
+#: Seconds between two looks while another thread is in a call.
+BUSY_SECONDS = 0.002
 
 
 def revoke(HostEndpoint ranks, int64_t culprit, int64_t sequence=0):
@@ -58,6 +64,8 @@ def await_decision(HostEndpoint ranks, int64_t round, double seconds):
     cdef int64_t until = nanoseconds() + <int64_t>(seconds * 1e9)
     if ranks.busy:  # with a call of another thread, which may release the memory at its end
         decider = endpoint_await_decision(end, round, 0)
+        if decider < 0:
+            sleep(BUSY_SECONDS)
     else:
         ranks.busy = True  # so that its memory stays
         with nogil:

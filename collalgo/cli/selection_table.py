@@ -1,0 +1,79 @@
+"""The table of several selections."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import click
+from rich.table import Table
+
+from collalgo.base.console import wide_console
+from collalgo.base.units import human, human_time
+from collalgo.base.wrapping import wrapped
+from collalgo.cost.lower_bound import AS_LOW
+from collalgo.selection.losses import Loss
+from collalgo.selection.selection import Selection
+from collalgo.topology.assumed import marked
+
+WIDTH = 150
+
+#: The columns of what faults cost.
+LOSSES = ("x whole", "its schedule")
+
+#: For each peer its choices by size.
+Others: TypeAlias = dict[str, list[Selection | None]]
+
+
+def show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) -> None:
+    """Print a table of several selections."""
+    first = chosen[0]
+    lines = [f"{first.collective} on {first.size} ranks; prices by {first.basis}"]
+    rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
+    lines += [f"assumed: {rule}" for rule in rules]
+    click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
+    wide_console(WIDTH).print(_table(chosen, others, losses))
+
+
+def _table(
+    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
+) -> Table:
+    """A row for each size: the choice, its time, the bound, the losses, the peers."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("size", justify="right")
+    table.add_column("algorithm")
+    table.add_column("time", justify="right")
+    bounded = any(one.ratio for one in chosen)
+    if bounded:
+        table.add_column("x bound", justify="right")
+    for name in (*(LOSSES if losses else ()), *others):
+        table.add_column(name)
+    for i, one in enumerate(chosen):
+        time = human_time(one.seconds) + one.choice.mark
+        cells = [human(one.nbytes), one.choice.words, time]
+        if bounded:
+            cells.append(_times_bound(one))
+        cells += _loss_cells(losses[i]) if losses else []
+        cells += [_lost(row[i], one) for row in others.values()]
+        table.add_row(*cells)
+    return table
+
+
+def _times_bound(one: Selection) -> str:
+    """The time of a choice as a multiple of its bound."""
+    if one.bound is None or not one.ratio:
+        return ""
+    wrong = " (below the bound)" if one.ratio < 1 - AS_LOW else ""
+    return f"{one.ratio:.2f}{marked(one.bound.rests_on(one.nbytes))}{wrong}"
+
+
+def _loss_cells(loss: Loss) -> list[str]:
+    """The time over that of the whole machine, and that of its schedule."""
+    old = loss.old_seconds
+    return [f"{loss.times:.2f}", "cannot run" if old is None else human_time(old)]
+
+
+def _lost(other: Selection | None, chosen: Selection) -> str:
+    """The algorithm of a peer, and its time over that of the choice."""
+    if other is None:
+        return "-"
+    times = other.seconds / chosen.seconds if chosen.seconds else 1.0
+    return f"{other.row.base_name} x{times:.2f}"
