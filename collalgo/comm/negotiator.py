@@ -235,19 +235,24 @@ class Negotiator:
             found = [self._pending.pop(name) for name in names]
             for each in found:
                 self._taken.remove(*bounds(each.array), id(each))
-        batch = Batch(found[0].array)
         try:
+            batch = self._batch(found)
             for each in found:
-                batch.add(each.array)
-            batch.start(runner_of(self._comm), self._op)
+                each.batch = batch
         except BaseException as error:
             self.error = error
-            batch = None
             raise
         finally:
             for each in found:
-                each.batch = batch
                 each.begun.set()
+
+    def _batch(self, found: list[Pending]) -> Batch:
+        """The call that reduces some arrays, begun."""
+        batch = Batch(found[0].array)
+        for each in found:
+            batch.add(each.array)
+        batch.start(runner_of(self._comm), self._op)
+        return batch
 
     def _error_of(self, failure: Failure) -> CollalgoError:
         return ERRORS[failure.kind](

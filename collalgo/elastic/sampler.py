@@ -50,7 +50,7 @@ class Sampler:
     def take(self, most: int) -> Indices:
         """The next indices, the same on all members: ``most`` or what the epoch has."""
         most = integer(most, "most", "take", 1)
-        found = self._order[self.taken : self.taken + most].copy()
+        found: Indices = self._order[self.taken : self.taken + most].copy()
         self.taken += len(found)
         if self.taken == self._length:
             self._move(self.epoch + 1, 0)
