@@ -1,5 +1,7 @@
 """Buckets: the same sums as one by one, in fewer calls."""
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -59,3 +61,16 @@ def test_another_op_and_what_is_refused():
             raise KeyError
 
     threads(on_each_rank, 3, timeout=60)
+
+
+def test_a_negotiated_bucket_drops_the_calls_that_have_ended():
+    def on_each_rank(comm):
+        with comm.bucket(negotiate=True) as bucket:
+            for number in range(50):
+                array = np.ones(3)
+                bucket.allreduce(array, "x").wait()
+                arrays = weakref.ref(array)
+                del array
+                assert number == 0 or arrays() is None
+
+    threads(on_each_rank, 2, timeout=60)

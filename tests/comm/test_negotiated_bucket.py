@@ -278,3 +278,14 @@ def test_no_thread_is_left():
 
     threads(on_each_rank, 3, timeout=60)
     assert not [t for t in threading.enumerate() if t.name == "collalgo bucket"]
+
+
+def test_a_call_that_cannot_begin_raises_on_all_ranks_that_wait():
+    def on_each_rank(comm):
+        bucket = comm.bucket("band", negotiate=True)
+        call = bucket.allreduce(np.ones(3), "x")
+        with pytest.raises((TypeError, ValueError), match="band"):
+            call.wait(20)
+        del bucket
+
+    threads(on_each_rank, 2, timeout=30)

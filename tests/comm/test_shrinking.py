@@ -203,3 +203,18 @@ def test_all_accept_one_decision_whatever_dies_meanwhile(size, seed):
         assert all(rank not in gone for gone in found)
     for number, gone in enumerate(longest, 1):
         assert set(gone) == {rank for rank in range(size) if lives[rank] < number}
+
+
+def test_revoking_ends_a_wait_for_a_group():
+    waits = Event()
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            waits.wait(20)
+            comm.revoke()
+            return
+        waits.set()
+        with pytest.raises(CommunicatorRevoked):
+            comm.group([0, 1])
+
+    threads(on_each_rank, 2, timeout=15)

@@ -134,3 +134,16 @@ def test_epochs_have_orders_of_their_own():
 def test_a_sampler_of_another_data_set_is_refused():
     with pytest.raises(ValueError, match="sampler of 5 samples, but this one has 6"):
         Sampler(6).load_state_dict(Sampler(5).state_dict())
+
+
+def test_a_sampler_of_another_seed_is_refused():
+    with pytest.raises(ValueError, match="with seed 1, but this one has seed 2"):
+        Sampler(5, seed=2).load_state_dict(Sampler(5, seed=1).state_dict())
+
+
+def test_what_is_taken_is_the_callers_own():
+    ours, others = Sampler(8), Sampler(8)
+    taken = ours.take(4)
+    taken[:] = 0
+    ours.load_state_dict(Sampler(8).state_dict())
+    assert ours.take(8).tolist() == others.take(8).tolist()
