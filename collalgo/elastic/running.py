@@ -14,7 +14,13 @@ from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
 from collalgo.elastic.launched import meeting_of_launcher
 from collalgo.elastic.state import State
-from collalgo.errors import CollectiveTimeout, PeerFailed, RendezvousClosed
+from collalgo.errors import (
+    BootstrapError,
+    CollalgoError,
+    CollectiveTimeout,
+    PeerFailed,
+    RendezvousClosed,
+)
 
 _LOG = logging.getLogger("collalgo")
 
@@ -124,7 +130,9 @@ class _Running:
                 self._train(train, returned)
             except MembersChange:
                 self._form()
-            except (PeerFailed, CollectiveTimeout) as error:
+            except (PeerFailed, CollectiveTimeout, BootstrapError) as error:
+                if isinstance(error, BootstrapError) and not error.missing:
+                    raise  # no member was lost while a group was made
                 try:
                     self._recover(error)
                 except RendezvousClosed:
@@ -154,7 +162,7 @@ class _Running:
         if self._comm.allreduce(mine, "max")[0]:
             raise MembersChange
 
-    def _recover(self, error: PeerFailed | CollectiveTimeout) -> None:
+    def _recover(self, error: CollalgoError) -> None:
         """Go on with the members that are left, which roll back as they synchronise."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # nobody can expel a member that is alive

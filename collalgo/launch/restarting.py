@@ -163,6 +163,7 @@ class _Supervision:
     deaths: Counter[int] = field(default_factory=Counter)
     lost: list[Rank] = field(default_factory=list)
     has_finished: bool = False
+    late: Rank | None = None
 
     def run(self, sinks: Sinks) -> int:
         """Supervise the ranks to the end of the job: its exit code."""
@@ -174,7 +175,9 @@ class _Supervision:
             if self._are_too_few():
                 return self._give_up(sinks)
             self._restart()
-        return 0 if self.has_finished else self._give_up(sinks)
+        if not self.has_finished:
+            return self._give_up(sinks)
+        return 0 if self.late is None else self._report_late(self.late, sinks)
 
     def _are_too_few(self) -> bool:
         """Whether the job cannot go on."""
@@ -204,6 +207,8 @@ class _Supervision:
         number = self.deaths[rank.rank] = self.deaths[rank.rank] + 1
         words = f"rank {rank.rank} {exit_reason(code)}"
         if self.has_finished:
+            if code > 0 and not rank.is_victim():
+                self.late = rank  # whose work after the end of the training is missing
             report(f"{words}; the job is coming to its end without it")
         elif number <= self.plan.restarts:
             delay = BACK_OFF * 2 ** (number - 1)
@@ -218,6 +223,12 @@ class _Supervision:
             if time.monotonic() >= moment:
                 del self.due[rank]
                 self.start(self.plan.specs[rank], self.deaths[rank])
+
+    def _report_late(self, rank: Rank, sinks: Sinks) -> int:
+        """Report a rank that has failed after others had finished."""
+        sinks.err.end_line()
+        self.plan.supervision.tell([rank.failure()], False)
+        return exit_code(rank.returncode or 0)
 
     def _give_up(self, sinks: Sinks) -> int:
         """Stop the ranks that are left, and report the last that has died."""

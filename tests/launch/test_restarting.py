@@ -53,6 +53,19 @@ def test_ranks_die_and_come_back_and_the_weights_are_the_same():
     assert sorted(told) == [("1", "1"), ("1", "2"), ("2", "1")], done.stderr
 
 
+def test_a_rank_that_fails_after_the_others_have_finished_fails_the_job(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, time\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    time.sleep(1)\n"
+        "    raise OSError('the disk is full')\n"
+    )
+    done = run("-n 2 --min 1", script=script)
+    assert done.returncode == 1, done.stderr
+    assert "OSError: the disk is full" in done.stderr.splitlines()[-1], done.stderr
+
+
 @pytest.mark.slow
 def test_a_rank_that_dies_again_and_again_is_given_up():
     done = run("-n 2 --min 1 --max-restarts 1", "400", "1:0:3,1:1:399", "wait")
