@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakSet
 
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.composite import Composite
@@ -104,6 +105,8 @@ class Context:
         A short label that all ranks of the world give it.
     group_calls : GroupCalls
         Compares the calls that make groups of it.
+    groups : set of Context
+        The worlds that were made of its ranks, while they are in use.
     engine : str or None
         The engine between its hosts; None if it has only one.
     pair : tuple of int or None
@@ -152,6 +155,7 @@ class Context:
         )
         self._has_failed = self._has_left = False
         self._survivor_rounds: SurvivorRounds[Context] | None = None
+        self.groups: WeakSet[Context] = WeakSet()
 
     @property
     def shared(self) -> SharedMemory:

@@ -151,6 +151,7 @@ class Groups:
                 raise self._late(call, error.missing) from None
 
     def _made(self: Kind, context: Context) -> Kind:
+        self._runner.context.groups.add(context)
         return type(self)(self._runner.subgroup(context), self._runner.timeout)  # type: ignore[call-arg]
 
     def _check(self) -> None:

@@ -2,13 +2,15 @@
 
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
 
+from collalgo.bootstrap.context import Context
 from collalgo.comm.communicator import Communicator
-from collalgo.comm.current import belonging
+from collalgo.comm.current import belonging, runner_of
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
@@ -172,6 +174,7 @@ class _Running:
     def _form(self) -> None:
         """Form the communicator of the present members."""
         before = self._comm
+        _revoke_groups(runner_of(before).context)
         if self._newcomers is None:
             self._comm = before.shrink()
         else:
@@ -183,3 +186,14 @@ class _Running:
         """Leave a job that has come to its end on all members."""
         if isinstance(self._newcomers, Epochs):
             self._newcomers.end(FINISHED)
+
+
+def _revoke_groups(world: Context) -> None:
+    """Revoke the worlds that were made of ranks of one, and those of them.
+
+    A rank that waits in one does not see that others have left it for good.
+    """
+    for group in list(world.groups):
+        with suppress(ValueError):  # closed here
+            group.revoke_next()
+        _revoke_groups(group)

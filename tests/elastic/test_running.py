@@ -251,3 +251,27 @@ def test_who_comes_after_the_end_is_told(meet):
     assert train(State(), comm=elastic.connect(meeting)) == 1
     with pytest.raises(RendezvousClosed, match="it has come to its end"):
         elastic.connect(meet("n1"))
+
+
+def test_members_that_wait_in_a_group_go_on_with_the_others():
+    """One waits in a group, whose members all live, for one that has left it."""
+
+    @elastic.run
+    def train(comm, state):
+        if comm.size == 2:
+            return float(comm.allreduce(np.ones(1))[0])
+        part = comm.split(comm.rank == 2)
+        if comm.rank == 2:
+            comm.abort("planted")
+            raise Died
+        if comm.rank == 0:
+            comm.barrier()
+        return part.barrier()
+
+    def on_each_rank(comm):
+        try:
+            return train(State(step=0), comm=comm)
+        except Died:
+            return None
+
+    assert threads(on_each_rank, 3, timeout=20) == [2.0, 2.0, None]
