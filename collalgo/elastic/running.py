@@ -10,7 +10,7 @@ import numpy as np
 
 from collalgo.bootstrap.context import Context
 from collalgo.comm.communicator import Communicator
-from collalgo.comm.current import belonging, runner_of
+from collalgo.comm.current import belonging
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
@@ -174,7 +174,7 @@ class _Running:
     def _form(self) -> None:
         """Form the communicator of the present members."""
         before = self._comm
-        _revoke_groups(runner_of(before).context)
+        _revoke_groups(before._runner.context)
         if self._newcomers is None:
             self._comm = before.shrink()
         else:
