@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from collalgo.base import output_files
+from collalgo.base.input_files import special
 from collalgo.elastic import tree
 from collalgo.elastic.snapshot import Snapshot, checked_length
 from collalgo.errors import CollalgoError
@@ -69,6 +70,8 @@ def read(path: str | Path) -> Snapshot:
         If it cannot be read.
     """
     path = Path(path)
+    if kind := special(path):
+        raise CollalgoError(f"{path} is {kind}; name a checkpoint")
     with path.open("rb") as file:
         begin = len(MAGIC) + LENGTH_BYTES
         magic = file.read(len(MAGIC))

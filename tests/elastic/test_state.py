@@ -1,6 +1,7 @@
 """The state of a job: commits, restores, what members give each other, checkpoints."""
 
 import logging
+import os
 
 import numpy as np
 import pytest
@@ -250,3 +251,9 @@ def test_a_foreign_file_is_not_replaced(tmp_path):
     with pytest.raises(OutputError, match="not a checkpoint that collalgo has written"):
         State(w=1).checkpoint(path)
     assert path.read_text() == "chapter 1"
+
+
+def test_a_pipe_is_no_checkpoint(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CollalgoError, match="pipe is a named pipe; name a checkpoint"):
+        State(step=0).load(tmp_path / "pipe")
