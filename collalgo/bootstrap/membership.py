@@ -10,11 +10,12 @@ import json
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 from weakref import WeakValueDictionary
 
 from collalgo._kernels.engine.transport.composite import Composite
+from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.store.protocol import (
     ABSENT,

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from collalgo.bootstrap.context import Check
+from collalgo.bootstrap.context import Check, unchecked
 from collalgo.bootstrap.membership import PendingJoin
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -64,8 +64,8 @@ class NewWorld:
         """Seconds until the deadline."""
         return max(self.deadline - time.monotonic(), 0.01)
 
-    def awaited(self, key: str, joining: PendingJoin) -> bytes:
-        """Wait for a key of the store, with a check now and then."""
+    def awaited(self, key: str, joining: PendingJoin, also: Check = unchecked) -> bytes:
+        """Wait for a key of the store, with its check and another now and then."""
         while True:
             turn = min(self.left, CHECK_SECONDS)
             ends = time.monotonic() + turn
@@ -73,6 +73,7 @@ class NewWorld:
                 return joining.get(key, turn)
             except BootstrapError as error:
                 self.check()  # first, as who has found a difference may leave
+                also()
                 now, is_late = time.monotonic(), isinstance(error, StoreError)
                 if not is_late or now < ends or now >= self.deadline:
                     raise
@@ -93,15 +94,25 @@ def assemble(
         else:
             outcome = json.loads(_announced(world, joining, store))
     except BootstrapError as error:
-        outcome = _settle(world, store, str(error))
-        if isinstance(outcome, str):
+        refusal = {"refused": str(error), "missing": error.missing}
+        outcome = _settle(world, store, refusal)
+        if isinstance(outcome, dict):
             raise
-    if isinstance(outcome, str):
-        me = world.members[world.rank]
-        words = f"rank {me} cannot join, as another rank has given up: {outcome}"
-        raise BootstrapError(words, rank=me)
+    if isinstance(outcome, dict):
+        raise _refused_by_another(world, **outcome)
     number, *settings = outcome
     return number, HostProfile.of_settings(settings)
+
+
+def _refused_by_another(
+    world: NewWorld, refused: str, missing: Sequence[int]
+) -> BootstrapError:
+    me = world.members[world.rank]
+    return BootstrapError(
+        f"rank {me} cannot join, as another rank has given up: {refused}",
+        rank=me,
+        missing=tuple(missing),
+    )
 
 
 def _announced(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> bytes:
@@ -130,9 +141,13 @@ def _settle(world: NewWorld, store: KeyValueStore, outcome: Any) -> Any:
 
 
 def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> None:
+    def check_refused() -> None:
+        if (entry := store.read(f"world/{world.path}")) is not None:
+            raise _refused_by_another(world, **json.loads(entry.value))
+
     try:
         for other in range(len(world.members)):
-            world.awaited(f"here/{world.path}/{other}", joining)
+            world.awaited(f"here/{world.path}/{other}", joining, check_refused)
     except StoreError:
         raise _in_vain(world, store) from None
 

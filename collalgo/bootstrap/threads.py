@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Sequence
-from threading import Lock
 from weakref import WeakSet
 
 from collalgo._kernels.engine.transport.segment import Segment
+from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.rendezvous import world_of

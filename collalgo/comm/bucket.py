@@ -2,7 +2,6 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
-from threading import Lock
 from types import TracebackType
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.comm.work import Work
+from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of

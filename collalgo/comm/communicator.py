@@ -4,7 +4,6 @@ import math
 import weakref
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
 from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
+from collalgo.base.finalizers import Lock, finalize
 from collalgo.base.integers import INT64_MAX, integer
 from collalgo.bootstrap.context import Context
 from collalgo.comm.buckets import Buckets
@@ -91,7 +91,7 @@ class Communicator(Collectives, Messages, Groups, Buckets, Survival, Communicato
         context, home = self._runner.context, weakref.ref(self._runner)
         connection = partial(Connection, context.rendezvous, home)
         found = Mailbox(self.rank, self.size, context.shared, home, connection)
-        self._close_mailbox = weakref.finalize(self, found.close)
+        self._close_mailbox = finalize(self, found.close)
         return found
 
     def __repr__(self) -> str:

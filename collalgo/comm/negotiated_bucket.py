@@ -4,8 +4,8 @@ import math
 import time
 from types import TracebackType
 from typing import Any
-from weakref import finalize
 
+from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
 from collalgo.comm.reasons import reason_of

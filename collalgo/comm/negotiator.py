@@ -2,11 +2,12 @@
 
 import json
 import time
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any, Protocol
 
 import numpy as np
 
+from collalgo.base.finalizers import Lock, serving
 from collalgo.comm.bucket import Batch, Intervals
 from collalgo.comm.current import runner_of
 from collalgo.comm.negotiation import Coordinator, Failure, Signature
@@ -180,6 +181,7 @@ class Negotiator:
         if self.error is None:
             self._messages.send({"leave": reason}, 0, REQUEST)
 
+    @serving()
     def _serve(self) -> None:
         """Begin the calls that rank 0 decides on, until all ranks have left."""
         try:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from collalgo._kernels.comm.collective_runner import CollectiveRunner
 from collalgo._kernels.comm.exit_code import fail_at_exit
 from collalgo._kernels.comm.progress import Progress
+from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.failures import error_of
 from collalgo.comm.program_cache import ProgramCache
@@ -64,7 +65,7 @@ class Runner(CollectiveRunner):
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
-        self._release = weakref.finalize(self, _abandon, context, self.progress)
+        self._release = finalize(self, _abandon, context, self.progress)
 
     @cached_property
     def devices(self) -> "DeviceCalls":
@@ -73,7 +74,7 @@ class Runner(CollectiveRunner):
 
         of_pair = self.context.pair is not None  # which needs no prices
         found = DeviceCalls(self.programs, self.hosts, weakref.ref(self), not of_pair)
-        self._release_devices = weakref.finalize(self, found.close)
+        self._release_devices = finalize(self, found.close)
         self._release_devices.atexit = False
         return found
 

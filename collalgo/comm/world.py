@@ -1,11 +1,11 @@
 """Initialisation: the world of this process."""
 
 import sys
-from threading import Lock
 from types import TracebackType
 from typing import Any
 
 from collalgo.base import environment
+from collalgo.base.finalizers import Lock
 from collalgo.base.hooks import hook
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.descent import mark_rank, refuse_child

@@ -18,10 +18,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from collalgo.base import disk_cache, output_files
+from collalgo.base.finalizers import Lock
 from collalgo.engine.transport.waiting import cores
 
 #: The format of files, to be raised when the values change their meaning.

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock
 from typing import Protocol
 
+from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.connect import connect as connect_group, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context
 from collalgo.bootstrap.exchange import StoreExchange

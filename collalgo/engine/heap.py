@@ -1,11 +1,10 @@
 """The heap of a rank in shared memory, for arrays that are sent without a copy."""
 
-import weakref
 from bisect import insort
 from contextlib import suppress
-from threading import Lock
 
 from collalgo._kernels.engine.transport.segment import Block, Segment, give_back
+from collalgo.base.finalizers import Lock, finalize
 
 #: Arrays are aligned to pages, so that their pages can be returned to the kernel.
 PAGE = 4096
@@ -68,9 +67,7 @@ class Heap:
             else:
                 return None
         block = Block(segment, self._place, start, nbytes)
-        weakref.finalize(
-            block, self._give, segment, start, start + wanted
-        ).atexit = False
+        finalize(block, self._give, segment, start, start + wanted).atexit = False
         return block
 
     def close(self) -> None:

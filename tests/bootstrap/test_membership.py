@@ -8,6 +8,7 @@ import pytest
 
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.membership import Membership
+from collalgo.bootstrap.new_world import NewWorld, assemble
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.server import Server
@@ -128,3 +129,29 @@ def test_one_of_the_ranks_of_a_host_decides(members):
     job.store.set("report/world/2", b'{"2": [4, {"count": 7}, null]}')  # too late
     threading.Timer(0.2, other.decided, [found]).start()
     assert other.decision(failure.copy()) == found
+
+
+def test_who_learns_from_another_that_a_world_fails_learns_of_whom(members):
+    """A rank that never comes up is missing for all, also for those told by others."""
+    found, told = members(3)[:2], []
+
+    def join(rank, check):
+        world = NewWorld(
+            "w", rank, (4, 5, 6), (0, 1, 2), (0, 1, 2), time.monotonic() + 20, check
+        )
+        with pytest.raises(BootstrapError) as caught:
+            assemble(world, found[rank].joining([0, 1, 2]), found[rank].store)
+        told.append((caught.value.rank, caught.value.missing))
+
+    def give_up():
+        raise BootstrapError("rank 5 gives up", rank=5, missing=(6,))
+
+    threads = [
+        threading.Thread(target=join, args=(0, lambda: None)),
+        threading.Thread(target=join, args=(1, give_up)),
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(told) == [(4, (6,)), (5, (6,))]

@@ -8,9 +8,10 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Thread
 from weakref import WeakSet
 
+from collalgo.base.finalizers import Lock, serving
 from collalgo.bootstrap.store.liveness import keep_alive
 from collalgo.bootstrap.store.protocol import Change, StoreError, Watcher
 from collalgo.bootstrap.store.session import (
@@ -114,6 +115,7 @@ class Connection:
         """Close the socket."""
         self._socket.close()
 
+    @serving()
     def _listen(self) -> None:
         """Deliver answers and changes until the connection ends."""
         why = "the other side has closed it"

@@ -6,10 +6,11 @@ from concurrent.futures import Future, TimeoutError as TooLate
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Thread
 from time import monotonic
 from typing import Any
 
+from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.store.etcd_gateway import (
     Gateway,
     Repeat,

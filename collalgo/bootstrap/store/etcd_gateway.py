@@ -9,10 +9,10 @@ from contextlib import suppress
 from enum import Enum
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from socket import SHUT_RDWR
-from threading import Lock
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
+from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.store.liveness import has_hung_up, keep_alive
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, StoreError
 

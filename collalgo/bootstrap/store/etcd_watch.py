@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from http.client import HTTPException
-from threading import Event, Lock, Thread
+from threading import Event, Thread
 from typing import Any
 
+from collalgo.base.finalizers import Lock, serving
 from collalgo.bootstrap.store.etcd_gateway import (
     Gateway,
     Stream,
@@ -70,6 +71,7 @@ class EtcdWatch:
             if self._stream is not None:
                 self._stream.close()
 
+    @serving()
     def _run(self, entries: dict[str, Entry], revision: int) -> None:
         while True:
             self._compare(entries, revision)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from threading import Thread
 from typing import Any
 
+from collalgo.base.finalizers import serving
 from collalgo.bootstrap.store.data import Data
 from collalgo.bootstrap.store.liveness import has_hung_up, is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
@@ -99,6 +100,7 @@ class Server:
                 self._loop.call_soon_threadsafe(self._end.set)
             self._thread.join(5)
 
+    @serving()
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._end = asyncio.Event()

@@ -3,11 +3,11 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from threading import Lock
 from time import monotonic, sleep
 from typing import NamedTuple
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo.base.finalizers import Lock
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.network import come_up

@@ -1,0 +1,124 @@
+"""Finalizers that may take locks, wherever the garbage collector calls them.
+
+The collector calls finalizers when any object is made: also in a thread that holds the
+lock which the finalizer takes, or in the one that delivers what the finalizer waits
+for. There they would wait for ever. So what is released by :func:`finalize` is guarded
+by :class:`Lock`, and threads that others wait for are :func:`serving`.
+"""
+
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
+from weakref import finalize as weak_finalize
+
+Task = Callable[[], object]
+
+
+class _OfThread(threading.local):
+    """What a thread knows of its locks and finalizers."""
+
+    def __init__(self) -> None:
+        self.held = 0  # locks, or on the way to hold
+        self.serves = False
+        self.postponed: deque[Task] = deque()
+
+
+class _Helper:
+    """A thread that runs the finalizers of threads which others wait for."""
+
+    def __init__(self) -> None:
+        self.tasks: SimpleQueue[Task] = SimpleQueue()  # put() may interrupt itself
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start the thread, unless it runs."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="collalgo finalizers", daemon=True
+                )
+                self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            _attempt(self.tasks.get())
+
+
+_here = _OfThread()
+_helper = _Helper()
+
+
+def finalize(
+    owner: object, function: Callable[..., object], *args: Any
+) -> "weak_finalize[..., Any]":
+    """Call a function when ``owner`` is no more, or soon after.
+
+    It waits while the thread holds a :class:`Lock`; if the thread is :func:`serving`,
+    another calls it.
+    """
+    return weak_finalize(owner, _call, function, *args)
+
+
+def _call(function: Callable[..., object], *args: Any) -> None:
+    if _here.serves:
+        _helper.tasks.put(partial(function, *args))
+    elif _here.held:
+        _here.postponed.append(partial(function, *args))
+    else:
+        function(*args)
+
+
+class Lock:
+    """A lock for ``with``; no finalizer runs in the thread that holds it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        _here.held += 1  # first, as the collector may run before the next line
+        try:
+            self._lock.acquire()
+        except BaseException:  # of a signal's handler
+            _here.held -= 1
+            raise
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        _here.held -= 1
+        while _here.postponed and not _here.held:
+            _attempt(_here.postponed.popleft())
+
+
+@contextmanager
+def serving() -> Iterator[None]:
+    """Leave the finalizers of this thread, which others wait for, to another thread."""
+    _helper.start()
+    _here.serves = True
+    try:
+        yield
+    finally:
+        _here.serves = False
+
+
+def _attempt(task: Task) -> None:
+    """Run a finalizer; report its error as those of finalizers are."""
+    try:
+        task()
+    except Exception:
+        sys.excepthook(*sys.exc_info())
+
+
+def _forget() -> None:
+    """In a forked child there is one thread, which holds no lock of its parent's."""
+    _here.__init__()  # type: ignore[misc]
+    _helper.__init__()  # type: ignore[misc]
+
+
+os.register_at_fork(after_in_child=_forget)
