@@ -51,7 +51,7 @@ def hexadecimal(value: str) -> bytes:
     try:
         return bytes.fromhex(value)
     except ValueError:
-        raise ValueError("has not only hexadecimal digits, two for each byte") from None
+        raise ValueError("must be hexadecimal digits, two for each byte") from None
 
 
 def address(value: str) -> tuple[list[str], int]:
@@ -66,7 +66,7 @@ def span(value: str) -> tuple[int, int]:
     """A least and a most: ``2:4``."""
     least, _, most = value.partition(":")
     if not (least.isdecimal() and most.isdecimal()):
-        raise ValueError("is no range as 2:4")
+        raise ValueError("is not a range; write MIN:MAX, as 2:4")
     return int(least), int(most)
 
 
@@ -80,14 +80,14 @@ def command(value: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(value))
     except ValueError as error:
-        raise ValueError(f"is no command ({error})") from None
+        raise ValueError(f"is not a command ({error})") from None
 
 
 def file(value: str) -> Path:
     """A file that exists."""
     path = Path(value)
     if not path.is_file():
-        raise ValueError("is no file" if path.exists() else "does not exist")
+        raise ValueError("is not a file" if path.exists() else "does not exist")
     return path
 
 

@@ -22,7 +22,7 @@ def read_json(path: Path) -> Any:
     try:
         return json.loads(read_text(path, LARGEST))
     except json.JSONDecodeError as error:
-        reason = f"it is no JSON: {error}"
+        reason = f"it is not JSON: {error}"
     except RecursionError:
         reason = "its JSON is nested too deeply"
     raise ValueError(reason)

@@ -48,7 +48,7 @@ def check(path: str | Path, *, force: bool = False) -> None:
     form = _format(Path(path))
     if form not in known:
         raise ValueError(
-            f"{path}: there are no pictures of the format {form!r}; choose from "
+            f"{path}: unknown picture format {form!r}; choose one of "
             f"{', '.join(sorted(known))}"
         )
     output_files.check(path, PICTURE, force=force)

@@ -30,7 +30,7 @@ def size_in_bytes(text: str) -> int:
     """
     found = SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r:.60} is no size; write 8, 4K, 64MB or 1e6")
+        raise ValueError(f"{text!r:.60} is not a size; write 8, 4K, 64MB or 1e6")
     nbytes = Decimal(found[1]) * UNITS[found[2].upper()]
     if nbytes != int(nbytes):
         raise ValueError(f"{text!r} is {nbytes} bytes; pass a whole number of bytes")

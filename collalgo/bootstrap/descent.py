@@ -62,6 +62,6 @@ def refuse_child() -> None:
     if depth([VARIABLE], os.environ) < launcher.depth(os.environ):
         raise BootstrapError(
             f"this process was started by rank {rank} of {size} (process {process}) "
-            "and is no rank itself; start ranks by collalgo.spawn or a launcher, or a "
-            f"process that is alone without {launcher.rank} in its environment"
+            "and is not a rank itself; start ranks by collalgo.spawn or a launcher, or "
+            f"unset {launcher.rank} for a process that runs alone"
         )

@@ -267,8 +267,8 @@ def _of_function(
     collective, name = question.collective, _name(schedule)
     if question.reproducible:
         raise AlgorithmNotApplicable(
-            f"{collective}: nothing says in which order {name} sums; name an algorithm "
-            "of the table, or leave out reproducible",
+            f"{collective}: the order in which {name} combines is unknown; name an "
+            "algorithm of the table, or leave out reproducible",
             collective=collective,
         )
     prove_once(schedule, pricer.size, collective, question.root)

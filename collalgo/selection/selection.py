@@ -212,7 +212,7 @@ class Selection:
         subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
             f"{subject}: {choice}; {self.reason}",
-            f"decided by {self.decider}; prices by {self.basis}",
+            f"decided by {self.decider}; prices from {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:
             from collalgo.cost.lower_bound import (

@@ -55,8 +55,8 @@ def degraded(topology: Topology, name: str, factor: float) -> Topology:
     """The topology with slower links."""
     if not 0 < factor <= 1:
         raise TopologyError(
-            f"{name}={factor!r}: the fraction of the bandwidth that is left must be "
-            f"above 0 and at most 1; what has nothing left is taken out by without()"
+            f"{name}={factor!r}: the remaining fraction of the bandwidth must be "
+            "above 0 and at most 1; remove a failed element by without()"
         )
     element = _element(topology, name)
     of_devices = [link for one in element.devices for link in topology.links_of(one)]

@@ -63,11 +63,11 @@ def test_sizes_of_blocks_are_those_of_one():
         ),
         (
             "collalgo: rules/1\nrules: {scan: [{ranks: 4, sizes: {a: linear}}]}",
-            "'a' is no size",
+            "'a' is not a size",
         ),
         (
             "collalgo: rules/1\nrules: {scan: [{rank: 4, sizes: {0: linear}}]}",
-            "has rank, which is unknown",
+            "unknown key rank",
         ),
         ("a: &b [1]\nc: *b", "aliases"),
         (": :\n-", "invalid YAML"),
@@ -225,6 +225,6 @@ def test_the_command_prints_json():
 
 
 def test_the_command_refuses_what_is_wrong():
-    assert "give one of -n" in invoke("broadcast", "8").output
+    assert "give either -n" in invoke("broadcast", "8").output
     assert "no policy" in invoke("scan", "8", "-n", "2", "--policy", "x").output
-    assert "is no size" in invoke("scan", "8q", "-n", "2").output
+    assert "is not a size" in invoke("scan", "8q", "-n", "2").output

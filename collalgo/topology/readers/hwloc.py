@@ -222,7 +222,7 @@ def _warn_of_displays(root: Any, topology: Topology) -> None:
     ]
     if left_out:
         topology.warn(
-            f"display controllers without a driver that computes are no GPUs here: "
+            f"display controllers without a compute driver are not GPUs here: "
             f"{', '.join(left_out[:4])}{', ...' if left_out[4:] else ''}"
         )
 

@@ -45,9 +45,7 @@ def add_links(topology: Topology, ids: Mapping[str, str], tables: Tables) -> boo
         if kind in UNREAD:
             topology.warn(f"{ends[0]} - {ends[1]}: the tool could not read the link")
         elif kind == "XGMI" and (reason := _obstacle(tables, pair, least)):
-            topology.warn(
-                f"{ends[0]} - {ends[1]}: {reason}; there is no link of their own"
-            )
+            topology.warn(f"{ends[0]} - {ends[1]}: {reason}; they have no direct link")
         elif kind == "XGMI":
             topology.link(*ends, LinkKind.XGMI, _bandwidth(tables, pair))
     return len(topology.links) == len(pairs)
