@@ -38,7 +38,7 @@ def default_folder() -> Path:
 
 
 def recall(kind: str, key: str) -> str | None:
-    """The kept result of a key; None if there is none.
+    """The kept result of a key; None if the cache lacks it.
 
     Parameters
     ----------

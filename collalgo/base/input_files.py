@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-#: What a path is if it is no regular file, by the type in its mode.
+#: What a path is if it is not a regular file, by the type in its mode.
 SPECIAL = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",

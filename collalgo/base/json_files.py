@@ -16,8 +16,8 @@ def read_json(path: Path) -> Any:
     Raises
     ------
     ValueError
-        With the reason, if it is no JSON, too large or nested too deeply, or cannot be
-        read.
+        With the reason, if it is not JSON, too large or nested too deeply, or if it
+        cannot be read.
     """
     try:
         return json.loads(read_text(path, LARGEST))

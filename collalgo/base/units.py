@@ -26,7 +26,7 @@ def size_in_bytes(text: str) -> int:
     Raises
     ------
     ValueError
-        If it is no size, no whole number of bytes, or too large.
+        If it is not a size, not a whole number of bytes, or too large.
     """
     found = SIZE.fullmatch(text.strip())
     if found is None:
@@ -50,7 +50,7 @@ def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:
     Raises
     ------
     ValueError
-        If a part is no size, or a range ends before it begins.
+        If a part is not a size, or a range ends before it begins.
     """
     found: list[int] = []
     for part in text.split(","):

@@ -142,7 +142,7 @@ def _choices(
 def _sizes_and_parameters(
     words: tuple[str, ...], range_: str | None
 ) -> tuple[list[int], tuple[str, ...]]:
-    """The sizes, which may stand before the parameters of the topology, and these."""
+    """The sizes, if any precede the parameters of the topology, and the parameters."""
     if words and "=" not in words[0]:
         if range_ is not None:
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")

@@ -26,7 +26,7 @@ class Allocation(NamedTuple):
     system : str
         Its name.
     source : str
-        The variable by which it says so.
+        The variable that names the hosts.
     hosts : list of Host
         The hosts with their slots.
     """
@@ -42,7 +42,7 @@ def allocation(environment: Mapping[str, str] | None = None) -> Allocation | Non
     Raises
     ------
     BootstrapError
-        If a variable, or the file that it names, is no list of hosts.
+        If a variable, or the file that it names, is not a list of hosts.
     """
     env = os.environ if environment is None else environment
     for system, source, read in SOURCES:

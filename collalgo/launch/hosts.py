@@ -96,7 +96,7 @@ def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
     Raises
     ------
     BootstrapError
-        If a host is invalid, there is none, or the file cannot be read.
+        If a host is invalid, no host is named, or the file cannot be read.
     """
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "/" in given):
         return read_hostfile(given)
@@ -149,7 +149,7 @@ def text_of(path: Path) -> str:
     Raises
     ------
     BootstrapError
-        If it cannot be read, is too large, or is no text.
+        If it cannot be read, is too large, or is not text.
     """
     try:
         return read_text(path, LARGEST)

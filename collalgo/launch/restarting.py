@@ -153,7 +153,7 @@ class _Supervision:
     ranks : list of Rank
         All that were started.
     start : callable
-        Starts a rank, into the list, after so many restarts.
+        Starts a rank, into the list, after a number of restarts.
     """
 
     plan: RestartingLaunch

@@ -188,7 +188,7 @@ def _overrides(question: Question, pricer: Pricer) -> BySize:
 
 
 def _of_overrides(question: Question, overrides: BySize, pricer: Pricer) -> Decisions:
-    """The decisions of overrides, and of the price where there are none."""
+    """The decisions of overrides, and of the price without overrides."""
 
     def of(number: int) -> Decisions:
         return _of_override(question, overrides[number][1], pricer)

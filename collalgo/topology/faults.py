@@ -85,7 +85,7 @@ def _element(topology: Topology, name: str) -> Element:
     Raises
     ------
     TopologyError
-        If there is none, or several have the name.
+        If no element, or more than one, has the name.
     """
     found = _elements(topology, name)
     if not found:
@@ -104,7 +104,7 @@ def _element(topology: Topology, name: str) -> Element:
 
 
 def _elements(topology: Topology, name: str) -> list[Element]:
-    """The elements that a name may stand for: a host, else devices, else links."""
+    """The elements with a name: a host, else devices, else links."""
     if name in topology.hosts:
         of_host = [d.id for d in topology.devices() if name in (d.host, d.id)]
         return [Element(name, tuple(of_host))]

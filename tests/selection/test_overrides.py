@@ -135,7 +135,8 @@ def test_it_is_said_who_decided(monkeypatch, tmp_path):
     assert select("allreduce", 8, size=4).decider == "price"
     chosen = select("allreduce", 8, size=4, algorithm="ring")
     assert (chosen.algorithm, chosen.decider) == ("ring", "the argument")
-    assert "decided by the argument" in chosen.explain()
+    assert "decided by the argument" in str(chosen)
+    assert repr(chosen).startswith("<Selection allreduce of 8 B on 4 ranks: ring, ")
     assert "x the time of" in chosen.reason
     chosen = select("allreduce", 8, size=4, policy="mpich")
     assert (chosen.algorithm, chosen.decider) == (

@@ -163,7 +163,7 @@ def holds_devices(element: Any) -> bool:
 def is_virtual(element: Any, siblings: Sequence[Any]) -> bool:
     """Whether a NIC is a virtual function (SR-IOV) of another one on its bus.
 
-    hwloc does not say so: the identifier of the device differs, and either it has no
+    hwloc does not report it: the identifier of the device differs, and either it has no
     interface of its own or its name says it.
     """
     if role_of(element) is not Kind.NIC:

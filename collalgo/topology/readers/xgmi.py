@@ -16,7 +16,7 @@ UNREAD = ("XXXX", "N/A", "UNKNOWN", "NOT_APPLICABLE")
 
 
 class Tables(NamedTuple):
-    """The tables of a file, each by the labels of the GPUs; None where there is none.
+    """The tables of a file, each by the labels of the GPUs; None for a missing one.
 
     ``bandwidth`` has the MB/s of the narrowest and the widest link, as "50000-100000".
     """
