@@ -21,12 +21,14 @@ Task = Callable[[], object]
 
 
 class _OfThread(threading.local):
-    """What a thread knows of its locks and finalizers."""
+    """What a thread knows of its locks and finalizers.
 
-    def __init__(self) -> None:
-        self.held = 0  # locks, or on the way to hold
-        self.serves = False
-        self.postponed: deque[Task] = deque()
+    A finalizer may run before any line of its set-up, so that these are of the class.
+    """
+
+    held = 0  # locks, or on the way to hold
+    serves = False
+    postponed: deque[Task] | None = None  # made before the first lock is held
 
 
 class _Helper:
@@ -69,7 +71,7 @@ def finalize(
 def _call(function: Callable[..., object], *args: Any) -> None:
     if _here.serves:
         _helper.tasks.put(partial(function, *args))
-    elif _here.held:
+    elif _here.held and _here.postponed is not None:
         _here.postponed.append(partial(function, *args))
     else:
         function(*args)
@@ -82,6 +84,8 @@ class Lock:
         self._lock = threading.Lock()
 
     def __enter__(self) -> None:
+        if _here.postponed is None:
+            _here.postponed = deque()
         _here.held += 1  # first, as the collector may run before the next line
         try:
             self._lock.acquire()
@@ -117,7 +121,7 @@ def _attempt(task: Task) -> None:
 
 def _forget() -> None:
     """In a forked child there is one thread, which holds no lock of its parent's."""
-    _here.__init__()  # type: ignore[misc]
+    _here.__dict__.clear()
     _helper.__init__()  # type: ignore[misc]
 
 

@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+from collections import deque
 from pathlib import Path
 from threading import Event, Thread, get_ident
 
@@ -11,6 +12,7 @@ import pytest
 
 import collalgo
 from collalgo import threads
+from collalgo.base import finalizers
 from collalgo.base.finalizers import Lock, finalize, serving
 
 pytestmark = pytest.mark.parallel
@@ -65,6 +67,27 @@ def test_it_may_take_the_lock():
         drop(take)
         gc.collect()
     assert found == [1]
+
+
+def test_it_may_run_as_a_thread_takes_its_first_lock(monkeypatch):
+    found, lock = [], Lock()
+
+    class Interrupted(deque):
+        def __init__(self):
+            super().__init__()
+            monkeypatch.setattr(finalizers, "deque", deque)
+            drop(take, "inner")
+            gc.collect()
+
+    def take(name):
+        with lock:
+            found.append(name)
+
+    monkeypatch.setattr(finalizers, "deque", Interrupted)
+    thread = Thread(target=take, args=["outer"])
+    thread.start()
+    thread.join(20)
+    assert found == ["inner", "outer"]
 
 
 def test_one_that_fails_is_reported_and_the_next_runs(capsys):
