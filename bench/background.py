@@ -20,6 +20,7 @@ from rich.table import Table
 
 import collalgo
 from collalgo.base.units import human, human_time
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, writes
 
 #: A timed function.
@@ -107,7 +108,7 @@ def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
     return {name: s / times for name, s in medians(comm, jobs, rounds).items()}
 
 
-@click.command()
+@click.command(context_settings=SETTINGS)
 @click.option("--rounds", default=15, help="Repetitions of each measurement.")
 @click.option(
     "--json",

@@ -37,7 +37,7 @@ import collalgo
 from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
-from collalgo.cli.group import Group
+from collalgo.cli.group import SETTINGS, Group
 from collalgo.cli.options import force_option, write_or_refuse, writes
 from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
@@ -47,12 +47,11 @@ class Default(Group):
     """A command group with ``run`` as its default command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not args or (args[0] not in self.commands and args[0] not in HELP):
+        known = {*self.commands, *SETTINGS["help_option_names"]}
+        if not args or args[0] not in known:
             args.insert(0, "run")
         return super().parse_args(ctx, args)
 
-
-HELP = ("-h", "--help")
 
 #: The words of the tables that the help explains.
 SAID = epilog(
@@ -61,11 +60,11 @@ SAID = epilog(
 )  # fmt: skip
 
 
-@click.group(cls=Default, context_settings={"help_option_names": list(HELP)})
+@click.group(cls=Default, context_settings=SETTINGS)
 def main() -> None:
     """Measure collectives, and compare results.
 
-    Without a command, run: its options are those of collalgo bench run --help.
+    Without a command, run is used; collalgo bench run --help lists its options.
     """
 
 
@@ -79,19 +78,19 @@ def main() -> None:
 @click.option(
     "--fresh-sizes/--no-fresh-sizes",
     default=True,
-    help="Also time sizes near each row's, never the same twice: column fresh us "
-    "(the default).",
+    help="Also time the first calls of new sizes near each row's: column fresh us.",
 )
 @click.option(
     "--against",
     metavar="PEERS",
-    help="mpi: compare with the mpi4py of this job. openmpi, mpich, intelmpi, gloo, "
-    "separated by commas, or all: install each and compare on --ranks processes.",
+    help="Libraries to compare with. mpi: the mpi4py of this job. openmpi, mpich, "
+    "intelmpi, gloo, separated by commas, or all: install and run each on --ranks "
+    "processes.",
 )
 def run(
     place: str, algorithms: str | None, against: str | None, **options: Any
 ) -> None:
-    """Measure COLLECTIVES (by default allreduce) from the smallest size to the largest.
+    """Measure COLLECTIVES, allreduce if omitted, from the smallest to the largest size.
 
     Runs on the ranks of collalgo run, mpiexec or torchrun; without a launcher, on
     --ranks processes of this host. With --against mpi both libraries are timed
@@ -203,7 +202,7 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 def plot(
     results: Path, picture: Path, collectives: tuple[str, ...], force: bool
 ) -> None:
-    """Plot RESULTS, a file of --json, to PICTURE; by default all COLLECTIVES."""
+    """Plot RESULTS, a file of --json, to PICTURE; all COLLECTIVES if omitted."""
     chosen = collectives or tuple(PLACES)
     try:
         records = [r for r in of_json(results) if r.collective in chosen]

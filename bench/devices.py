@@ -25,6 +25,7 @@ import collalgo
 from collalgo import Communicator
 from collalgo._kernels.engine.devices.cuda import checked_cupy, reducer
 from collalgo.base.environment import ONE_KERNEL as ONE_KERNEL_VARIABLE
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, writes
 from collalgo.engine.devices.streams import ONE_KERNEL
 
@@ -48,7 +49,7 @@ json_option = click.option(
 )
 
 
-@click.group()
+@click.group(context_settings=SETTINGS)
 def main() -> None:
     """Measure CUDA devices."""
 
@@ -182,7 +183,7 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 @json_option
 @force_option
 @click.option(
-    "--threads", type=int, help="Run this number of ranks as threads of one process."
+    "--threads", type=int, help="Number of ranks to run as threads of one process."
 )
 def calls(file: Path | None, force: bool, threads: int | None) -> None:
     """Time allreduces of ranks that share a device, by each implementation."""

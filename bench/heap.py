@@ -25,6 +25,7 @@ from rich.table import Table
 import collalgo
 from collalgo.base.console import wide_console
 from collalgo.base.units import human, human_time
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, writes
 
 #: The measured collectives, in place or out of place.
@@ -137,7 +138,7 @@ def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
             yield Cell(collective, nbytes, op=op, place=place)
 
 
-@click.command()
+@click.command(context_settings=SETTINGS)
 @click.option("--turns", default=7, help="Turns of each cell on each kind of arrays.")
 @click.option(
     "--json",

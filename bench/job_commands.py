@@ -21,8 +21,7 @@ ranks_option = click.option(
     "--ranks",
     type=click.IntRange(1, MAX_SLOTS),
     default=2,
-    show_default=True,
-    help="The number of ranks.",
+    help="Number of ranks.",
 )
 
 
@@ -33,11 +32,10 @@ ranks_option = click.option(
     "rounds",
     type=click.IntRange(1),
     default=5,
-    show_default=True,
-    help="The number of runs of each job.",
+    help="Number of runs of each job.",
 )
 def start(ranks: int, rounds: int) -> None:
-    """Measure the start and the end of an empty job, beside mpiexec if there is one."""
+    """Measure the start and the end of an empty job, and that of mpiexec if found."""
     try:
         found = measure_starts(ranks, rounds)
     except (OSError, RuntimeError) as error:
@@ -93,7 +91,7 @@ def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float
     "--ranks",
     type=click.IntRange(1, MAX_SLOTS),
     default=2,
-    help="The number of ranks, without a launcher.",
+    help="Number of ranks, without a launcher.",
 )
 @click.option("--rounds", default=50, help="Repetitions of each measurement.")
 def groups(ranks: int, rounds: int) -> None:

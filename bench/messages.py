@@ -21,6 +21,7 @@ from rich.table import Table
 
 import collalgo
 from collalgo.base.units import human, human_time
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, writes
 
 #: A timed function.
@@ -104,7 +105,7 @@ def measure(
     return row
 
 
-@click.command()
+@click.command(context_settings=SETTINGS)
 @click.option("--mpi", is_flag=True, help="Also measure the mpi4py of this job.")
 @click.option("--rounds", default=41, help="Repetitions of each measurement.")
 @click.option(

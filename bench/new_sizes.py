@@ -34,7 +34,7 @@ def sizes_around(cell: Cell, ranks: int) -> list[Cell]:
 def first_calls(
     comm: Communicator, cell: Cell, call_of: Callable[[Bench], Call | None]
 ) -> float | None:
-    """The median seconds of the first calls of new sizes; None if there are none.
+    """The median seconds of the first calls of new sizes; None without new sizes.
 
     ``call_of`` gives the call of a cell, or None where the library has none.
     """

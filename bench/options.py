@@ -30,7 +30,7 @@ def parse_names(
 def refuse_special(
     _context: object, _parameter: object, files: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """Refuse what is no file before the ranks start, which load the files."""
+    """Refuse what is not a file before the ranks start, which load the files."""
     for file in files:
         if kind := special(file):
             raise click.BadParameter(f"{file} is {kind}; name a file")
@@ -65,7 +65,7 @@ def parse_root(_context: object, _parameter: object, text: str) -> int | None:
     if text == "all":
         return None
     if not text.isdecimal():
-        raise click.BadParameter(f"{text!r} is no rank; write a number, or all")
+        raise click.BadParameter(f"{text!r} is not a rank; write a number, or all")
     return int(text)
 
 
@@ -96,56 +96,57 @@ SWEEP_OPTIONS = [
     ),
     click.option(
         "-b", "first", callback=parse_border,
-        help="Smallest size in bytes; by default 8.",
+        show_default="8", help="Smallest size in bytes.",
     ),
     click.option(
         "-e", "last", callback=parse_border,
-        help="Largest size in bytes; by default 64M.",
+        show_default="64M", help="Largest size in bytes.",
     ),
     click.option(
         "-f", "factor", type=click.IntRange(2),
-        help="Factor between sizes; by default 2.",
+        show_default="2", help="Factor between sizes.",
     ),
     click.option(
         "-d", "dtypes", default="float32", callback=parse_names,
-        help="dtypes, separated by commas, or all; by default float32.",
+        help="dtypes, separated by commas, or all.",
     ),
     click.option(
         "-o", "op", default="sum", type=click.Choice([*OPS, "all"]),
-        metavar="OP", help=f"The op, or all: {', '.join(OPS)}; by default sum.",
+        metavar="OP", help=f"Op, or all: {', '.join(OPS)}.",
     ),
     click.option(
         "-r", "root", default="0", callback=parse_root,
-        help="The root rank, or all; by default 0.",
+        help="Root rank, or all.",
     ),
     click.option(
         "-n", "iterations", type=click.IntRange(1),
-        help="Timed calls in a cycle; by default as many as fit into 0.4 s.",
+        show_default="the number that takes 0.4 s", help="Timed calls in a cycle.",
     ),
     click.option(
         "-w", "warmup", type=click.IntRange(0), default=2,
-        help="Warm-up calls; by default 2.",
+        help="Warm-up calls.",
     ),
     click.option(
         "-N", "cycles", type=click.IntRange(1), default=1,
-        help="Cycles of each cell; by default 1.",
+        help="Cycles of each cell.",
     ),
     click.option(
         "-c", "check", type=click.IntRange(0, 1), default=1,
-        help="Check the results (1, the default) or not (0).",
+        help="Check the results (1) or not (0).",
     ),
     click.option(
         "--fresh", type=click.IntRange(0, 1), default=1,
-        help="Write the input before each call (1, the default), or not (0).",
+        help="Write the input before each call (1) or not (0).",
     ),
     click.option(
         "-m", "in_a_row", type=click.IntRange(1),
-        help="Calls timed together; by default 1, for barriers 16, and in a sweep as "
-        "many as take 100 us in collectives where no rank can run ahead.",
+        show_default="1; barriers: 16; sweeps of collectives where no rank can run "
+        "ahead: the number that takes 100 us",
+        help="Calls timed together.",
     ),
     click.option(
         "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS),
-        help="Start this number of ranks.",
+        help="Number of ranks to start on this host.",
     ),
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),

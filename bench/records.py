@@ -102,7 +102,7 @@ def record(
     nbytes = count * dtype_of(cell.dtype).itemsize
     times = np.concatenate(seconds)
     if floor is not None and floor > times.min():
-        floor = None  # measured while the machine did something else, it is no limit
+        floor = None  # measured while the machine did something else, it is not a limit
     p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
     # Long: one line for each column.
     return Record(

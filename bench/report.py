@@ -120,13 +120,13 @@ def conditions_in_words(conditions: Mapping[str, Any]) -> list[str]:
     load, lines = conditions["load"], []
     if ranks > cores:
         lines.append(
-            f"{ranks} ranks share {cores} core{'s' * (cores > 1)}: times are those of "
-            "ranks that wait for a core"
+            f"{ranks} ranks share {cores} core{'s' * (cores > 1)}: times include the "
+            "wait for a core"
         )
     if load > BUSY * cores:
         lines.append(
             f"the machine was busy before: load average {load:.1f} on {cores} "
-            f"core{'s' * (cores > 1)}; times are too long and vary"
+            f"core{'s' * (cores > 1)}; expect times that are too long and vary"
         )
     return lines
 
@@ -148,7 +148,7 @@ def summary(records: Sequence[Record]) -> list[str]:
         best = [min(cell.peers.values()) for cell in cells(records) if cell.peers]
         lines.append(ratio_line("the best peer of each cell", best))
     return lines + [
-        f"with sizes never made before, {ratio_line(name, ratios)}"
+        f"first calls of new sizes: {ratio_line(name, ratios)}"
         for name, ratios in ratios_of_peers(records).items()
     ]
 
@@ -157,9 +157,9 @@ def ratio_line(name: str, ratios: Sequence[float]) -> str:
     """The ratios of a peer over some cells, as a sentence."""
     slower = sum(ratio < 1 for ratio in ratios)
     return (
-        f"{name} takes {geometric_mean(ratios):.2f} times as long in the geometric "
-        f"mean of {len(ratios)} cells, {min(ratios):.2f} to {max(ratios):.2f} times; "
-        f"collalgo is slower in {slower}"
+        f"time of {name} divided by that of collalgo (above 1, collalgo is faster): "
+        f"geometric mean {geometric_mean(ratios):.2f} of {len(ratios)} cells, "
+        f"{min(ratios):.2f} to {max(ratios):.2f}; collalgo is slower in {slower}"
     )
 
 
@@ -216,8 +216,8 @@ def _table_of_rivals(columns: Iterable[str]) -> Table:
     result = Table(
         box=None,
         pad_edge=False,
-        title="our times, and those of the peers as multiples of ours (above 1: we are "
-        "faster)",
+        title="times of collalgo, and times of the peers divided by them (above 1, "
+        "collalgo is faster)",
         title_justify="left",
     )
     for name in ("collective", "algorithm"):

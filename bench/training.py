@@ -19,6 +19,7 @@ import click
 from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import medians, row_of
 
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, writes
 
 #: The width of a layer; its WIDTH**2 weights are a tenth of the smallest network.
@@ -105,13 +106,13 @@ def all_reduces(groups: dict[str, Any], count: int, times: int) -> dict[str, Ste
     return {name: call_of(group) for name, group in groups.items()}
 
 
-@click.command()
+@click.command(context_settings=SETTINGS)
 @click.option(
     "--parameters",
     multiple=True,
     type=float,
     default=(0.1, 1, 10, 50),
-    help="Millions of parameters; may be repeated.",
+    help="Millions of parameters; repeatable.",
 )
 @click.option("--rounds", default=15, help="Steps of each contestant.")
 @click.option(

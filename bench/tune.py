@@ -35,8 +35,7 @@ PREPARED, CALLED = 0.01, 0.001
     multiple=True,
     type=click.IntRange(2, MAX_SLOTS),
     default=(2, 4),
-    help="The number of ranks to measure; may be repeated.",
-    show_default=True,
+    help="Number of ranks to measure; repeatable.",
 )
 @click.option("-b", "first", default="8", callback=parse_size, help="Smallest size.")
 @click.option("-e", "last", default="64M", callback=parse_size, help="Largest size.")

@@ -8,6 +8,7 @@ from collalgo.bench.cluster.kernel import down, set_link, up
 from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.running import run
 
+from collalgo.cli.group import SETTINGS
 from collalgo.errors import CollalgoError
 
 file_argument = click.argument(
@@ -25,9 +26,9 @@ class Refusing(click.Group):
             raise click.ClickException(str(error)) from None
 
 
-@click.group(cls=Refusing, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Refusing, context_settings=SETTINGS)
 def main() -> None:
-    """Emulate a cluster on this machine, with namespaces as hosts.
+    """Emulate a cluster on this machine with network namespaces.
 
     FILE is a topology with a core for each rank and a bandwidth for each link. Needs
     root and iproute2.
@@ -61,13 +62,15 @@ def down_command(file: Path) -> None:
     "-n",
     "ranks",
     type=click.IntRange(1),
-    help="The number of ranks; by default one for each core.",
+    show_default="one for each core",
+    help="Number of ranks.",
 )
 @click.option(
     "--mpi",
     "prefix",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="The environment with the mpiexec to use; by default this one.",
+    show_default="the one of this Python",
+    help="Environment whose mpiexec starts the ranks.",
 )
 @file_argument
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

@@ -146,7 +146,7 @@ def layout_of_file(file: Path) -> Layout:
     Raises
     ------
     TopologyError
-        If the file cannot be read, or is no cluster.
+        If the file cannot be read, or is not a cluster.
     """
     layout = layout_of(Topology.read(file))
     place = hashlib.sha256(str(file.resolve()).encode()).hexdigest()

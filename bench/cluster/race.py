@@ -26,6 +26,7 @@ from collalgo import Communicator
 from collalgo.base.environment import TOPOLOGY
 from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, parse_sizes, writes
 from collalgo.selection.selection import Candidate
 
@@ -146,12 +147,12 @@ def _refuse_used(
     """Refuse an existing file: the store of torch would write into it."""
     if store is not None and identity().rank == 0 and store.exists():
         raise click.BadParameter(
-            f"{store} is there already; name a file that does not exist yet"
+            f"{store} exists already; name a file that does not exist yet"
         )
     return store
 
 
-@click.command()
+@click.command(context_settings=SETTINGS)
 @click.argument("output", **writes(FOUND, by_ranks=True))
 @force_option
 @click.option("-c", "collectives", multiple=True, default=COLLECTIVES)
@@ -160,14 +161,14 @@ def _refuse_used(
     "sizes",
     default="16M",
     callback=parse_sizes,
-    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G; by default 16M.",
+    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
 @click.option(
     "--most",
     default=4,
-    help="The number of cheapest algorithms to measure; by default 4.",
+    help="Number of cheapest algorithms to measure.",
 )
-@click.option("--rounds", default=4, help="Calls of each contestant; by default 4.")
+@click.option("--rounds", default=4, help="Calls of each contestant.")
 @click.option(
     "--gloo",
     "store",

@@ -10,6 +10,7 @@ import click
 from collalgo.base import plotting
 from collalgo.base.json_files import read_json
 from collalgo.base.plotting import PICTURE, new_figure
+from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, writes
 
 #: The algorithms in the plot, besides the selected one and the peers.
@@ -152,7 +153,7 @@ def _bars(axes: Any, shown: Sequence[Outcome]) -> float:
     return width
 
 
-@click.command()
+@click.command(context_settings=SETTINGS)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("-o", "picture", **writes(PICTURE), help="Also plot allreduce to a file.")
 @force_option

@@ -70,8 +70,9 @@ def _check_proof(proof: "Proof", size: int, collective: str) -> None:
         )
     if collective == "allreduce" and not proof.consistent:
         raise AlgorithmNotApplicable(
-            f"allreduce: with {size} ranks the algorithm gives other bits on other "
-            "ranks, which combine the same contributions in other orders",
+            f"allreduce: with {size} ranks the algorithm gives the ranks different "
+            "bits, since they combine the contributions in different orders; choose "
+            "another algorithm",
             collective=collective,
         )
 

@@ -69,5 +69,5 @@ def checked(parents: tuple[int, ...], size: int) -> list[list[tree.Round]]:
         raise ScheduleError(f"the parents {parents} must be ranks below {size}")
     shapes = tree.of_parents(tuple(None if up < 0 else up for up in parents))
     if len(shapes) != size:
-        raise ScheduleError(f"no way leads from some ranks to the root of {parents}")
+        raise ScheduleError(f"some ranks have no path to the root of {parents}")
     return shapes

@@ -23,8 +23,8 @@ def _teams(group: Group, hosts: Sequence[int]) -> tuple[Team, ...]:
         hosts = [min(side, group.size - i) for i in range(0, group.size, side)]
     if sum(hosts) != group.size or min(hosts) < 1:
         raise ScheduleError(
-            f"hosts of {list(hosts)} ranks make {sum(hosts)} ranks but the group has "
-            f"{group.size}; give every host at least one, and all together the size"
+            f"hosts {list(hosts)} have {sum(hosts)} ranks but the group has "
+            f"{group.size}; pass the ranks of each host, at least 1, with that sum"
         )
     natural = sorted(range(group.size), key=group.peer)
     bounds = pairwise([0, *accumulate(hosts)])

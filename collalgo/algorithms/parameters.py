@@ -134,8 +134,8 @@ def not_cycles(cycles: Sequence[Sequence[int]], size: int) -> str | None:
     for cycle in cycles:
         if size % len(cycle):
             return (
-                f"a cycle has {len(cycle)} ranks, which do not divide the {size} ranks "
-                "that there are; give cycles of the ranks of one host"
+                f"a cycle has {len(cycle)} ranks, which do not divide {size}; give "
+                "cycles of the ranks of one host"
             )
     return None
 
@@ -156,7 +156,7 @@ def not_trees(trees: Sequence[Sequence[int]], size: int) -> str | None:
         if max(parents) >= size:
             return f"parent {max(parents)} of a tree: all must be ranks below {size}"
         if not lead_to_root(parents):
-            return f"no way leads from some ranks to the root of {shortened(parents)}"
+            return f"some ranks have no path to the root of {shortened(parents)}"
     return None
 
 

@@ -187,7 +187,7 @@ class Algorithm(NamedTuple):
                     f"needs {name} to be {ranges[name].words}, not {value!r:.80}"
                 ) from None
         if found.get("order") and COLLECTIVES[self.collective].prefix:
-            raise self._refusal("is made in the order of the ranks; pass no order")
+            raise self._refusal("always combines in the order of ranks; pass no order")
         return found
 
     @property

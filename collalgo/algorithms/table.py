@@ -104,7 +104,7 @@ def algorithm(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
     if not name.isidentifier():
-        raise ValueError(f"{name!r} is no name; use letters, digits and underscores")
+        raise ValueError(f"{name!r} is not a name; use letters, digits and underscores")
 
     def register(function: ScheduleFunction) -> ScheduleFunction:
         own = tuple(parameters.items())
@@ -207,7 +207,7 @@ def parse(name: str) -> tuple[str, dict[str, Any]]:
         }
     except (AssertionError, SyntaxError, ValueError, MemoryError, RecursionError):
         raise AlgorithmNotApplicable(
-            f"{name!r} is no name of an algorithm; write name(parameter=value, ...)"
+            f"{name!r} is not an algorithm's name; write name(parameter=value, ...)"
         ) from None
 
 

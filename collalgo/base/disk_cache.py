@@ -38,7 +38,7 @@ def default_folder() -> Path:
 
 
 def recall(kind: str, key: str) -> str | None:
-    """The kept result of a key; None if there is none.
+    """The kept result of a key; None if the cache lacks it.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _read(path: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-            raise PermissionError(f"{path} is no file of this user")
+            raise PermissionError(f"{path} is not a file of this user")
         return file.read(LARGEST + 1)
 
 

@@ -51,7 +51,7 @@ def hexadecimal(value: str) -> bytes:
     try:
         return bytes.fromhex(value)
     except ValueError:
-        raise ValueError("has not only hexadecimal digits, two for each byte") from None
+        raise ValueError("must be hexadecimal digits, two for each byte") from None
 
 
 def address(value: str) -> tuple[list[str], int]:
@@ -66,7 +66,7 @@ def span(value: str) -> tuple[int, int]:
     """A least and a most: ``2:4``."""
     least, _, most = value.partition(":")
     if not (least.isdecimal() and most.isdecimal()):
-        raise ValueError("is no range as 2:4")
+        raise ValueError("is not a range; write MIN:MAX, as 2:4")
     return int(least), int(most)
 
 
@@ -80,14 +80,14 @@ def command(value: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(value))
     except ValueError as error:
-        raise ValueError(f"is no command ({error})") from None
+        raise ValueError(f"is not a command ({error})") from None
 
 
 def file(value: str) -> Path:
     """A file that exists."""
     path = Path(value)
     if not path.is_file():
-        raise ValueError("is no file" if path.exists() else "does not exist")
+        raise ValueError("is not a file" if path.exists() else "does not exist")
     return path
 
 
@@ -168,34 +168,34 @@ ENGINE = Variable(
 )  # fmt: skip
 UCX = Variable(
     f"{PREFIX}UCX", "The library `libucp.so.0` to use", text,
-    "that of the package libucx, or of the system",
+    "the library of the package libucx, or of the system",
 )  # fmt: skip
 NICS = Variable(
     f"{PREFIX}NICS", "The interfaces between hosts, as `eth0,ib0`", names, "all"
 )
 TOPOLOGY = Variable(
-    f"{PREFIX}TOPOLOGY", "A file that describes the hosts, with a core for each rank",
+    f"{PREFIX}TOPOLOGY", "The topology file of the hosts, with a core for each rank",
     file, "what is detected", of_first_rank=True,
 )  # fmt: skip
 RULES = Variable(
-    f"{PREFIX}RULES", "A file of rules for the choice of algorithms", file,
+    f"{PREFIX}RULES", "The file of rules that selects algorithms", file,
     "the price decides",
 )  # fmt: skip
 HOST = Variable(
     f"{PREFIX}HOST",
-    "The host name of this process; splits one machine into several hosts",
+    "The host name of this process; can split one machine into several hosts",
     default="that of the system",
 )
 SECRET = Variable(
     f"{PREFIX}SECRET", "The shared secret of the job, as hexadecimal digits",
-    hexadecimal, "none; on one host that of the user",
+    hexadecimal, "none; on one host the secret of the user",
 )  # fmt: skip
 DUMP = Variable(
-    f"{PREFIX}DUMP", "The folder of dumps, which are then written on every failure",
+    f"{PREFIX}DUMP", "The folder for dumps; if set, every failure writes one",
     default="`collalgo-dump`, on SIGUSR1 only",
 )  # fmt: skip
 CACHE = Variable(
-    f"{PREFIX}CACHE", "The folder of results that take long; `off` keeps none",
+    f"{PREFIX}CACHE", "The folder for cached results; `off` disables the cache",
     default="`~/.cache/collalgo`",
 )  # fmt: skip
 ONE_KERNEL = Variable(
@@ -205,7 +205,7 @@ ONE_KERNEL = Variable(
     nbytes, "4194304",
 )  # fmt: skip
 RSH = Variable(
-    f"{PREFIX}RSH", "The command that runs another on a host, in place of ssh", command,
+    f"{PREFIX}RSH", "The remote shell to use instead of ssh", command,
     "`ssh`",
 )  # fmt: skip
 STORE = Variable(
@@ -214,12 +214,19 @@ STORE = Variable(
 )  # fmt: skip
 JOB = Variable(f"{PREFIX}JOB", "The job, from the launcher", internal=True)
 RENDEZVOUS = Variable(
-    f"{PREFIX}RENDEZVOUS", "Where the members of an elastic job meet", internal=True
+    f"{PREFIX}RENDEZVOUS",
+    "The rendezvous URL of an elastic job, from the launcher",
+    internal=True,
 )
 MEMBERS = Variable(
-    f"{PREFIX}MEMBERS", "The number of its members, as 2:4", span, internal=True
+    f"{PREFIX}MEMBERS",
+    "The least and most members of an elastic job, as 2:4, from the launcher",
+    span,
+    internal=True,
 )
-MEMBER = Variable(f"{PREFIX}MEMBER", "The name of this one", internal=True)
+MEMBER = Variable(
+    f"{PREFIX}MEMBER", "The name of this member, from the launcher", internal=True
+)
 RANK_PROCESS = Variable(
     f"{PREFIX}RANK_PROCESS", "The rank that has started this process", internal=True
 )

@@ -44,7 +44,7 @@ def _words(word: str, room: int) -> list[str]:
             )
         names = [name + number for name in names for number in numbers]
     if re.search(r"[\[\]]", names[0]):
-        raise TopologyError(f"{word[:60]!r}: its brackets hold no ranges of numbers")
+        raise TopologyError(f"{word[:60]!r}: brackets must hold ranges, as n[1-4]")
     return names
 
 
@@ -57,7 +57,7 @@ def _numbers(ranges: str, word: str, room: int) -> list[str]:
     for piece in ranges.split(","):
         found = re.fullmatch(r"\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*", piece)
         if found is None:
-            raise TopologyError(f"{word[:60]!r}: {piece[:20]!r} is no range of numbers")
+            raise TopologyError(f"{word[:60]!r}: {piece[:20]!r} is not a range")
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first or last - first >= MOST_NAMES:
             raise TopologyError(

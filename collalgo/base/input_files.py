@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-#: What a path is if it is no regular file, by the type in its mode.
+#: What a path is if it is not a regular file, by the type in its mode.
 SPECIAL = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -67,4 +67,4 @@ def read_text(path: str | Path, most: int) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start} is no UTF-8") from None
+        raise ValueError(f"byte {error.start} is not UTF-8") from None

@@ -16,13 +16,13 @@ def read_json(path: Path) -> Any:
     Raises
     ------
     ValueError
-        With the reason, if it is no JSON, too large or nested too deeply, or cannot be
-        read.
+        With the reason, if it is not JSON, too large or nested too deeply, or if it
+        cannot be read.
     """
     try:
         return json.loads(read_text(path, LARGEST))
     except json.JSONDecodeError as error:
-        reason = f"it is no JSON: {error}"
+        reason = f"it is not JSON: {error}"
     except RecursionError:
         reason = "its JSON is nested too deeply"
     raise ValueError(reason)

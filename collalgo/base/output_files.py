@@ -113,8 +113,8 @@ def is_standard_output(path: str | Path | None) -> bool:
 
 def _cannot_write(path: str | Path, error: OSError) -> OutputError:
     return OutputError(
-        f"cannot write {path} ({error.strerror or error}), and what was there is "
-        "unchanged; see to it, or name another file"
+        f"cannot write {path} ({error.strerror or error}), and a former file is "
+        "unchanged; free its folder for writing, or name another file"
     )
 
 
@@ -133,7 +133,7 @@ def _is_stream(path: Path) -> bool:
 
 def _check_stream(path: str | Path, target: Path) -> None:
     if str(target) != STANDARD_OUTPUT and not target.exists():
-        raise OutputError(f"{path} is no open stream; name a file")
+        raise OutputError(f"{path} is not an open stream; name a file")
 
 
 def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> None:
@@ -148,7 +148,7 @@ def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> No
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise OutputError(
-            f"cannot write {path}: user {os.geteuid()} may write no files in {folder}; "
+            f"cannot write {path}: user {os.geteuid()} may not write to {folder}; "
             "name another folder"
         )
     if target.exists() and not force:
@@ -160,11 +160,11 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
     instead = "name another file, or replace it by --force (force=True in Python)"
     if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
         raise OutputError(
-            f"{path} is there and may not be written "
+            f"{path} exists and is not writable "
             f"(mode {stat.S_IMODE(status.st_mode):o}); {instead}"
         )
     if reason := _not_ours(target, status.st_size, kind):
-        raise OutputError(f"{path} is there and {reason}; {instead}")
+        raise OutputError(f"{path} exists and {reason}; {instead}")
 
 
 def _not_ours(target: Path, nbytes: int, kind: Format) -> str:

@@ -42,13 +42,13 @@ def check(path: str | Path, *, force: bool = False) -> None:
     OutputError
         If the file exists and is not a figure that collalgo drew.
     ValueError
-        If the suffix of the file name is no format.
+        If the suffix of the file name is not a known format.
     """
     known = new_figure(1, 1).canvas.get_supported_filetypes()
     form = _format(Path(path))
     if form not in known:
         raise ValueError(
-            f"{path}: there are no pictures of the format {form!r}; choose from "
+            f"{path}: unknown picture format {form!r}; choose one of "
             f"{', '.join(sorted(known))}"
         )
     output_files.check(path, PICTURE, force=force)

@@ -26,11 +26,11 @@ def size_in_bytes(text: str) -> int:
     Raises
     ------
     ValueError
-        If it is no size, no whole number of bytes, or too large.
+        If it is not a size, not a whole number of bytes, or too large.
     """
     found = SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r:.60} is no size; write 8, 4K, 64MB or 1e6")
+        raise ValueError(f"{text!r:.60} is not a size; write 8, 4K, 64MB or 1e6")
     nbytes = Decimal(found[1]) * UNITS[found[2].upper()]
     if nbytes != int(nbytes):
         raise ValueError(f"{text!r} is {nbytes} bytes; pass a whole number of bytes")
@@ -50,7 +50,7 @@ def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:
     Raises
     ------
     ValueError
-        If a part is no size, or a range ends before it begins.
+        If a part is not a size, or a range ends before it begins.
     """
     found: list[int] = []
     for part in text.split(","):

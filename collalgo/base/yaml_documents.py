@@ -42,7 +42,7 @@ def documents(text: str) -> list[Any]:
     Raises
     ------
     ValueError
-        If it is no YAML, is nested too deep, has too many values, an alias, a tag of a
+        If it is not YAML, is nested too deep, has too many values, an alias, a tag of a
         type of a program, or a key twice; the message gives the line.
     """
     import yaml

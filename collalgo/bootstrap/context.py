@@ -272,7 +272,7 @@ def checked_timeout(timeout: float) -> float:
     Raises
     ------
     TypeError, ValueError
-        If it is no number above 0.
+        If it is not a number above 0.
     """
     if not hasattr(timeout, "__float__"):
         raise TypeError(

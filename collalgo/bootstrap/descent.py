@@ -1,4 +1,4 @@
-"""Processes that ranks start: they inherit the variables of a rank, and are none."""
+"""Processes that ranks start: they inherit its variables, but are not ranks."""
 
 import os
 
@@ -19,12 +19,12 @@ def mark_rank(rank: int, size: int) -> None:
 
 
 def is_child() -> bool:
-    """Whether this process was started or forked by a rank, and is none itself."""
+    """Whether a rank has started or forked this process, which is not a rank itself."""
     return _parent() is not None
 
 
 def advice() -> str:
-    """What a forked process that is no rank can do."""
+    """What a forked process can do that is not a rank."""
     if is_child():
         return (
             "leave the calls to the parent, which is a rank, or join another job by "
@@ -62,6 +62,6 @@ def refuse_child() -> None:
     if depth([VARIABLE], os.environ) < launcher.depth(os.environ):
         raise BootstrapError(
             f"this process was started by rank {rank} of {size} (process {process}) "
-            "and is no rank itself; start ranks by collalgo.spawn or a launcher, or a "
-            f"process that is alone without {launcher.rank} in its environment"
+            "and is not a rank itself; start ranks by collalgo.spawn or a launcher, or "
+            f"unset {launcher.rank} for a process that runs alone"
         )

@@ -125,7 +125,7 @@ class FailureAgreement:
     def compare(self, question: dict[str, Any]) -> None:
         """React to a rank that has waited for long: compare its calls with those here.
 
-        A call that this rank has not reached yet is late, which is no mismatch.
+        A call that this rank has not reached yet is late, which is not a mismatch.
         """
         with suppress(ValueError):  # closed here
             theirs, rank = question["calls"], question["rank"]

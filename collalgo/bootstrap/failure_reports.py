@@ -106,7 +106,7 @@ class FailureReports:
 
     @staticmethod
     def _is_mismatch(failure: dict[str, Any], reports: dict[str, Any]) -> bool:
-        """Whether a rank has made another call instead; the failure then says so."""
+        """Whether a rank has made another call instead; the failure then names it."""
         for rank, (_, _, theirs) in reports.items():
             if theirs and theirs["fingerprint"] != failure["mine"]["fingerprint"]:
                 failure.update(kind="mismatch", culprit=int(rank), theirs=theirs)

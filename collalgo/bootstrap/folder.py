@@ -38,7 +38,7 @@ class Folder:
     Raises
     ------
     BootstrapError
-        If the path is no folder, the folder holds anything else, another user owns it,
+        If the path is not a folder, the folder holds other files, another user owns it,
         or others may write to it.
     """
 

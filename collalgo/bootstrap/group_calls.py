@@ -3,7 +3,7 @@
 Only its members make a group, so no message of all ranks carries such a call. A rank
 that waits for the others looks at what these do: on one host in the shared memory,
 between hosts it asks over the store. A member that stays in another call, or waits for
-a group of other ranks, would be waited for in vain.
+a group of other ranks, would be waited for until the timeout.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -257,8 +257,8 @@ def refuse_late(
     if absent and withdraw(transport):
         me = members[transport.rank]
         raise BootstrapError(
-            f"rank {me} waited in vain for ranks {absent} of {len(members)} to join; "
-            "make the same call there, too, with the same ranks",
+            f"rank {me} waited for ranks {absent} of {len(members)}, which did not "
+            "join in time; make the same call there, too, with the same ranks",
             rank=me,
             missing=tuple(absent),
         )

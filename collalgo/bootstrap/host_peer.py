@@ -99,8 +99,8 @@ def _connect(address: str, join_request: JoinRequest) -> socket.socket:
         raise
     connection.close()
     raise BootstrapError(
-        f"rank {join_request.me} waited in vain for rank {join_request.root} to open "
-        "the rendezvous; check that it was started, and on this host",
+        f"rank {join_request.me} waited for rank {join_request.root}, which did not "
+        "open the rendezvous in time; check that it was started, and on this host",
         rank=join_request.me,
         missing=(join_request.root,),
     )

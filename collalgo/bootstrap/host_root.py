@@ -243,8 +243,8 @@ def _timed_out(
         if rank and rank not in peers
     ]
     return BootstrapError(
-        f"rank {join_request.me} waited in vain for ranks {missing} of "
-        f"{join_request.size} to join; check that they were started, and on this host",
+        f"rank {join_request.me} waited for ranks {missing} of {join_request.size}, "
+        "which did not join in time; check that they were started, and on this host",
         rank=join_request.me,
         missing=tuple(missing),
     )

@@ -122,8 +122,8 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
     for other in nearest[1:]:
         if other.numbers(env) != nearest[0].numbers(env):
             raise BootstrapError(
-                f"who is this process? {nearest[0].words(env)}, but "
-                f"{other.words(env)}; unset those that are not of this job"
+                f"launchers disagree on this process: {nearest[0].words(env)}, but "
+                f"{other.words(env)}; unset the variables of other jobs"
             )
     if nearest == [BY_HAND]:  # a launcher that agrees knows how the ranks connect
         return next(e for e in found if e.numbers(env) == BY_HAND.numbers(env))

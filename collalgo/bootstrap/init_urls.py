@@ -63,7 +63,7 @@ def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPr
             Etcd(members_of(url.netloc), unquote(url.path)), arguments.store
         )
     raise ValueError(
-        f"init: {arguments.store!r} is no URL to connect by; pass env://, "
+        f"init: {arguments.store!r} is not a rendezvous URL; pass env://, "
         "tcp://HOST:PORT, file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
     )
 
@@ -73,7 +73,7 @@ def _store(store: Any) -> ExchangeStore:
         return TorchStore(store)
     if not callable(getattr(store, "set", None)) or not hasattr(store, "get"):
         raise TypeError(
-            f"init: {type(store).__name__} is no store; pass one with "
+            f"init: {type(store).__name__} is not a store; pass one with "
             "set(key, value) and get(key, timeout)"
         )
     ours: ExchangeStore = store

@@ -142,7 +142,7 @@ def answer_bytes(size: int) -> int:
 
 
 def processes_in(message: bytes, size: int) -> list[int] | None:
-    """The process ids in an answer; None if the message is no answer."""
+    """The process ids in an answer; None for another message."""
     expected = _ANSWER.pack(MAGIC, size)
     if not message.startswith(expected):
         return None

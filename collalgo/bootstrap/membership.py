@@ -195,7 +195,7 @@ class Membership:
                 value.fail(error)
 
     def claimed_twice(self, ranks: Container[int]) -> int | None:
-        """A rank that two processes claim to be; None if there is none of these."""
+        """A rank that two processes claim to be; None if no rank has two."""
         with self._lock:
             return next((each for each in self._claimed_twice if each in ranks), None)
 

@@ -167,8 +167,8 @@ def _in_vain(world: NewWorld, store: KeyValueStore, why: str = "") -> BootstrapE
     )
     me, size = world.members[world.rank], len(world.members)
     return BootstrapError(
-        f"rank {me} waited in vain for ranks {list(missing)} of {size} to join"
-        f"{why}; check that they were started",
+        f"rank {me} waited for ranks {list(missing)} of {size}, which did not join in "
+        f"time{why}; check that they were started",
         rank=me,
         missing=missing,
     )

@@ -134,7 +134,7 @@ class StoreSurvivors:
                     break
                 if time.monotonic() >= end:
                     return None
-                self._changed.wait(TURN_SECONDS / 10)  # nothing tells of departures
+                self._changed.wait(TURN_SECONDS / 10)  # nothing announces departures
             else:
                 return self._decided[number]
         return self._decide(number, found)

@@ -66,7 +66,7 @@ def _check_private(status: os.stat_result, path: Path) -> None:
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise PermissionError(f"{path} is not private")
     if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
-        raise OSError(f"{path} is no folder and no file")
+        raise OSError(f"{path} is neither a folder nor a file")
 
 
 def _write(file: Path) -> None:

@@ -38,7 +38,7 @@ def _rows_of_file(name: str) -> list[Algorithm]:
     rows = [row for row in ALGORITHMS if id(row) not in known]
     if not rows:
         raise click.UsageError(
-            f"{name} puts no algorithm into the table; decorate a function with "
+            f"{name} registers no algorithm; decorate a function with "
             f"@collalgo.algorithm(...), or name one: {name}:FUNCTION"
         )
     return rows
@@ -106,7 +106,7 @@ def _function(place: str, collective: str | None) -> Algorithm | ScheduleFunctio
             return row
     if collective is None and function not in COLLECTIVES:
         raise click.UsageError(
-            f"which collective is {function} to do? Pass -c, one of "
+            f"the collective of {function} is unknown; pass -c, one of "
             f"{', '.join(COLLECTIVES)}"
         )
     found: ScheduleFunction = schedule

@@ -33,12 +33,16 @@ MOST_LISTED, MOST_DRAWN = 1024, 256
 @click.group(invoke_without_command=True)
 @collective_option
 @click.option(
-    "-n", "--size", type=click.IntRange(1, MOST_LISTED), default=SHOWN, help="Ranks."
+    "-n",
+    "--size",
+    type=click.IntRange(1, MOST_LISTED),
+    default=SHOWN,
+    help="Number of ranks.",
 )
 @load_option
 @click.pass_context
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
-    """List the algorithms with the proved properties of each for --size ranks."""
+    """List the algorithms and the proved properties of each for --size ranks."""
     if context.invoked_subcommand is None:
         console = wide_console(150)
         for name in [collective] if collective else COLLECTIVES:
@@ -95,9 +99,15 @@ def _ranges() -> Table:
 @algorithms.command()
 @click.argument("algorithm")
 @collective_option
-@click.option("-n", "--size", type=click.IntRange(1, MOST_DRAWN), help="Ranks.")
-@click.option("--root", type=click.IntRange(0), default=0, help="The root.")
-@click.option("--svg", **writes(drawing.DRAWING), help="Write a drawing.")
+@click.option(
+    "-n",
+    "--size",
+    type=click.IntRange(1, MOST_DRAWN),
+    show_default=f"{SHOWN}, or that of an XML file",
+    help="Number of ranks.",
+)
+@click.option("--root", type=click.IntRange(0), default=0, help="Rank of the root.")
+@click.option("--svg", **writes(drawing.DRAWING), help="SVG file to write.")
 @force_option
 @load_option
 def show(
@@ -132,15 +142,25 @@ def show(
 @click.argument("algorithm")
 @collective_option
 @click.option(
-    "-n", "--size", type=click.IntRange(1, MOST_RANKS), default=SHOWN, help="Ranks."
+    "-n",
+    "--size",
+    type=click.IntRange(1, MOST_RANKS),
+    default=SHOWN,
+    help="Number of ranks.",
 )
 @click.option(
     "--protocol",
     type=click.Choice(["Simple", "LL", "LL128"]),
     default="Simple",
-    help="The protocol of NCCL.",
+    help="Protocol of NCCL.",
 )
-@click.option("-o", "--output", **writes(MSCCL), default="-", help="The file to write.")
+@click.option(
+    "-o",
+    "--output",
+    **writes(MSCCL),
+    default="-",
+    help="File to write; - is standard output.",
+)
 @force_option
 @load_option
 def export(

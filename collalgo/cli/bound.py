@@ -36,7 +36,8 @@ from collalgo.topology.model import LinkKind
     "--only",
     multiple=True,
     type=click.Choice([kind.value for kind in LinkKind]),
-    help="Kind of links that may be used; repeat for several (default all).",
+    show_default="all kinds",
+    help="Kind of links that may be used; repeatable.",
 )
 @assume_option
 @faults_options
@@ -50,7 +51,7 @@ def bound_command(
     assume: dict[str, float],
     faults: Faults,
 ) -> None:
-    """Compute the lower bound of a collective on a topology, and its reason.
+    """Compute the lower bound of a collective and the cut that limits it.
 
     WHAT and its parameters are those of collalgo topo.
     """
@@ -103,8 +104,8 @@ def _loss(found: Bound, whole: Bound | None, nbytes: int) -> str:
         return ""
     least, now = whole.seconds(nbytes), found.seconds(nbytes)
     times = now / least if least else 1.0
-    text = f"on the whole machine at least {human_time(least)}"
-    return f"{text}: {times:.2f} times as much now\n"
+    text = f"without the faults at least {human_time(least)}"
+    return f"{text}; the faults raise it by a factor of {times:.2f}\n"
 
 
 def _range(
@@ -125,7 +126,7 @@ def _words(found: Bound, nbytes: int) -> str:
     most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
     most += marked(found.assumed)
     by_trees = found.exact and found.is_by_bytes(nbytes)
-    kind = "attained by trees" if by_trees else "a bound"
+    kind = "attained by trees" if by_trees else "reason"
     if mark:
         kind += " if the speed is as assumed"
     return (

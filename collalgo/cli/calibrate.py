@@ -16,7 +16,7 @@ from collalgo.cost.host_profile import (
 @click.option(
     "--show",
     is_flag=True,
-    help="Print the known profile; measure only if there is none.",
+    help="Print the cached profile; measure only if the cache has no profile.",
 )
 def calibrate_command(show: bool) -> None:
     """Measure the costs of a message, a copy and a reduction on this machine.
@@ -30,11 +30,11 @@ def calibrate_command(show: bool) -> None:
     for name, value in rows:
         click.echo(f"{name:{width}}  {value}")
     if kept_profile() == profile:
-        click.echo(f"kept in {profile_file()}")
+        click.echo(f"saved to {profile_file()}")
     else:
         click.echo(
-            f"not kept in {profile_file()}: it cannot be written, or this machine is "
-            "too busy to be measured, and these are typical values"
+            f"not saved to {profile_file()}: the file is not writable, or the machine "
+            "is too busy to be measured and these are typical values"
         )
 
 
@@ -43,18 +43,18 @@ def _profile_rows(known: HostProfile) -> list[tuple[str, str]]:
     copy = max(known.copy_far, known.copy)
     reduce = max(known.reduce_far, known.reduce)
     rows = [
-        ("a hand-over between two cores", human_time(known.latency)),
-        ("a hand-over on one core", human_time(known.switch)),
+        ("core-to-core handoff", human_time(known.latency)),
+        ("handoff between ranks of one core", human_time(known.switch)),
         ("each further message of a rank", human_time(known.message)),
-        ("a copy, per core", f"{1e-9 / known.copy:.1f} GB/s"),
-        ("a reduction, per core", f"{1e-9 / known.reduce:.1f} GB/s"),
-        ("a copy beyond the caches", f"{1e-9 / copy:.1f} GB/s"),
-        ("a reduction beyond the caches", f"{1e-9 / reduce:.1f} GB/s"),
+        ("copy, per core", f"{1e-9 / known.copy:.1f} GB/s"),
+        ("reduction, per core", f"{1e-9 / known.reduce:.1f} GB/s"),
+        ("copy beyond the caches", f"{1e-9 / copy:.1f} GB/s"),
+        ("reduction beyond the caches", f"{1e-9 / reduce:.1f} GB/s"),
         ("cores", str(known.cores)),
     ]
     if known.exchange and known.fetch:
         rows += [
-            ("a swap through shared memory", f"{1e-9 / known.exchange:.1f} GB/s"),
-            ("a swap by the kernel", f"{1e-9 / known.fetch:.1f} GB/s"),
+            ("exchange through shared memory", f"{1e-9 / known.exchange:.1f} GB/s"),
+            ("exchange by the kernel", f"{1e-9 / known.fetch:.1f} GB/s"),
         ]
     return rows

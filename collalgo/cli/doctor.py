@@ -87,7 +87,7 @@ def _processors(ranks: int | None) -> Finding:
     )
     if ranks is not None and ranks > count:
         return Finding(
-            "cores", found, f"{ranks} ranks share them, so each waits for others"
+            "cores", found, f"{ranks} ranks share {count} cores; expect slower calls"
         )
     return Finding("cores", found)
 
@@ -125,7 +125,7 @@ def _route(host: str) -> Finding:
         mine = address_towards(remote_shell().hostname(host))
     except OSError as error:
         return Finding(f"route to {host}", "", f"no route: {error}")
-    return Finding(f"route to {host}", f"by {mine}")
+    return Finding(f"route to {host}", f"from {mine}")
 
 
 def _port() -> Finding:
@@ -134,7 +134,7 @@ def _port() -> Finding:
             port = listener.getsockname()[1]
     except OSError as error:
         return Finding("ports", "", f"none can be opened: {error}")
-    return Finding("ports", f"any free one will do, as {port}; none is fixed")
+    return Finding("ports", f"free ports such as {port} are used; no port is fixed")
 
 
 def _version(package: str) -> str:
@@ -162,7 +162,7 @@ def _mpi() -> Finding:
     starts = mpiexec_at(mpiexec).vendor
     found = f"mpi4py {mpi4py} on {seen}; {mpiexec}"
     if starts not in seen and not (starts == INTEL and seen.startswith("Intel")):
-        advice = f"mpiexec is that of {starts}: every rank would be alone; mix no MPIs"
+        advice = f"mpiexec is of {starts}, so each rank would be alone; use one MPI"
         return Finding("MPI", found, advice)
     return Finding("MPI", found)
 
@@ -199,16 +199,16 @@ def _ssh() -> Finding:
     "-n",
     "ranks",
     type=click.IntRange(1, MAX_SLOTS),
-    help="The number of ranks wanted on this host.",
+    help="Number of ranks wanted on this host.",
 )
 @click.option("-H", "hosts", help="Hosts to connect to by ssh, as a:4,b:4.")
 @reaching_options
 def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
     """Check the cores, memory, network, MPI, UCX and ssh of this host.
 
-    Prints each finding with advice where a change is needed. With -H the hosts also try
-    which addresses they reach each other by. The exit code is 1 if a host of -H cannot
-    be used.
+    Each finding is printed with advice where a change is needed. With -H, also start an
+    agent on each host and test the addresses between them. The exit code is 1 if a host
+    of -H cannot be used.
     """
     try:
         named = parse_hosts(hosts) if hosts is not None else []

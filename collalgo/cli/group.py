@@ -11,6 +11,9 @@ from collalgo.base.wrapping import wrapped
 #: What click prints before the message of an error.
 ERROR = "Error: "
 
+#: The settings of a command line, which its subcommands inherit.
+SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
+
 
 class Group(click.Group):
     """A group whose commands end with 130 at SIGINT, as shells expect.

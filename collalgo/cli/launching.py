@@ -20,7 +20,7 @@ def _names(_context: object, _parameter: object, text: str | None) -> tuple[str,
     names = tuple(name.strip() for name in (text or "").split(",") if name.strip())
     for name in names:
         if name.startswith("-") or len(name) > 15 or "/" in name or " " in name:
-            raise click.BadParameter(f"{name[:30]!r} is no name of an interface")
+            raise click.BadParameter(f"{name[:30]!r} is not an interface's name")
     return names
 
 
@@ -34,7 +34,9 @@ def _range(
     try:
         found = int(least), int(most or least)
     except ValueError:
-        raise click.BadParameter(f"{text[:30]!r} is no range as 1:4") from None
+        raise click.BadParameter(
+            f"{text[:30]!r} is not a range; write 4 or 1:4"
+        ) from None
     if not 1 <= found[0] <= found[1]:
         raise click.BadParameter(f"{text[:30]!r}: need 1 <= MIN <= MAX")
     return found
@@ -79,19 +81,19 @@ _REACHING = (
         "--ssh-option",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Option of ssh, as StrictHostKeyChecking=accept-new.",
+        help="Option of ssh, as StrictHostKeyChecking=accept-new; repeatable.",
     ),
     click.option(
         "--start-timeout",
         type=float,
         default=START_SECONDS,
-        show_default=True,
-        help="Seconds that all hosts have to start.",
+        help="Seconds within which all hosts must start.",
     ),
     click.option(
         "--nics",
         callback=_names,
-        help="Interfaces between hosts, as eth0,ib0; by default those that work.",
+        show_default="those that work",
+        help="Interfaces between hosts, as eth0,ib0.",
     ),
 )
 
@@ -100,23 +102,25 @@ _STARTING = (
         "-n",
         "size",
         type=click.IntRange(1),
-        help="Number of ranks; by default one for each slot of the hosts.",
+        show_default="one for each slot of the hosts",
+        help="Number of ranks.",
     ),
     click.option(
         "-H",
         "hosts",
-        help="Hosts and their slots, as a:4,b:4; by default this host.",
+        show_default="this host",
+        help="Hosts and their slots, as a:4,b:4.",
     ),
     click.option(
         "--hostfile",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="File of hosts, one a line, as: a slots=4",
+        help="File of hosts, one on each line: a slots=4",
     ),
     click.option(
         "--log-dir",
         "logs",
         type=click.Path(file_okay=False, path_type=Path),
-        help="Append the output of each rank to files there too: rank.0/stdout, "
+        help="Folder for the output of each rank: append to rank.0/stdout, "
         "rank.0/stderr and so on.",
     ),
     click.option(
@@ -131,8 +135,7 @@ _STARTING = (
         type=click.Choice([each.value for each in Launcher]),
         default=Launcher.AUTO.value,
         callback=lambda _context, _parameter, name: Launcher(name),
-        show_default=True,
-        help="Who starts the ranks.",
+        help="Program that starts the ranks.",
     ),
     click.option(
         "--mpi-args",
@@ -145,8 +148,7 @@ _STARTING = (
         "dialect",
         type=click.Choice(list(DIALECTS)),
         default=TORCH,
-        show_default=True,
-        help="Variables of each rank; horovod adds HOROVOD_RANK and so on.",
+        help="Environment variables of each rank; horovod adds HOROVOD_RANK and so on.",
     ),
     click.option(
         "--bind-to",
@@ -154,51 +156,50 @@ _STARTING = (
         type=click.Choice([each.value for each in Binding]),
         default=Binding.NONE.value,
         callback=lambda _context, _parameter, name: Binding(name),
-        show_default=True,
         help="Bind each rank to its share of the cores, or to a NUMA node.",
     ),
     click.option(
         "--min",
         "least",
         type=click.IntRange(1),
-        help="Go on with as few ranks as this, and restart those that die; for "
-        "programs that use collalgo.elastic.",
+        help="Smallest number of ranks of an elastic job: the others go on and ranks "
+        "that die are restarted; for programs that use collalgo.elastic.",
     ),
     click.option(
         "--max-restarts",
         "restarts",
         type=click.IntRange(0),
-        help=f"Restarts of each rank that dies, at most; with --min {RESTARTS}.",
+        show_default=f"{RESTARTS} with --min, else 0",
+        help="Largest number of restarts of a rank.",
     ),
     click.option(
         "--elastic",
         is_flag=True,
-        help="Run the ranks of this node of a job whose nodes may come and go; start "
-        "this on each.",
+        help="Run the ranks of this node in a job whose nodes may come and go; start "
+        "the command on each node.",
     ),
     click.option(
         "--nodes",
         metavar="MIN:MAX",
         callback=_range,
-        help="Nodes of an elastic job, at least and at most.",
+        help="Smallest and largest number of nodes of an elastic job.",
     ),
     click.option(
         "--per-node",
         type=click.IntRange(1),
-        help="Ranks on each of them, 1 by default.",
+        show_default="1",
+        help="Number of ranks on each node of an elastic job.",
     ),
     click.option(
         "--rendezvous",
         metavar="URL",
-        help="Where they meet: etcd://HOST:PORT, or HOST:PORT of one of them.",
+        help="Store of an elastic job: etcd://HOST:PORT, or HOST:PORT of one node.",
     ),
-    click.option(
-        "--id", "job", default="job", show_default=True, help="Id of an elastic job."
-    ),
+    click.option("--id", "job", default="job", help="Id of an elastic job."),
     click.option(
         "--timestamp", is_flag=True, help="Begin each line of output with the time."
     ),
-    click.option("--verbose", is_flag=True, help="Say how the ranks are started."),
+    click.option("--verbose", is_flag=True, help="Print how the ranks are started."),
 )
 
 

@@ -25,10 +25,10 @@ sizes_option = click.option(
     "sizes",
     callback=parse_sizes,
     default="1G",
-    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G (default 1G).",
+    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
 root_option = click.option(
-    "--root", type=click.IntRange(0), default=0, help="Rank of the root (default 0)."
+    "--root", type=click.IntRange(0), default=0, help="Rank of the root."
 )
 
 
@@ -52,7 +52,7 @@ figures_option = click.option(
     "--figures",
     type=click.Path(exists=True, dir_okay=False),
     callback=_read_link_model,
-    help="YAML file with the costs of messages that links do not give.",
+    help="YAML file with latencies and efficiencies of links without their own.",
 )
 
 
@@ -106,8 +106,7 @@ _without_option = click.option(
     "--without",
     multiple=True,
     metavar="NAME",
-    help="Link, device or host that has failed, as gpu1-gpu5, host1/nic0 or host1; "
-    "repeatable.",
+    help="Failed link, device or host, as gpu1-gpu5, host1/nic0 or host1; repeatable.",
 )
 
 _degraded_option = click.option(
@@ -115,8 +114,8 @@ _degraded_option = click.option(
     multiple=True,
     metavar="NAME=FRACTION",
     callback=_parse_degraded,
-    help="Link, device or host that is slow, with the fraction of its bandwidth that "
-    "is left, as gpu1-gpu5=0.5; repeatable.",
+    help="Slow link, device or host and the fraction of its bandwidth that remains, "
+    "as gpu1-gpu5=0.5; repeatable.",
 )
 
 

@@ -4,7 +4,7 @@ from importlib import import_module
 
 import click
 
-from collalgo.cli.group import Group
+from collalgo.cli.group import SETTINGS, Group
 
 #: Where each command is; it is imported when it runs, or for the list of commands.
 COMMANDS = {
@@ -44,7 +44,7 @@ class LazyGroup(Group):
         return command
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings=SETTINGS)
 @click.version_option(package_name="collalgo")
 def main() -> None:
-    """Collective communication: run it, prove it, choose it, measure it."""
+    """Run, prove, choose and measure collective communication."""

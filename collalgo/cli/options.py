@@ -73,7 +73,7 @@ collective_option = click.option(
     "-c",
     "--collective",
     type=click.Choice(list(COLLECTIVES)),
-    help="The collective, where a name or function is of several.",
+    help="Collective, if a name or function belongs to several.",
 )
 
 #: Where a command may write; it is looked at before the command begins.
@@ -83,7 +83,7 @@ force_option = click.option(
     "--force",
     is_flag=True,
     is_eager=True,
-    help="Write over a file that collalgo has not written, or that was edited since.",
+    help="Overwrite a file that collalgo has not written, or that was edited since.",
 )
 
 

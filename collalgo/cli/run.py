@@ -23,17 +23,19 @@ from collalgo.launch.plan import launch_plan
 @launch_options
 @click.option("-m", "module", is_flag=True, help="Run COMMAND as a Python module.")
 @click.option(
-    "--dry-run", is_flag=True, help="Show placement and commands; start no rank."
+    "--dry-run",
+    is_flag=True,
+    help="Show the placement and the commands; start no rank.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
     command: tuple[str, ...], module: bool, dry_run: bool, **given: Any
 ) -> None:
-    """Run COMMAND (a Python script, or any program) on every rank.
+    """Run COMMAND, a Python script or any program, on every rank.
 
-    The ranks run on this host or, with -H or --hostfile, fill the slots of several
-    hosts, which are reached by ssh. In a job of Slurm, LSF, PBS or Grid Engine with
-    several hosts they fill those.
+    The ranks run on this host or, with -H or --hostfile, in the slots of several hosts,
+    which are reached by ssh. In a job of Slurm, LSF, PBS or Grid Engine with several
+    hosts the ranks run on these.
     """
     line = _command_line(command, module)
     try:

@@ -46,19 +46,27 @@ SAID = epilog(
 @click.command("select", epilog=SAID)
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
-@click.option("--size", "range_", help="Bytes: 64K, a list 1M,256M or a range 1K..1G.")
 @click.option(
-    "-n", "ranks", type=click.IntRange(1, MOST_RANKS), help="Ranks on this machine."
+    "--size",
+    "range_",
+    show_default="8..1G",
+    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
-@click.option("--topology", help="Topology of the ranks, as for collalgo topo.")
+@click.option(
+    "-n",
+    "ranks",
+    type=click.IntRange(1, MOST_RANKS),
+    help="Number of ranks on this machine.",
+)
+@click.option("--topology", help="Topology of the ranks: WHAT of collalgo topo.")
 @click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
 @click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
 @click.option("--reproducible", is_flag=True, help="Combine in the order of ranks.")
-@click.option("--algorithm", help="Take this algorithm, whatever its price.")
-@click.option("--policy", help=f"Decide as {', '.join(PEERS)}, or by a file of rules.")
-@click.option("--peers", is_flag=True, help="Show the choices of the peers beside it.")
+@click.option("--algorithm", help="Algorithm to choose, whatever its price.")
+@click.option("--policy", help=f"Who decides: {', '.join(PEERS)}, or a rules file.")
+@click.option("--peers", is_flag=True, help="Also show the choices of other libraries.")
 @click.option(
-    "--all", "everything", is_flag=True, help="List all candidates, not ten of them."
+    "--all", "everything", is_flag=True, help="List all candidates instead of ten."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--plot", "picture", **writes(PICTURE), help="Draw the times.")
@@ -134,7 +142,7 @@ def _choices(
 def _sizes_and_parameters(
     words: tuple[str, ...], range_: str | None
 ) -> tuple[list[int], tuple[str, ...]]:
-    """The sizes, which may stand before the parameters of the topology, and these."""
+    """The sizes, if any precede the parameters of the topology, and the parameters."""
     if words and "=" not in words[0]:
         if range_ is not None:
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
@@ -154,18 +162,18 @@ def _check_target(
     """Check that one machine is given, with options that it has."""
     if (ranks is None) == (topology is None):
         raise click.UsageError(
-            "give one of -n, for ranks of this machine, and --topology, for its GPUs, "
-            "cores or hosts"
+            "give either -n, for ranks on this machine, or --topology, for ranks on "
+            "its GPUs, cores or hosts"
         )
     if topology is not None:
         return
     if parameters:
         given = " ".join(parameters)
-        raise click.UsageError(f"{given}: only a --topology has parameters")
+        raise click.UsageError(f"{given}: parameters need --topology")
     if assume:
-        raise click.UsageError("--assume is for the links of a --topology")
+        raise click.UsageError("--assume needs --topology")
     if faults != WHOLE:
-        raise click.UsageError("--without and --degraded are for a --topology")
+        raise click.UsageError("--without and --degraded need --topology")
 
 
 def _losses(

@@ -26,7 +26,7 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 def show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) -> None:
     """Print a table of several selections."""
     first = chosen[0]
-    lines = [f"{first.collective} on {first.size} ranks; prices by {first.basis}"]
+    lines = [f"{first.collective} on {first.size} ranks; prices from {first.basis}"]
     rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
     lines += [f"assumed: {rule}" for rule in rules]
     click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))

@@ -50,13 +50,14 @@ ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 @click.option(
     "--order",
     type=click.Choice(list(ORDERS)),
-    help="Order of the ranks on the devices (default: that of the topology).",
+    show_default="that of the topology",
+    help="Order of the ranks on the devices.",
 )
 @click.option(
     "--model",
     type=click.Choice(MODELS),
     default="rounds",
-    help="Price model (default rounds).",
+    help="Price model.",
 )
 @click.option(
     "--exact",
@@ -139,11 +140,13 @@ def _schedule(
 
 def _check_one(sizes: list[int]) -> None:
     if len(sizes) > 1:
-        raise click.UsageError("a timeline is of one size, not several")
+        raise click.UsageError(
+            f"--timeline draws one size, but --size gives {len(sizes)}; give one"
+        )
 
 
 def _priced_by_one_host(machine: UniformCluster) -> click.UsageError:
     return click.UsageError(
-        f"{machine.hosts} hosts are priced by one of them: in rounds, without an "
-        "order, a timeline or exact ratios"
+        f"{machine.hosts} hosts are priced by one that represents all; leave out "
+        "--order, --timeline, --exact and --model fluid"
     )

@@ -60,7 +60,7 @@ def _shown(value: object) -> str:
     is_flag=True,
     help="Show the matrix of paths, in the form of nvidia-smi topo -m.",
 )
-@click.option("--host", help="Host of the matrix (default: the first).")
+@click.option("--host", show_default="the first", help="Host of the matrix.")
 @assume_option
 @faults_options
 def show(
@@ -71,10 +71,10 @@ def show(
     assume: dict[str, float],
     faults: Faults,
 ) -> None:
-    """Show a tree of devices with bandwidths, or the matrix of paths."""
+    """Show the tree of devices with bandwidths, or the matrix of paths."""
     topology = load(what, parameters, faults)
     if host and not matrix:
-        raise click.UsageError("--host is the host of the matrix; give --matrix too")
+        raise click.UsageError("--host needs --matrix")
     if not matrix:
         known = with_assumed_speeds(topology, assume)
         Console().print(text.tree(known), highlight=False)
@@ -95,7 +95,7 @@ def show(
 @force_option
 @click.option("--lstopo", is_flag=True, help="Use lstopo of hwloc instead of sysfs.")
 def detect(output: Path | None, force: bool, lstopo: bool) -> None:
-    """Detect this machine."""
+    """Detect the topology of this machine."""
     try:
         topology = from_lstopo() if lstopo else Topology.detect()
         if output:
@@ -114,7 +114,7 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
     "--output",
     **writes(document.TOPOLOGY),
     default="-",
-    help="File to write (default: YAML on stdout).",
+    help="File to write, YAML or JSON by its suffix; - is standard output.",
 )
 @force_option
 def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -> None:
@@ -183,7 +183,7 @@ def draw(
     host: str | None,
     faults: Faults,
 ) -> None:
-    """Draw a topology."""
+    """Draw a topology as a picture."""
     from collalgo.topology.draw import draw as draw_picture
 
     try:

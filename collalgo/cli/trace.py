@@ -20,7 +20,7 @@ WIDTH = 150
 
 @click.group()
 def main() -> None:
-    """Inspect the calls that the ranks of a job made."""
+    """Inspect the calls of the ranks of a job."""
 
 
 @main.command("dump")
@@ -28,14 +28,17 @@ def main() -> None:
 def dump_command(job: int | None) -> None:
     """Make the ranks of a running JOB on this host dump their calls.
 
-    JOB is the process number of its launcher (collalgo run, mpiexec, torchrun), or of a
-    rank; without it, the only job on this host. The exit code is 1 if a rank does not
-    dump its calls.
+    JOB is the process id of the launcher (collalgo run, mpiexec, torchrun) or of a
+    rank. It may be omitted if this host runs a single job. The exit code is 1 if a rank
+    does not dump its calls.
     """
     ranks = rank_processes(job)
     if not ranks:
         where = "on this host" if job is None else f"in process {job}"
-        raise click.ClickException(f"there are no ranks {where} that dump their calls")
+        raise click.ClickException(
+            f"no rank {where} can dump its calls; start the job, or pass the process "
+            "id of its launcher"
+        )
     jobs = {rank.job: rank for rank in ranks}
     if job is None and len(jobs) > 1:
         raise click.ClickException(
@@ -46,12 +49,12 @@ def dump_command(job: int | None) -> None:
     for rank, file in files.items():
         click.echo(wrapped(_answer(rank, file)))
     folder = min({rank.folder for rank in ranks}, key=str)
-    click.echo(f"then: collalgo trace analyze {folder}")
+    click.echo(f"next: collalgo trace analyze {folder}")
     raise SystemExit(int(None in files.values()))
 
 
 def _answer(rank: RankProcess, file: Path | None) -> str:
-    """What has become of the dump of a rank."""
+    """The file of the dump of a rank, or why it has not written any."""
     if file is None:
         return (
             f"rank {rank.rank} (process {rank.process}) has not written a dump into "
@@ -67,7 +70,7 @@ def analyze_command(folder: Path) -> None:
 
     Dumps are written by collalgo trace dump, collalgo.dump(), SIGUSR1 and, where
     COLLALGO_DUMP names a folder, when a call fails. The exit code is 1 if a rank
-    diverged, and 2 if none is known to have, but dumps are missing.
+    diverged, and 2 if missing dumps leave that open.
     """
     try:
         findings = analyze(folder)
@@ -100,10 +103,9 @@ def _heading(finding: Finding) -> str:
 @main.command("summary")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def summary_command(file: Path) -> None:
-    """Sum up the calls in FILE, a trace of collalgo.trace, by collective and place.
+    """Summarise the calls in FILE, a trace of collalgo.trace, by collective and place.
 
-    The time of a call is waiting until the last rank has entered it, and transfer from
-    then on.
+    A call waits until the last rank has entered it; the rest of its time is transfer.
     """
     try:
         rows = summary(file)

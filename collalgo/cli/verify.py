@@ -20,7 +20,8 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 @collective_option
 @click.option(
     "-n", "--size", "sizes", type=click.IntRange(1, MOST_RANKS), multiple=True,
-    help="Number of ranks; repeat for several.",
+    show_default=f"{', '.join(map(str, SIZES))}, or that of an XML file",
+    help="Number of ranks; repeatable.",
 )  # fmt: skip
 def verify_command(
     algorithm: str | None,
@@ -30,9 +31,9 @@ def verify_command(
 ) -> None:
     """Prove ALGORITHM: a name, FILE.py, FILE.py:FUNCTION or FILE.xml.
 
-    A FILE.py stands for all its functions decorated with @collalgo.algorithm. A
-    FILE.xml is MSCCL XML, proved for its own number of ranks. Up to 17 ranks the proof
-    covers every root. Without --size, several sizes up to 17 are proved.
+    FILE.py stands for all its functions decorated with @collalgo.algorithm. FILE.xml is
+    MSCCL XML. Up to 17 ranks the proof covers every root, beyond that the first, the
+    middle and the last.
     """
     if everything == (algorithm is not None):
         raise click.UsageError("name an ALGORITHM, or pass --all")

@@ -192,7 +192,10 @@ class Communicator(Collectives, Messages, Groups, Buckets, Survival, Communicato
         )
         nbytes = math.prod(lengths) * dtype.itemsize
         if dtype.hasobject or nbytes > INT64_MAX:
-            raise ValueError(f"empty: no array of shape {lengths} and dtype {dtype}")
+            raise ValueError(
+                f"empty: shape {lengths} of {dtype} is not possible; pass a dtype of "
+                f"numbers and at most {INT64_MAX} bytes"
+            )
         block = self.heap.take(nbytes) if nbytes else None
         if block is None:
             return np.empty(lengths, dtype)

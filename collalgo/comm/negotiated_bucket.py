@@ -150,7 +150,7 @@ class NegotiatedBucket:
             self._negotiator.check()
 
     def _leave(self, reason: str) -> None:
-        """Tell rank 0 that no arrays follow, and wait for all ranks to say so."""
+        """Tell rank 0 that no arrays follow, and wait until all ranks have done so."""
         self._open = False
         self._negotiator.leave(reason)
         self._negotiator.thread.join(self._longest)

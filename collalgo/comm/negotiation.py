@@ -141,7 +141,7 @@ class Coordinator:
                 return
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds until arrays are due to be reduced; None if there are none."""
+        """Seconds until arrays are due to be reduced; None if no arrays wait."""
         return max(self._due - now, 0.0) if self._ready else None
 
     def calls(self, now: float) -> Iterator[list[str]]:

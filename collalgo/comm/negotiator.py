@@ -75,7 +75,7 @@ class JsonMessages:
     def receive(
         self, source: int | None, tag: int, timeout: float
     ) -> tuple[int, dict[str, Any]] | None:
-        """The next message and its sender; None if there is none in time."""
+        """The next message and its sender; None if no message comes in time."""
         found = self._find(source, tag, timeout)
         if found is None:
             return None

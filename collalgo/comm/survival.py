@@ -91,8 +91,8 @@ class Survival:
         newcomers = self._newcomers
         if newcomers is None:
             raise CollalgoError(
-                f"grow: rank {self._runner.rank} knows no place where others could "
-                "wait; start the job by collalgo run --min, or make the communicator "
+                f"grow: rank {self._runner.rank} has no rendezvous that new ranks can "
+                "join; start the job by collalgo run --min, or make the communicator "
                 "by elastic.connect"
             )
         self._runner.context.revoke_next()

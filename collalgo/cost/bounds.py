@@ -191,7 +191,7 @@ def _allreduce(collective: str, network: Network, root: str) -> Bound:
         if per_byte > best.per_byte:
             reason = (
                 f"every element must leave all but one of {count} {name} and enter "
-                f"all but one; {float(out):g} GB/s leave them in total"
+                f"all but one; their links send at most {float(out):g} GB/s in total"
             )
             ranks, assumed = tuple(network.ranks), network.assumed_across(parts)
             best = Bound(collective, per_byte, ranks, reason, assumed=assumed)
@@ -207,9 +207,9 @@ def _by_cut(
 ) -> Bound:
     order = [d.id for d in network.topology.devices() if d.id in witness]
     reason = (
-        f"{network.ranks_in(witness)} of {network.size} ranks are in "
-        f"{network.describe(witness)}, which {float(network.leaving(witness)):g} GB/s "
-        f"leave: {network.crossing(witness)}"
+        f"{network.describe(witness)} ({network.ranks_in(witness)} of {network.size} "
+        f"ranks) can send at most {float(network.leaving(witness)):g} GB/s over "
+        f"{network.crossing(witness)} links"
     )
     assumed = network.assumed_across([witness])
     return Bound(collective, per_byte, tuple(order), reason, exact, assumed=assumed)

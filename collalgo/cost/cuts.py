@@ -280,4 +280,4 @@ class Network:
             if len(part.intersection(link.ends)) == 1:
                 count = link.count * self._count(*link.ends)
                 counts[link.kind.value] = counts.get(link.kind.value, 0) + count
-        return ", ".join(f"{count} x {kind}" for kind, count in counts.items())
+        return " and ".join(f"{count} {kind}" for kind, count in counts.items())

@@ -57,7 +57,7 @@ class Exact(NamedTuple):
         if self.bound is not None and self.ratio is not None:
             least = f"{self.bound.per_byte} s{marked(self.bound.assumed)}"
             text += f"; at least {least}: {self.ratio} times the bound"
-            text += ", which cannot be" if self.ratio < 1 else ""
+            text += ", which is impossible" if self.ratio < 1 else ""
         return text
 
 

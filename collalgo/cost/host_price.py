@@ -36,7 +36,7 @@ class HostPrice:
 
     A step first sends (one message for each peer, one copy for each chunk) and then
     receives; a message takes the latency of the host. With more ranks than cores, a
-    wait costs a switch between ranks, an exchange also turns in vain (so the prices of
+    wait costs a switch between ranks, an exchange also idle turns (so the prices of
     short calls are what 4 and 8 ranks take on 2 cores; only the first slice of a
     pipelined call has them), and all the work is spread over the cores: work
     outside the longest chain of messages runs in parallel to it (Graham's bound for

@@ -61,7 +61,7 @@ class Bound:
         """The reason of the least time for a number of bytes."""
         if self.is_by_bytes(nbytes):
             return self.reason
-        return f"a word needs {human_time(self.latency)} to reach every rank"
+        return f"the first word takes {human_time(self.latency)} to reach every rank"
 
     @property
     def bandwidth(self) -> float:
@@ -78,8 +78,8 @@ def compared(seconds: float, limit: Bound, nbytes: float) -> str:
     )
     if seconds < least * (1 - AS_LOW):
         text += (
-            "\nbelow the bound, which cannot be: either the schedule does less than "
-            f"{limit.collective} promises (collalgo verify proves it), or its price or "
-            "the bound is wrong, which is worth a report"
+            "\nbelow the bound, which is impossible: either the schedule does less "
+            f"than {limit.collective} promises (check it by collalgo verify), or the "
+            "price or the bound is wrong; please report it"
         )
     return text

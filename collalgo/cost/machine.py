@@ -20,7 +20,7 @@ def with_assumed_speeds(machine: Machine, link_model: LinkModel) -> Machine:
 
 
 def check_root(root: int, size: int) -> None:
-    """Refuse a root that is none of the ranks.
+    """Refuse a root that is not a rank.
 
     Raises
     ------

@@ -184,7 +184,7 @@ def _as_cluster(
 ) -> tuple[UniformCluster | None, Sequence[str]]:
     """A topology as a cluster, and the devices of its first host in order of ranks.
 
-    None if it is no cluster, or if the ranks do not fill all hosts in the same order.
+    None if it is not a cluster, or the ranks do not fill all hosts in the same order.
     """
     cluster = UniformCluster.of(topology)
     if cluster is None or cluster.size != len(devices):

@@ -112,7 +112,7 @@ class Simulation(NamedTuple):
             busy = human_time(self.busy[directed_link])
             text += f"\nbottleneck: {describe(directed_link)}, busy for {busy}"
         if self.defaults:
-            text += f"\nnot of the machine: {', '.join(self.defaults)} (default)"
+            text += f"\nnot fitted to the machine: {', '.join(self.defaults)} (default)"
         if self.bound is not None and self.ratio is not None:
             text += f"\n{compared(self.seconds, self.bound, self.nbytes)}"
         assumed = dict.fromkeys((*self.assumed, *(self.bound or self).assumed))
@@ -120,7 +120,7 @@ class Simulation(NamedTuple):
 
 
 def _warn(old: str, new: str) -> None:
-    warnings.warn(f"{old} is now {new}", DeprecationWarning, stacklevel=3)
+    warnings.warn(f"{old} is deprecated; use {new}", DeprecationWarning, stacklevel=3)
 
 
 def describe(directed_link: DirectedLink) -> str:

@@ -92,7 +92,7 @@ def rendezvous(
     parts = urlsplit(url if "://" in url else f"collalgo://{url}")
     make = _scheme(parts.scheme)
     if not job or "/" in job:
-        raise ValueError(f"{job!r} is no id of a job; pass a text without a slash")
+        raise ValueError(f"{job!r} is not a job id; pass a text without a slash")
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     return make(Place(parts, job, settings, name, secret))
 
@@ -101,7 +101,9 @@ def embedded(place: Place) -> StoreRendezvous:
     """Meet at a store that a node on the host of the URL holds."""
     host, port = place.url.hostname, place.url.port
     if not host or not port:
-        raise ValueError(f"{place.url.geturl()!r} is no collalgo://HOST:PORT")
+        raise ValueError(
+            f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
+        )
     secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
     hosting = Hosting(host, port, secret)
 
@@ -145,6 +147,6 @@ def _scheme(name: str) -> Callable[[Place], Rendezvous]:
     others = {each.name: each for each in entry_points(group=GROUP)}
     if name not in others:
         known = ", ".join(sorted({*SCHEMES, *others}))
-        raise ValueError(f"{name}:// is no known scheme of a rendezvous; use {known}")
+        raise ValueError(f"{name}:// is not a rendezvous scheme; use {known}")
     made: Callable[[Place], Rendezvous] = others[name].load()
     return made

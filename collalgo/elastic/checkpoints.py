@@ -38,7 +38,7 @@ def write(path: str | Path, snapshot: Snapshot) -> None:
     Raises
     ------
     OutputError
-        If it cannot be written, or the file that is there is no checkpoint.
+        If it cannot be written, or the existing file is not a checkpoint.
     """
     output_files.write(path, _pieces(snapshot), CHECKPOINT)
 
@@ -77,8 +77,8 @@ def read(path: str | Path) -> Snapshot:
         magic = file.read(len(MAGIC))
         if magic != MAGIC:
             raise CollalgoError(
-                f"{path} is no checkpoint of this version of collalgo: it begins with "
-                f"{magic[:20]!r}"
+                f"{path} is not a checkpoint of this version of collalgo: it begins "
+                f"with {magic[:20]!r}"
             )
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
         left = path.stat().st_size - begin - length - HASH_BYTES
@@ -88,7 +88,7 @@ def read(path: str | Path) -> Snapshot:
 
 
 def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapshot:
-    """Read the arrays that a head describes, of so many bytes, and check the hash."""
+    """Read the ``nbytes`` of arrays that a head describes, and check the hash."""
     found = hashlib.blake2b(MAGIC, digest_size=HASH_BYTES)
     found.update(len(head).to_bytes(LENGTH_BYTES, "little"))
     found.update(head)

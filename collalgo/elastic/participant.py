@@ -63,7 +63,7 @@ class Participant:
     after : int
         The epoch that it last asked to exceed.
     epoch : int
-        The epoch of which it is a member; 0 if it is none.
+        The epoch of which it is a member; 0 outside of all epochs.
     known : dict
         What it knows of the keys.
     surveyed : bool

@@ -57,7 +57,7 @@ class Fields:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise self._malformed(f"is no document of format {FORMAT}")
+            raise self._malformed(f"is not a document of format {FORMAT}")
         self._fields: dict[str, Any] = found
 
     def number(self, name: str, least: int = 0) -> int:

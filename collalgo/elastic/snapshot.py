@@ -92,7 +92,7 @@ class Snapshot:
 
 
 def _broadcast_array(comm: Communicator, root: int, array: ArrayLeaf) -> None:
-    """Broadcast the elements of an array; those of a device by way of the host."""
+    """Broadcast the elements of an array; those of a device through the host."""
     elements = tree.raw(array)
     comm.broadcast(elements, root)
     if tree.is_tensor(array) and array.device.type != "cpu":

@@ -57,7 +57,7 @@ class StaticRendezvous:
         return 0
 
     def change(self) -> MembershipChange | None:
-        """There is none."""
+        """None: the members are fixed."""
         return None
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:

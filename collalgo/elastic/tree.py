@@ -222,7 +222,7 @@ def _check(skeleton: Any, levels: int) -> None:
         case _:
             found = False
     if not found:
-        raise ValueError(f"{str(skeleton)[:40]!r} is no part of a state")
+        raise ValueError(f"{str(skeleton)[:40]!r} is not a part of a state")
 
 
 def _is_item(item: Any, levels: int) -> bool:

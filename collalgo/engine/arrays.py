@@ -61,8 +61,8 @@ def _plain(array: Array, caller: str) -> Array:
     """An array of a NumPy subclass as a plain NumPy array."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
-            f"{caller}: got a masked array, whose mask no call takes into account; "
-            "pass x.filled(0), or another value, or x.data to use what is masked, too"
+            f"{caller}: got a masked array, but calls ignore masks; pass x.filled(0), "
+            "or x.data to include the masked elements"
         )
     return np.asarray(array)
 
@@ -86,7 +86,7 @@ def _advice(buf: Any) -> str:
             "objects are not communicated; send each array by itself, or bytes as "
             "numpy.frombuffer(pickle.dumps(x), numpy.uint8), whose length all must know"
         )
-    return ADVICE.get(package_of(buf), "pass an array of what is to be communicated")
+    return ADVICE.get(package_of(buf), "pass the data as an array")
 
 
 def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -> None:
@@ -248,8 +248,8 @@ def check_table(counts: Any, caller: str) -> Array:
         array = counts if isinstance(counts, np.ndarray) else np.array(counts, object)
     except ValueError:
         raise ValueError(
-            f"{caller}: counts {shown(counts)} are neither numbers of rows nor a table "
-            "of them; pass one for each rank, or as many rows of as many"
+            f"{caller}: counts {shown(counts)} are neither a list of numbers of rows "
+            "nor a square table; pass one number for each rank, or one list for each"
         ) from None
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
         numbers = [integer(n, "a count", caller, -INT64_MAX) for n in array.flat]

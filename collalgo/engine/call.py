@@ -23,7 +23,7 @@ AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
 
 
 def check_algorithm(choice: Any, caller: str) -> None:
-    """Refuse what is no choice of an algorithm; ``caller`` is named in the error."""
+    """Refuse an invalid choice of an algorithm; ``caller`` is named in the error."""
     if choice is None or isinstance(choice, str) or callable(choice):
         return
     if not isinstance(choice, list | tuple) or not all(

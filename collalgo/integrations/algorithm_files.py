@@ -26,7 +26,7 @@ def load(name: str) -> ModuleType:
         raise ValueError(f"{name} is {kind}; name a file")
     spec = importlib.util.spec_from_file_location(Path(name).stem, name)
     if spec is None or spec.loader is None:
-        raise ValueError(f"{name!r} is no Python file")
+        raise ValueError(f"{name!r} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)

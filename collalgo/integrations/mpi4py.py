@@ -158,7 +158,7 @@ def _null_and_inter(mpi: Any, comm: Any) -> tuple[bool, bool]:
         return gone, not gone and comm.Is_inter()
     except mpi.Exception as error:
         raise CommunicatorClosed(
-            f"comm is no communicator of MPI any more ({error}); pass one that has not "
+            f"comm is no longer a communicator of MPI ({error}); pass one that has not "
             "been freed"
         ) from None
 

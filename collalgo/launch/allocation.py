@@ -26,7 +26,7 @@ class Allocation(NamedTuple):
     system : str
         Its name.
     source : str
-        The variable by which it says so.
+        The variable that names the hosts.
     hosts : list of Host
         The hosts with their slots.
     """
@@ -42,7 +42,7 @@ def allocation(environment: Mapping[str, str] | None = None) -> Allocation | Non
     Raises
     ------
     BootstrapError
-        If a variable, or the file that it names, is no list of hosts.
+        If a variable, or the file that it names, is not a list of hosts.
     """
     env = os.environ if environment is None else environment
     for system, source, read in SOURCES:
@@ -88,8 +88,8 @@ def _from_slurm(env: Mapping[str, str], source: str) -> Iterator[Host]:
     counts = task_counts(tasks or f"1(x{len(names)})")
     if len(counts) != len(names):
         raise BootstrapError(
-            f"{source} names {len(names)} nodes, but there are the tasks of "
-            f"{len(counts)}: {tasks}"
+            f"{source} names {len(names)} nodes, but {tasks!r:.60} has the tasks of "
+            f"{len(counts)}"
         )
     for name, count in zip(names, counts, strict=True):
         yield checked_host(name, str(count), source)
@@ -117,11 +117,11 @@ def _counted(names: Sequence[str], where: str) -> Iterator[Host]:
 def node_names(text: str, source: str) -> list[str]:
     """The names of ``a[1-3,07],b``, as Slurm writes them."""
     if NODES.fullmatch(text) is None:
-        raise BootstrapError(f"{source} is no list of nodes: {text[:60]!r}")
+        raise BootstrapError(f"{source} is not a list of nodes: {text[:60]!r}")
     try:
         return expand(text)
     except TopologyError as error:
-        raise BootstrapError(f"{source} is no list of nodes: {error}") from None
+        raise BootstrapError(f"{source} is not a list of nodes: {error}") from None
 
 
 def task_counts(text: str) -> list[int]:
@@ -138,7 +138,9 @@ def task_counts(text: str) -> list[int]:
         match = TASKS.match(text, end)
         times = int(match[2] or 1) if match else 0
         if match is None or len(counts) + times > MOST_RANKS:
-            raise BootstrapError(f"{text[:60]!r} are no tasks of nodes, as 4(x2),1")
+            raise BootstrapError(
+                f"{text[:60]!r} is not a list of tasks per node, as 4(x2),1"
+            )
         counts += [int(match[1])] * times
         end = match.end()
     return counts

@@ -71,7 +71,7 @@ def _asked(options: LaunchOptions, hosts: Sequence[Host]) -> Choice:
 def _computing(hosts: Sequence[Host]) -> Sequence[Host]:
     """The hosts of a job of LSF that jsrun uses: not the one that runs its script.
 
-    LSF counts that one first, with a single slot, if it is no host of the computation.
+    LSF counts that one first, with a single slot, if it does not compute.
     """
     first = hosts[0].slots if hosts else 0
     return hosts[1:] if first == 1 and any(h.slots > 1 for h in hosts) else hosts

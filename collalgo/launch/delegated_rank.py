@@ -118,7 +118,7 @@ def copy_output(logs: LogFiles, rank: int) -> None:
 
 
 def _become_tee(reader: int, writer: int, descriptor: int, path: Path) -> None:
-    """Become ``tee``, which is no child of the rank and gets no signals of it."""
+    """Become ``tee``, which is not a child of the rank and gets no signals of it."""
     try:
         if os.fork():
             os._exit(0)

@@ -59,7 +59,7 @@ class Call(NamedTuple):
             reason = str(error)
         module = getattr(self.function, "__module__", None)
         if not reason and module == "__main__" and not _has_file():
-            reason = "its module is no file"
+            reason = "its module is not a file"
         if not reason and _has_file():
             return body, False
         try:

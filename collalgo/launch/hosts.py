@@ -96,7 +96,7 @@ def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
     Raises
     ------
     BootstrapError
-        If a host is invalid, there is none, or the file cannot be read.
+        If a host is invalid, no host is named, or the file cannot be read.
     """
     if isinstance(given, os.PathLike) or (isinstance(given, str) and "/" in given):
         return read_hostfile(given)
@@ -135,7 +135,7 @@ def _host_of_line(words: list[str], where: str) -> Host:
         key, equals, value = word.partition("=")
         if not equals:
             raise BootstrapError(
-                f"{where}: {_quoted(word)!r} is no setting; write a host a line, as: "
+                f"{where}: {_quoted(word)!r} is not a setting; write one host a line: "
                 "a slots=4"
             )
         if key == "slots":
@@ -149,7 +149,7 @@ def text_of(path: Path) -> str:
     Raises
     ------
     BootstrapError
-        If it cannot be read, is too large, or is no text.
+        If it cannot be read, is too large, or is not text.
     """
     try:
         return read_text(path, LARGEST)
@@ -171,7 +171,7 @@ def checked_host(name: str, slots: str, where: str) -> Host:
         If the name or the number of slots is invalid.
     """
     if not NAME.fullmatch(name):
-        raise BootstrapError(f"{where}: {_quoted(name)!r} is no name of a host")
+        raise BootstrapError(f"{where}: {_quoted(name)!r} is not the name of a host")
     if not SLOTS.fullmatch(slots) or not 1 <= int(slots) <= MAX_SLOTS:
         raise BootstrapError(
             f"{where}: host {_quoted(name)} has {_quoted(slots)!r} slots; give a "

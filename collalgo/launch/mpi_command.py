@@ -92,7 +92,7 @@ def find_mpiexec() -> Mpiexec:
     Raises
     ------
     BootstrapError
-        If there is none.
+        If no mpiexec is found.
     """
     beside = str(Path(sys.executable).parent / "mpiexec")
     found = beside if os.access(beside, os.X_OK) else shutil.which("mpiexec")

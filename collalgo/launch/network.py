@@ -116,7 +116,7 @@ def _begin(selector: selectors.BaseSelector, address: str, port: int) -> None:
 
 
 def _said(attempt: object) -> bytes:
-    """What a listener has told; empty if there is none."""
+    """What a listener has reported; empty without one."""
     assert isinstance(attempt, socket.socket)
     with attempt, suppress(OSError):
         return attempt.recv(WORD)
@@ -148,8 +148,8 @@ class HostNetwork:
     host : str
         Its name.
     working : sequence of Interface
-        Those that every host reaches that has tried, the best one first; if there are
-        none, those that some reach.
+        Those that every host reaches that has tried, the best one first; otherwise
+        those that some reach.
     partial : mapping
         How many of how many hosts reach an interface that some do not, in words.
     unreached : sequence of Interface

@@ -174,7 +174,7 @@ class Stream:
             self._end_line()
 
     def seconds_left(self) -> float | None:
-        """Seconds until the unfinished line is due; None if there is none."""
+        """Seconds until the unfinished line is due; None without such a line."""
         return max(self._due - time.monotonic(), 0.0) if self._pending else None
 
     def flush(self) -> None:

@@ -109,7 +109,7 @@ def remote_shell(options: SshOptions | None = None) -> RemoteShell:
     try:
         shell = RemoteShell(tuple(shlex.split(given)), source)
     except ValueError as error:
-        raise BootstrapError(f"{source} is no command: {given} ({error})") from None
+        raise BootstrapError(f"{source} is not a command: {given} ({error})") from None
     if extra and not shell.is_ssh:
         raise BootstrapError(
             f"{shlex.join(extra)} is for ssh, but {source} names {given}; unset "

@@ -153,7 +153,7 @@ class _Supervision:
     ranks : list of Rank
         All that were started.
     start : callable
-        Starts a rank, into the list, after so many restarts.
+        Starts a rank, into the list, after a number of restarts.
     """
 
     plan: RestartingLaunch
@@ -209,7 +209,7 @@ class _Supervision:
         if self.has_finished:
             if code > 0 and not rank.is_victim():
                 self.late = rank  # whose work after the end of the training is missing
-            report(f"{words}; the job is coming to its end without it")
+            report(f"{words}; the job ends without it")
         elif number <= self.plan.restarts:
             delay = BACK_OFF * 2 ** (number - 1)
             self.due[rank.rank] = time.monotonic() + delay

@@ -49,7 +49,7 @@ def as_chunks(given: object) -> Chunks:
         return (given,)
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ScheduleError(
-            f"{given!r} is no chunk; pass group.chunk(i), or of several positions "
+            f"{given!r} is not a chunk; pass group.chunk(i), or of several positions "
             "group.chunks(start, stop) or group.chunks_of(positions)"
         )
     return tuple(chunk for each in given for chunk in as_chunks(each))

@@ -27,7 +27,7 @@ FAULTS: dict[str, str] = {
     "undefined": "sends what rank {rank} does not have",
     "nothing": "reduces into an undefined chunk",
     "overwritten": "is one of two that overwrite it",
-    "unequal": "meets what comes from another rank, which is not all equal to it",
+    "unequal": "differs from data that another rank sends into the same chunk",
     "twice": "counts the contribution of rank {twice} twice",
 }
 

@@ -188,7 +188,7 @@ def _overrides(question: Question, pricer: Pricer) -> BySize:
 
 
 def _of_overrides(question: Question, overrides: BySize, pricer: Pricer) -> Decisions:
-    """The decisions of overrides, and of the price where there are none."""
+    """The decisions of overrides, and of the price without overrides."""
 
     def of(number: int) -> Decisions:
         return _of_override(question, overrides[number][1], pricer)
@@ -267,8 +267,8 @@ def _of_function(
     collective, name = question.collective, _name(schedule)
     if question.reproducible:
         raise AlgorithmNotApplicable(
-            f"{collective}: nothing says in which order {name} sums; name an algorithm "
-            "of the table, or leave out reproducible",
+            f"{collective}: the order in which {name} combines is unknown; name an "
+            "algorithm of the table, or leave out reproducible",
             collective=collective,
         )
     prove_once(schedule, pricer.size, collective, question.root)

@@ -59,17 +59,18 @@ class Loss(NamedTuple):
 
     def __str__(self) -> str:
         text = (
-            f"the whole machine takes {human_time(self.whole.seconds)} by "
-            f"{self.whole.choice.words}: {self.times:.2f} times as long now"
+            f"without the faults {human_time(self.whole.seconds)} by "
+            f"{self.whole.choice.words}; the faults raise the time by a factor of "
+            f"{self.times:.2f}"
         )
         if self.times_bound is not None:
-            text += f", and the bound is {self.times_bound:.2f} times as high"
+            text += f" and the bound by {self.times_bound:.2f}"
         if self.old_seconds is None:
-            lost = f"is for {self.whole.size} ranks, and {self.chosen.size} are left"
-            return f"{text}\nthe schedule of the whole machine {lost}"
+            lost = f"needs {self.whole.size} ranks, but {self.chosen.size} remain"
+            return f"{text}\nthat schedule {lost}"
         worse = self.old_seconds / self.chosen.seconds if self.chosen.seconds else 1.0
         return (
-            f"{text}\nthe schedule of the whole machine would take "
+            f"{text}\nwith the faults that schedule would take "
             f"{human_time(self.old_seconds)}, {worse:.2f} times the choice"
         )
 

@@ -74,8 +74,9 @@ class HostPricer(NamedTuple):
         """The figures that the prices are made of."""
         profile = self.host_profile
         return (
-            f"{profile.latency * 1e6:.2f} us a hand-over between cores, "
-            f"{profile.switch * 1e6:.2f} us on one core, "
+            "the host profile: "
+            f"{profile.latency * 1e6:.2f} us core-to-core handoff, "
+            f"{profile.switch * 1e6:.2f} us between ranks of one core, "
             f"{profile.message * 1e6:.2f} us a message, copies of "
             f"{1e-9 / profile.copy:.1f} GB/s, reductions of "
             f"{1e-9 / profile.reduce:.1f} GB/s, {profile.cores} cores{self._shared}"
@@ -87,8 +88,8 @@ class HostPricer(NamedTuple):
         if self.size <= self.host_profile.cores:
             return ""
         return (
-            f", which {self.size} ranks share: times vary by a factor of two, as the "
-            "kernel decides when each rank runs"
+            f" shared by {self.size} ranks, so times vary by a factor of two with the "
+            "scheduling of the kernel"
         )
 
     def applicable(

@@ -147,16 +147,14 @@ def _rule(entry: Any, collective: str, source: str) -> Rule:
         raise RulesError(f"{where} must have ranks and sizes")
     unknown = set(entry) - {"ranks", "power_of_two", "sizes"}
     if unknown:
-        raise RulesError(
-            f"{where} has {', '.join(map(str, unknown))}, which is unknown"
-        )
+        raise RulesError(f"{where}: unknown key {', '.join(map(str, unknown))}")
     found = re.fullmatch(r"(\d{1,9})(?:\.\.(\d{0,9}))?", str(entry.get("ranks", "1..")))
     if not found:
         raise RulesError(f"{where}: ranks must be as 4, 2..7 or 8..")
     least, most = int(found[1]), found[2]
     top = inf if most == "" else int(most) if most else least
     if top < least:
-        raise RulesError(f"{where}: no number of ranks is from {least} to {top}")
+        raise RulesError(f"{where}: the range {least}..{top} is empty")
     if not isinstance(entry.get("power_of_two", False), bool):
         raise RulesError(f"{where}: power_of_two must be true or false")
     sizes = tuple(sorted(_sizes(entry["sizes"], collective, where)))
@@ -169,7 +167,7 @@ def _sizes(
     """The sizes of a rule with the names of their algorithms."""
     for size, name in given.items():
         if type(size) is not int or size < 0:
-            raise RulesError(f"{where}: {size!r:.40} is no size in bytes")
+            raise RulesError(f"{where}: {size!r:.40} is not a size in bytes")
         try:
             named(collective, str(name))
         except CollalgoError as error:

@@ -199,6 +199,19 @@ class Selection:
         """The time of the choice over the lower bound."""
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
+    @property
+    def _headline(self) -> str:
+        """The call, its algorithm and its price."""
+        choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
+        subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
+        return f"{subject}: {choice}"
+
+    def __repr__(self) -> str:
+        return f"<Selection {self._headline}>"
+
+    def __str__(self) -> str:
+        return self.explain()
+
     def explain(self, most: int | None = SHOWN) -> str:
         """The choice with the prices of others, as text of several lines.
 
@@ -208,11 +221,9 @@ class Selection:
             The number of candidates to list, the cheapest first; None for all. The
             user's own are always listed.
         """
-        choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
-        subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
         lines = [
-            f"{subject}: {choice}; {self.reason}",
-            f"decided by {self.decider}; prices by {self.basis}",
+            f"{self._headline}; {self.reason}",
+            f"decided by {self.decider}; prices from {self.basis}",
         ]
         if self.bound is not None and self.ratio is not None:
             from collalgo.cost.lower_bound import (

@@ -58,7 +58,7 @@ class Traffic(NamedTuple):
     busy: float
 
     def plan(self, rounds: int, fraction: float = 0.0) -> Plan:
-        """The plan in which the busiest link carries its load in so many steps.
+        """The plan in which the busiest link carries its load in a number of steps.
 
         There are fewer steps if one may take a fraction of what is left to carry.
         """

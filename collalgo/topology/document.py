@@ -47,7 +47,7 @@ def build(document: Any, parameters: Parameters | None = None) -> Topology:
         If the document or a parameter is wrong; the message names the element.
     """
     if not isinstance(document, dict) or document.get("collalgo") != VERSION:
-        raise TopologyError(f"this is no document with 'collalgo: {VERSION}'")
+        raise TopologyError(f"the file does not begin with 'collalgo: {VERSION}'")
     _no_others("the document", document, _TOP)
     values = _parameters(document, parameters or {})
     sources = _list(document, "source") or _list(document, "sources")

@@ -75,7 +75,7 @@ def host_of(topology: Topology, member: str) -> str:
 
 
 def host_named(topology: Topology, name: str | None) -> str:
-    """The host of a name, or the first without a name; "" if there is none at all.
+    """The host of a name, or the first without a name; "" without hosts.
 
     Raises
     ------

@@ -76,7 +76,9 @@ def grid(
         raise TopologyError(f"a grid of {len(dims)} dimensions; at most {MOST_AXES}")
     if math.prod(dims) != len(nodes) or min(dims, default=0) < 1:
         shape = " x ".join(map(str, dims))
-        raise TopologyError(f"{topology.name}: {len(nodes)} nodes are no {shape} grid")
+        raise TopologyError(
+            f"{topology.name}: {len(nodes)} nodes do not form a grid of {shape}"
+        )
     for axis, length in enumerate(dims):
         stride = math.prod(dims[:axis])
         for i, node in enumerate(nodes):
@@ -121,7 +123,7 @@ def tpu(dims: Sequence[int], cable: Cable) -> Topology:
 def hypercube(dimensions: int, cable: Cable) -> Topology:
     """A hypercube of hosts."""
     if not 0 <= dimensions <= 16:
-        raise TopologyError(f"a hypercube of {dimensions} dimensions must have 0 to 16")
+        raise TopologyError(f"a hypercube has 0 to 16 dimensions, not {dimensions}")
     topology = torus([2] * dimensions or [1], cable)
     topology.name = f"hypercube {dimensions}"
     return topology

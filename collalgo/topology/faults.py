@@ -55,8 +55,8 @@ def degraded(topology: Topology, name: str, factor: float) -> Topology:
     """The topology with slower links."""
     if not 0 < factor <= 1:
         raise TopologyError(
-            f"{name}={factor!r}: the fraction of the bandwidth that is left must be "
-            f"above 0 and at most 1; what has nothing left is taken out by without()"
+            f"{name}={factor!r}: the remaining fraction of the bandwidth must be "
+            "above 0 and at most 1; remove a failed element by without()"
         )
     element = _element(topology, name)
     of_devices = [link for one in element.devices for link in topology.links_of(one)]
@@ -85,7 +85,7 @@ def _element(topology: Topology, name: str) -> Element:
     Raises
     ------
     TopologyError
-        If there is none, or several have the name.
+        If no element, or more than one, has the name.
     """
     found = _elements(topology, name)
     if not found:
@@ -104,7 +104,7 @@ def _element(topology: Topology, name: str) -> Element:
 
 
 def _elements(topology: Topology, name: str) -> list[Element]:
-    """The elements that a name may stand for: a host, else devices, else links."""
+    """The elements with a name: a host, else devices, else links."""
     if name in topology.hosts:
         of_host = [d.id for d in topology.devices() if name in (d.host, d.id)]
         return [Element(name, tuple(of_host))]

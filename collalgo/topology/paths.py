@@ -30,7 +30,7 @@ NO_PATH = Path(PathType.DIS, 0.0, (), ())
 
 
 def best_path(topology: Topology, a: str, b: str) -> Path:
-    """The best path from one device to another; of type ``DIS`` if there is none.
+    """The best path from one device to another; of type ``DIS`` without a path.
 
     Parameters
     ----------

@@ -58,7 +58,7 @@ def pair(machine: Topology, pairing: str) -> None:
 def _groups(name: str, pairing: str) -> list[list[int]]:
     if not re.fullmatch(r"\d{1,4}([+,]\d{1,4}){0,255}", pairing):
         raise TopologyError(
-            f"{name}: pairing={pairing[:80]!r} is no list of the GPUs of each PCIe "
+            f"{name}: pairing={pairing[:80]!r} is not a list of the GPUs of each PCIe "
             "switch; write 0+3,1+2,4+7,5+6"
         )
     return [[int(n) for n in group.split("+")] for group in pairing.split(",")]

@@ -44,7 +44,7 @@ def rings(
     Returns
     -------
     list of Ring
-        The cycles, most cables first; empty if there is none.
+        The cycles, most cables first; empty without a cycle.
     """
     gpus = gpus or next(iter(fast_domains(topology)), ())
     if len(gpus) < 2:

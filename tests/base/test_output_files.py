@@ -59,9 +59,7 @@ def test_what_others_have_written_stays_unless_by_force(count, tmp_path):
     path = tmp_path / "note"
     path.write_bytes(b"y" * count)
     for refuse in (lambda: check(path, KIND), lambda: write(path, ours(1), KIND)):
-        with pytest.raises(
-            OutputError, match=rf"is there .* \({count} bytes\).*--force"
-        ):
+        with pytest.raises(OutputError, match=rf"exists .* \({count} bytes\).*--force"):
             refuse()
     assert path.read_bytes() == b"y" * count
     write(path, ours(1), KIND, force=True)
@@ -85,7 +83,7 @@ def test_a_file_that_may_not_be_written_stays(tmp_path):
     path = tmp_path / "note"
     path.write_bytes(ours(1))
     path.chmod(0o444)
-    with pytest.raises(OutputError, match=r"may not be written \(mode 444\)"):
+    with pytest.raises(OutputError, match=r"is not writable \(mode 444\)"):
         write(path, ours(2), KIND)
     assert path.read_bytes() == ours(1)
 
@@ -120,7 +118,7 @@ def test_links_stay_and_their_files_are_looked_at(tmp_path):
         assert link.is_symlink()
         assert second.is_symlink()
     real.write_bytes(THESIS)
-    with pytest.raises(OutputError, match="is there and is not a note"):
+    with pytest.raises(OutputError, match="exists and is not a note"):
         write(second, ours(1), KIND)
     assert real.read_bytes() == THESIS
     link.unlink()
@@ -174,7 +172,7 @@ def test_open_streams_are_written_and_read(tmp_path):
         write(f"/dev/fd/{writing}", ours(70), KIND)
         os.close(writing)
         assert read_bytes(f"/dev/fd/{reading}", 1000) == ours(70)
-        with pytest.raises(OutputError, match="is no open stream"):
+        with pytest.raises(OutputError, match="is not an open stream"):
             check("/dev/fd/100000", KIND)
     finally:
         os.close(reading)
@@ -191,7 +189,7 @@ def test_files_are_read_up_to_a_size(tmp_path):
         with pytest.raises(ValueError, match=f"it has more than {count} bytes"):
             read_bytes(path, count)
     path.write_bytes(b"ab\xff")
-    with pytest.raises(ValueError, match="byte 2 is no UTF-8"):
+    with pytest.raises(ValueError, match="byte 2 is not UTF-8"):
         read_text(path, 10)
     for name in ("none", "x" * 300):
         with pytest.raises(ValueError, match="it cannot be read: "):
@@ -272,7 +270,7 @@ def test_no_command_writes_over_a_file_of_the_user(name, tmp_path, monkeypatch):
         words = [word.format(json=__file__) for word in arguments]
         done = CliRunner().invoke(command, [*words, str(path)])
         assert done.exit_code in (1, 2), done.output
-        assert f"{path} is there" in done.output, done.exception
+        assert f"{path} exists" in done.output, done.exception
         assert done.output.count("Error: ") == 1
         assert path.read_bytes() == content
     assert names(tmp_path) == [file]
@@ -333,7 +331,7 @@ def test_what_was_changed_by_hand_stays_unless_by_force(name, edit, tmp_path):
     path.write_bytes(edited)
     done = CliRunner().invoke(command, [*arguments, str(path)])
     assert done.exit_code == 1
-    assert "is there and was changed since collalgo wrote it" in done.output
+    assert "exists and was changed since collalgo wrote it" in done.output
     assert path.read_bytes() == edited
     done = CliRunner().invoke(command, [*arguments, str(path), "--force"])
     assert done.exit_code == 0, done.output
@@ -372,7 +370,7 @@ def test_pictures_are_known_again(ending, tmp_path):
     for _ in range(2):
         pictures.save(figure, path)
     assert names(tmp_path) == [path.name]
-    with pytest.raises(ValueError, match="there are no pictures of the format 'foo'"):
+    with pytest.raises(ValueError, match="unknown picture format 'foo'"):
         pictures.check(tmp_path / "a.foo")
     other = tmp_path / f"b.{ending or 'png'}"
     figure.savefig(other)
@@ -386,7 +384,7 @@ def test_a_trace_of_another_tool_is_refused_on_every_rank_before_the_block(tmp_p
 
     def on_each_rank(comm):
         with (
-            pytest.raises(OutputError, match=r"profile\.json is there"),
+            pytest.raises(OutputError, match=r"profile\.json exists"),
             collalgo.trace(path, comm),
         ):
             raise AssertionError("the block has begun")

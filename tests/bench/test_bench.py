@@ -220,7 +220,10 @@ def test_peers_have_ratios():
     assert "3.00" in text
     assert "allreduce, 2 ranks, float32, sum, out of place" in text
     words = " ".join(summary(rows))
-    assert "mpi takes 3.00 times as long in the geometric mean of 1 cells" in words
+    assert "time of mpi divided by that of collalgo (above 1, collalgo is" in words
+    assert "geometric mean 3.00 of 1 cells, 3.00 to 3.00; collalgo is slower in 0" in (
+        words
+    )
     assert "wrong elements: 0 OK" in words
     assert "wrong elements: 4 FAILED" in " ".join(summary([made(1, wrong=4)]))
     assert [human(n) for n in (8, 1024, 3 << 20, 1 << 31)] == [
@@ -277,12 +280,12 @@ def test_the_command_measures_writes_and_compares(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["allreduce", "-b", "x"], "is no size; write 8, 4K, 64MB or 1e6"),
+        (["allreduce", "-b", "x"], "is not a size; write 8, 4K, 64MB or 1e6"),
         (["allreduse"], "'allreduse' is not one of"),
         (["-d", "float99"], "'float99': choose from"),
         (["-e", "8", "-a", "rings"], "there is no algorithm 'rings'"),
         (["compare", "/dev/null", "/dev/null"], "holds no results"),
-        (["broadcast", "-e", "8", "-r", "x"], "'x' is no rank"),
+        (["broadcast", "-e", "8", "-r", "x"], "'x' is not a rank"),
         (["broadcast", "-e", "8", "-r", "7"], "root 7 is out of range"),
         (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
         (["--against", "lam"], "unknown peer 'lam'; choose from openmpi"),
@@ -474,9 +477,11 @@ def test_new_sizes_of_peers_are_compared():
     columns = shown(rivals(found))
     assert columns.count("fresh") == 2
     assert "0.50" in columns
-    of_mpi, of_gloo = (line for line in summary(found) if "never made" in line)
-    assert "mpi takes 1.50 times" in of_mpi
-    assert "gloo takes 0.50 times" in of_gloo
+    of_mpi, of_gloo = (line for line in summary(found) if "new sizes" in line)
+    assert "mpi divided" in of_mpi
+    assert "mean 1.50 of 1 cells" in of_mpi
+    assert "gloo divided" in of_gloo
+    assert "mean 0.50 of 1 cells" in of_gloo
 
 
 def test_what_is_not_sent_is_not_written():

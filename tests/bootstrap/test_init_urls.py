@@ -188,11 +188,11 @@ def test_keys_of_others_below_a_prefix_stay(new_store):
 def test_bad_arguments_are_refused(monkeypatch, tmp_path):
     collalgo.init().close()
     for wrong in ("http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1"):
-        with pytest.raises(ValueError, match="is no URL to connect by; pass env://"):
+        with pytest.raises(ValueError, match="is not a rendezvous URL; pass env://"):
             collalgo.init(wrong, rank=0, size=1)
     with pytest.raises(ValueError, match="needs rank and size too"):
         collalgo.init("file:///tmp/x")
-    with pytest.raises(TypeError, match="init: dict is no store"):
+    with pytest.raises(TypeError, match="init: dict is not a store"):
         collalgo.init({}, rank=0, size=1)
     for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
         monkeypatch.delenv(name, raising=False)

@@ -168,7 +168,7 @@ def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1", "puts no algorithm into the table"),
+        ("x = 1", "registers no algorithm"),
         ("x = ", "cannot be run: SyntaxError"),
         ("import nowhere_at_all", "cannot be run: ModuleNotFoundError"),
     ],

@@ -25,11 +25,11 @@ def run(*words):
 def test_select_tells_what_a_fault_costs():
     text = run("select", "allgather", "1G", "--topology", "dgx1v", *FAULTS)
     assert "dgx1v with gpu1-gpu5 at 0.5 without gpu0-gpu3" in text
+    raised = r"without the faults .* by .*; the faults raise the time by a factor of"
     assert re.search(
-        r"the whole machine takes .* by .*: 1\.\d+ times as long now", text
+        rf"{raised} 1\.\d+ and the bound by 1\.\d+", " ".join(text.split())
     )
-    assert re.search(r"the bound is 1\.\d+ times as high", text)
-    assert re.search(r"whole machine would take .*, 1\.\d+ times the choice", text)
+    assert re.search(r"that schedule would take .*, 1\.\d+ times the choice", text)
 
 
 def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():
@@ -54,7 +54,7 @@ def test_a_range_of_sizes_has_columns_of_losses_and_lost_ranks_have_no_old_sched
 def test_bound_and_simulate_and_topo_see_the_faults():
     whole = run("bound", "broadcast", "dgx1v")
     broken = run("bound", "broadcast", "dgx1v", *FAULTS)
-    assert "on the whole machine at least" in broken
+    assert "without the faults at least" in broken
     assert whole.partition(",")[0] != broken.partition(",")[0]
     ring = ("simulate", "allgather", "ring", "dgx1v")
     assert run(*ring) != run(*ring, *FAULTS)

@@ -34,11 +34,11 @@ SELECT = ("select", "allreduce")
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ((*SELECT, "-n", "4", "--hosts", "3"), "hosts=3: only a --topology"),
-        ((*SELECT, "1M", "-n", "4", "zzz=1"), "zzz=1: only a --topology"),
+        ((*SELECT, "-n", "4", "--hosts", "3"), "hosts=3: parameters need --topology"),
+        ((*SELECT, "1M", "-n", "4", "zzz=1"), "zzz=1: parameters need --topology"),
         ((*SELECT, "1M", "--size", "2M", "-n", "4"), "two sizes: 1M and --size 2M"),
-        ((*SELECT, "-n", "4", "--topology", "dgx1v"), "give one of -n"),
-        (SELECT, "give one of -n"),
+        ((*SELECT, "-n", "4", "--topology", "dgx1v"), "give either -n"),
+        (SELECT, "give either -n"),
         (
             (*SELECT, "--topology", "dgx1v", "1M", "hosts=2", "--hosts", "4"),
             "hosts is given twice: 2 and 4",
@@ -95,7 +95,7 @@ def test_a_network_cannot_be_joined_to_several(command, tmp_path):
 def test_a_function_of_no_known_collective_names_the_option(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text("def pair(group):\n    yield ()\n")
-    reason = "which collective is pair to do? Pass -c, one of"
+    reason = "the collective of pair is unknown; pass -c, one of"
     assert reason in refused("verify", f"{path}:pair")
 
 

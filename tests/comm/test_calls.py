@@ -115,7 +115,7 @@ def test_the_root_of_a_scatter_only_reads():
 def test_what_each_call_refuses_before_it_sends():
     def on_each_rank(comm):
         x = np.ones(4)
-        with pytest.raises(ValueError, match="length 4, which is no multiple of the 3"):
+        with pytest.raises(ValueError, match="length 4, not a multiple of the 3"):
             comm.alltoall(x)
         with pytest.raises(
             ValueError, match="out overlaps buf; pass an array with mem"

@@ -138,7 +138,7 @@ def test_a_damaged_dump_is_read_or_refused_by_name(tmp_path, path, value):
     code, output = analyzed(tmp_path)
     assert code in (0, 1, 2)
     if code == 1:
-        assert f"Error: {file} is no dump of collalgo (" in output
+        assert f"Error: {file} is not a dump of collalgo (" in output
         assert len(output) < 500
 
 

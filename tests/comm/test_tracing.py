@@ -187,11 +187,11 @@ def test_files_that_are_no_dumps_are_refused(tmp_path):
     document = json.loads(good.read_text())
     for text in ("", "{}", "[]", "null", '{"format": "x"}', "[" * 100_000):
         good.write_text(text)
-        with pytest.raises(DumpError, match="is no dump of collalgo"):
+        with pytest.raises(DumpError, match="is not a dump of collalgo"):
             analyze(tmp_path)
     document["communicators"] = [{"name": "a", "rank": 0, "size": 1, "records": [{}]}]
     good.write_text(json.dumps(document))
-    with pytest.raises(DumpError, match="is no dump of collalgo"):
+    with pytest.raises(DumpError, match="is not a dump of collalgo"):
         analyze(tmp_path)
     assert CliRunner().invoke(main, ["trace", "analyze", str(tmp_path)]).exit_code == 1
 
@@ -305,4 +305,4 @@ def test_a_summary_of_no_trace_is_refused(tmp_path, text):
     path.write_text(text)
     found = CliRunner().invoke(main, ["trace", "summary", str(path)])
     assert found.exit_code == 1
-    assert f"Error: {path} is no trace of collalgo" in found.output
+    assert f"Error: {path} is not a trace of collalgo" in found.output

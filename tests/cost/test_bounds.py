@@ -70,8 +70,9 @@ def test_an_allreduce_of_a_dgx1v_takes_two_allgathers():
 def test_the_witness_is_described():
     cluster = Topology.load("dgx1v", hosts=4, nics=2)
     found = bound("allgather", cluster)
-    assert "24 of 32 ranks are in host[" in found.reason
-    assert "25 GB/s leave: 2 x network" in found.reason
+    assert "(24 of 32 ranks) can send at most 25 GB/s over 2 network links" in (
+        found.reason
+    )
     one = bound("broadcast", Topology.load("dgx1v"), kinds=FAST)
     assert "all but host0/gpu" in one.reason
 
@@ -202,7 +203,8 @@ def test_a_million_ranks_have_bounds():
     cluster = UniformCluster.load("dgx1v", hosts=1 << 17, nics=4)
     found = bound("allgather", cluster, (1 << 20) - 1)
     assert found.bandwidth == pytest.approx(4 * 12.5, rel=1e-4)
-    assert "1048568 of 1048576 ranks are in all hosts but host" in found.reason
+    assert found.reason.startswith("all hosts but host")
+    assert "(1048568 of 1048576 ranks) can send" in found.reason
     with pytest.raises(
         TopologyError, match="root 1048576 is out of range; there are 1048576"
     ):
@@ -246,7 +248,7 @@ def test_the_command_prints_the_bound_and_its_reason():
     assert result.exit_code == 0, result.output
     assert "12.5 GB/s" in result.output
     assert "85.9 ms" in result.output
-    assert "8 of 16 ranks are in host" in result.output
+    assert "(8 of 16 ranks) can send at most" in " ".join(result.output.split())
     result = CliRunner().invoke(
         main, ["bound", "allgather", "dgx1v", "--only", "nvlink"]
     )

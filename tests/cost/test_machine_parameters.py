@@ -42,7 +42,7 @@ def test_what_does_not_follow_the_machine_is_told():
         "hierarchical", SERVERS, MIB, collective="allreduce", order=crossing
     )
     assert found.defaults == ("hosts",)
-    assert "not of the machine: hosts (default)" in str(found)
+    assert "not fitted to the machine: hosts (default)" in str(found)
 
 
 def test_what_is_given_is_kept():

@@ -233,10 +233,10 @@ def test_damage_anywhere_in_a_checkpoint_is_found(checkpoint):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         checkpoint.write_bytes(damaged)
-        with pytest.raises(CollalgoError, match=r"damaged|no checkpoint"):
+        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
             of_file(checkpoint)
         checkpoint.write_bytes(whole[:place])
-        with pytest.raises(CollalgoError, match=r"damaged|no checkpoint"):
+        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
             of_file(checkpoint)
 
 

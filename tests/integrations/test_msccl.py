@@ -262,8 +262,14 @@ def test_a_part_of_a_message_may_be_needed_before_another_can_be_added():
             "unknown type 'x'; choose from nop",
         ),
         (partial(re.sub, 'coll="[a-z]+"', 'coll="scan"'), "coll 'scan' cannot be read"),
-        (partial(re.sub, "algo", "also"), "is an <algo>, but this a <also>"),
-        (partial(re.sub, 'ngpus="3"', 'ngpus="4"'), "not those of ngpus=4"),
+        (
+            partial(re.sub, "algo", "also"),
+            "root element is <also>; MSCCL XML has <algo>",
+        ),
+        (
+            partial(re.sub, 'ngpus="3"', 'ngpus="4"'),
+            "with ngpus=4 the GPUs need the ids 0 to 3",
+        ),
         (
             partial(re.sub, 'srcbuf="i"', 'srcbuf="x"'),
             "srcbuf 'x' must be i, o or s",

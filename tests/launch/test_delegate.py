@@ -242,7 +242,7 @@ def test_lists_of_slurm_are_expanded():
     "text", ["a[1-", "a[]", "a[1-999999999]", "[", "a[-1]", "a]", "a[1][2]"]
 )
 def test_lists_of_slurm_that_are_none_are_refused(text):
-    with pytest.raises(BootstrapError, match=r"is no list of nodes|more than 131072"):
+    with pytest.raises(BootstrapError, match=r"not a list of nodes|more than 131072"):
         node_names(text, "N")
 
 

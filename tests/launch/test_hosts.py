@@ -22,7 +22,7 @@ from collalgo.launch.plan import launch_plan
 
 pytestmark = pytest.mark.parallel
 
-IS_NO_HOST = r"is no name of a host|slots; give|is no setting"
+IS_NO_HOST = r"is not the name of a host|slots; give|is not a setting"
 
 
 def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
@@ -62,9 +62,9 @@ def test_slots_of_a_file_are_numbers(slots, tmp_path):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"a slots=4\n\xff\xfe", "byte 10 is no UTF-8"),
-        (bytes(range(128, 256)) * 99, "byte 0 is no UTF-8"),
-        (b"\0" * 5000, "is no name of a host"),
+        (b"a slots=4\n\xff\xfe", "byte 10 is not UTF-8"),
+        (bytes(range(128, 256)) * 99, "byte 0 is not UTF-8"),
+        (b"\0" * 5000, "is not the name of a host"),
         (b"", "names no host"),
         (b"# none\n\n", "names no host"),
         (b"a\n" * (LARGEST // 2 + 1), f"has more than {LARGEST} bytes"),

@@ -32,7 +32,7 @@ def test_a_rank_is_told_of_the_store():
     env |= {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
     assert identity(env).route is Route.STORE
     for name, wrong, reason in (
-        ("COLLALGO_SECRET", "xyz", "has not only hexadecimal digits"),
+        ("COLLALGO_SECRET", "xyz", "must be hexadecimal digits"),
         ("COLLALGO_STORE", "nowhere", "must be HOST:PORT"),
     ):
         with pytest.raises(BootstrapError, match=rf"{name}=.*{reason}"):
@@ -300,8 +300,8 @@ def test_the_doctor_says_what_there_is_and_which_host_cannot_be_used():
     text = re.sub(r"\s+", " ", done.stdout)
     for line in (
         "launcher none",
-        "999 ranks share them",
-        "route to localhost by 127.0.0.1",
+        "999 ranks share",
+        "route to localhost from 127.0.0.1",
         "MPI mpi4py",
         "host localhost can be used",
         "host nowhere host nowhere cannot be used",

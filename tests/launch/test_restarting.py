@@ -132,7 +132,7 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
     [
         ("--elastic --nodes 1:2", "--elastic needs --nodes, as 1:4, and --rendezvous"),
         ("--elastic --nodes 2:1", "need 1 <= MIN <= MAX"),
-        ("--elastic --nodes some", "'some' is no range as 1:4"),
+        ("--elastic --nodes some", "'some' is not a range; write 4 or 1:4"),
         ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
         ("--per-node 2 -n 2", "need --elastic"),
         ("--elastic --nodes 2 --rendezvous a:1 -H a:2", "start it on each host"),

@@ -82,7 +82,7 @@ def test_what_a_new_process_cannot_import_is_refused_at_once(fn):
 def test_a_function_typed_at_a_prompt_is_refused_at_once(monkeypatch):
     main = of_a_prompt()
     monkeypatch.setitem(sys.modules, "__main__", main)
-    with pytest.raises(CollalgoError, match=r"import typed .*its module is no file"):
+    with pytest.raises(CollalgoError, match=r"import typed .*its module is not a file"):
         spawn(main.typed, 2)
 
 
@@ -213,7 +213,7 @@ def of_each(comm, length, host_of):
 
 @pytest.mark.usefixtures("rsh")
 def test_results_of_several_hosts_come_in_the_order_of_ranks(tmp_path):
-    """Also from a thread of a notebook, whose output is no file of the system."""
+    """Also from a thread of a notebook, whose output is not a file of the system."""
     pytest.importorskip("cloudpickle")
     file, length = tmp_path / "hosts", VALUE_BYTES // 4
     file.write_text("a slots=2\nb slots=1\n")

@@ -195,7 +195,7 @@ def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
     ("shell", "words"),
     [
         ("/no/such/shell", "host 0 cannot be reached: [Errno 2] No such file"),
-        ('"unclosed', "COLLALGO_RSH is no command"),
+        ('"unclosed', "COLLALGO_RSH is not a command"),
         ("script", "got nothing to run"),
     ],
 )

@@ -221,5 +221,5 @@ def test_chunks_may_be_given_in_lists_and_nested(verb, size):
 @pytest.mark.parametrize("chunks", [3, [3], "0", ["0"], [[None]], 1.5])
 @pytest.mark.parametrize("verb", [send, recv, recv_reduce])
 def test_what_is_no_chunk_is_refused(verb, chunks):
-    with pytest.raises(ScheduleError, match=r"is no chunk; pass group\.chunk"):
+    with pytest.raises(ScheduleError, match=r"is not a chunk; pass group\.chunk"):
         verb(1, chunks)

@@ -250,7 +250,7 @@ def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
     assert HostProfile(**kept["machine"]) == machine
     result = CliRunner().invoke(main, ["calibrate", "--show"])
     assert result.exit_code == 0, result.output
-    assert "a hand-over between two cores" in result.output
+    assert "core-to-core handoff" in result.output
     assert str(profile_file()) in "".join(result.output.split())
     known_profile.cache_clear()
 

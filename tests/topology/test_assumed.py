@@ -286,5 +286,5 @@ def test_a_price_below_its_bound_is_called_wrong():
 
     machine = Topology.load("dgx1v")
     text = str(simulate(idle, machine, GIB, collective="allreduce"))
-    assert "below the bound, which cannot be" in text
+    assert "below the bound, which is impossible" in text
     assert "collalgo verify" in text

@@ -152,7 +152,7 @@ def test_parameters_of_every_machine_suit_a_file_of_any_format(tmp_path):
     ("content", "reason"),
     [
         (HEAD + "  - {id: a, kind: gpu, host: h}", "its file declares fast, two"),
-        (SMALL["link_list"][0], "only native files declare any; it has hosts"),
+        (SMALL["link_list"][0], "files declare their own, others have hosts"),
         ("<system version='1'><cpu numaid='0'/></system>", "only native files"),
     ],
 )

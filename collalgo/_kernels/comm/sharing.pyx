@@ -59,7 +59,7 @@ cdef class Sharing(CallRunner):
         cdef int64_t rows = length_of(source, "alltoall")
         if rows % self.size:
             raise ValueError(
-                f"alltoall: axis 0 of buf has length {rows}, which is no multiple of "
+                f"alltoall: axis 0 of buf has length {rows}, not a multiple of "
                 f"the {self.size} ranks; use alltoallv for blocks of unequal length"
             )
         if fits(out, source, rows, 1):

@@ -146,7 +146,7 @@ class Client:
     def lease(self, seconds: float) -> Lease:
         """Begin a lease, which is renewed until it is revoked or this is closed."""
         if not 0 < seconds <= LONGEST_LEASE:
-            raise ValueError(f"{seconds} s is no time to live")
+            raise ValueError(f"{seconds} s is not a lifetime; pass a number above 0")
         requested = monotonic()
         (name,) = self._ask(b"lease", repr(float(seconds)).encode())
         lease = Lease(int(name), seconds, requested, self._renew, self._end)

@@ -258,7 +258,7 @@ class Data:
 
     def _grant(self, client: Client, _number: bytes, seconds: bytes) -> Iterable[bytes]:
         if not 0 < float(seconds) <= LONGEST_LEASE:
-            raise ValueError(f"{seconds!r} is no time to live")
+            raise ValueError(f"{seconds!r} s is not a lifetime; pass a number above 0")
         self._granted += 1
         name = b"%d" % self._granted
         self._leases[name] = _Lease(client, float(seconds))

@@ -186,7 +186,7 @@ class Etcd:
     def lease(self, seconds: float) -> Lease:
         """Begin a lease, which is renewed until it is revoked or this is closed."""
         if not 0 < seconds < math.inf:
-            raise ValueError(f"{seconds} s is no time to live")
+            raise ValueError(f"{seconds} s is not a lifetime; pass a number above 0")
         requested = monotonic()
         granted = self._gateway.ask("lease/grant", {"TTL": math.ceil(seconds)})
         lifetime = float(granted["TTL"])

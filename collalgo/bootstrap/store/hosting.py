@@ -64,7 +64,7 @@ def secret_of_job(host: str, who: str, place: str, given: bytes | None = None) -
     Raises
     ------
     RendezvousError
-        If there is none.
+        If the job has no secret.
     """
     if given is not None:
         return given

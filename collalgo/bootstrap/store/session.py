@@ -73,7 +73,7 @@ class Session:
     def claim(self, hello: bytes) -> bytes:
         """The answer of a client, with the proof that it knows the secret."""
         if not hello.startswith(GREETING):
-            raise ProtocolError("it is no store of this version of collalgo")
+            raise ProtocolError("it is not a store of this version of collalgo")
         self._agree(hello[len(GREETING) :], self._nonce)
         return self._nonce + self._proof(b"client")
 

@@ -71,8 +71,8 @@ class DeviceCalls(DeviceContext):
         """
         if self._on_devices is None:
             raise ValueError(
-                "select: which devices the ranks use is not known before the first "
-                "call on arrays on them; make one, or leave out devices"
+                "select: the devices of the ranks are unknown before the first call "
+                "on device arrays; make one, or leave out devices"
             )
         return self._on_devices.pricer
 
@@ -168,6 +168,6 @@ def _shadow(array: Array | None, caller: str) -> Shadow | None:
     if array is None or isinstance(array, Shadow):
         return array
     raise TypeError(
-        f"{caller}: of buf and out one is on a device and one in the memory of the "
-        "host; pass both from the same"
+        f"{caller}: one of buf and out is on a device and the other in host memory; "
+        "pass both on a device or both in host memory"
     )

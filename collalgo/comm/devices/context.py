@@ -141,7 +141,7 @@ class DeviceContext:
             self._announced = True
             log.warning(
                 "%s: the memory of the devices of these %d ranks cannot be mapped by "
-                "all of them; their arrays go by way of the host",
+                "all of them; their arrays are copied through the host",
                 caller,
                 self.size,
             )

@@ -169,8 +169,8 @@ class PendingCall:
         runtime = self._arrays.runtime
         if runtime.capturing:
             raise RuntimeError(
-                f"{self._caller}: these ranks cannot map each other's memory, and what "
-                "goes by way of the host cannot be captured in a graph; call it outside"
+                f"{self._caller}: these ranks cannot map each other's memory, and a "
+                "graph cannot capture copies through the host; call outside the capture"
             )
         self._context.announce(self._caller)
         copies = {

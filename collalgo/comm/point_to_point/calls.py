@@ -9,7 +9,7 @@ from collalgo.comm.runner import Runner
 
 
 class Envelope(NamedTuple):
-    """What a probe tells of a message that has come.
+    """What a probe returns for a message that has come.
 
     Attributes
     ----------

@@ -100,8 +100,8 @@ def _own() -> list[Remembered]:
     )
     if _open and not own:
         raise CollalgoError(
-            "dump: this process was forked from one whose calls they are, and has made "
-            "none itself; dump the parent"
+            "dump: this process was forked, and only its parent has made calls; dump "
+            "the parent"
         )
     return own
 

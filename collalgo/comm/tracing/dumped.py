@@ -121,7 +121,7 @@ def read(folder: Path) -> dict[str, Dumped]:
                     rank, ranks.get(rank.rank, rank), key=lambda r: r.time
                 )
         except ValueError as error:
-            raise DumpError(f"{path} is no dump of collalgo ({error})") from None
+            raise DumpError(f"{path} is not a dump of collalgo ({error})") from None
     return {
         name: Dumped(sizes[name], [ranks[rank] for rank in sorted(ranks)])
         for name, ranks in found.items()

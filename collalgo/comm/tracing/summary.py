@@ -53,7 +53,7 @@ def summary(path: Path) -> list[Row]:
     try:
         calls = _calls(read_json(path))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise TraceError(f"{path} is no trace of collalgo ({error})") from None
+        raise TraceError(f"{path} is not a trace of collalgo ({error})") from None
     groups: dict[tuple[str, int, str], list[list[Span]]] = defaultdict(list)
     for spans in calls.values():
         first = min(spans, key=lambda span: span.rank)

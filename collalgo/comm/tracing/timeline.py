@@ -102,7 +102,7 @@ def trace(
 
 
 def _write(path: str | Path, tracks: list[Track], label: str, force: bool) -> None:
-    """Write the calls of all ranks, and warn if there are none."""
+    """Write the calls of all ranks, and warn if they have made no calls."""
     if not any(track.calls for track in tracks):
         warnings.warn(
             f"no call was made on communicator {label}, so that the trace "

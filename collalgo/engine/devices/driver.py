@@ -76,6 +76,6 @@ class Driver:
         )
         if status:
             raise RuntimeError(
-                f"the driver cannot put {name} on a stream (status {status}); devices "
-                "need operations on memory in streams, which CUDA 12 has"
+                f"the driver cannot put {name} on a stream (status {status}); calls on "
+                "devices need stream memory operations, CUDA 12 or newer"
             )

@@ -44,6 +44,6 @@ def _memory_of_torch(tensor: Any, caller: str) -> Memory:
 def _check_contiguous(is_contiguous: bool, buf: Any, caller: str) -> None:
     if not is_contiguous:
         raise ValueError(
-            f"{caller}: the elements of this {type(buf).__name__} do not lie one "
-            "behind the other; pass a contiguous copy of it"
+            f"{caller}: this {type(buf).__name__} is not contiguous; pass a contiguous "
+            "copy of it"
         )

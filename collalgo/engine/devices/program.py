@@ -138,7 +138,7 @@ class _Writer:
         return DeviceProgram(operations, plan.scratch_bytes, self.own.outbox_bytes)
 
     def _receive(self, row: int) -> None:
-        """Wait for the messages of a row, read them, and say so."""
+        """Wait for the messages of a row, read them, and announce it."""
         messages = self.own.messages[row]
         self.operations += [Wait(*message) for message in messages]
         arrivals = [(one[0].sender, self.sent[one].runs) for one in messages]

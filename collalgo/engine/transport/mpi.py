@@ -143,7 +143,7 @@ def _mapped() -> set[str]:
 def is_cuda_aware(library: Any) -> bool:
     """Whether an MPI library sends arrays on CUDA devices itself.
 
-    Open MPI says so by ``MPIX_Query_cuda_support`` (``mpi-ext.h``), MPICH by
+    Open MPI reports it by ``MPIX_Query_cuda_support`` (``mpi-ext.h``), MPICH by
     ``MPIX_GPU_query_support``.
     """
     if hasattr(library, "MPIX_Query_cuda_support"):

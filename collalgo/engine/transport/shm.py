@@ -55,7 +55,7 @@ def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
 def readable(processes: list[int], me: int) -> set[int]:
     """The other ranks whose processes this one may read the memory of.
 
-    There are none if the ids are of another namespace.
+    The result is empty if the ids are of another namespace.
     """
     if not are_numbered_here(processes, me):
         return set()

@@ -68,7 +68,7 @@ def parse(text: str, name: str = "schedule") -> Program:
 
 def _program(algo: Any, name: str) -> Program:
     if algo.tag != "algo":
-        raise ScheduleError(f"the XML of MSCCL is an <algo>, but this a <{algo.tag}>")
+        raise ScheduleError(f"the root element is <{algo.tag}>; MSCCL XML has <algo>")
     collective = NAMES.get(algo.get("coll", ""))
     if collective is None:
         raise ScheduleError(
@@ -78,7 +78,7 @@ def _program(algo: Any, name: str) -> Program:
     gpus = algo.findall("gpu")
     size = integer(algo.get("ngpus", len(gpus)), "ngpus", 1, GPUS)
     if sorted(integer(gpu.get("id"), "id of gpu") for gpu in gpus) != [*range(size)]:
-        raise ScheduleError(f"the ids of its GPUs are not those of ngpus={size}")
+        raise ScheduleError(f"with ngpus={size} the GPUs need the ids 0 to {size - 1}")
     chunks = integer(algo.get("nchunksperloop"), "nchunksperloop", 1, CHUNKS)
     in_place = integer(algo.get("inplace", 0), "inplace", 0, 1) == 1
     cells = Cells.of(collective, size, chunks, in_place)

@@ -44,7 +44,7 @@ class Overloads:
         ``tensor``, one tensor or a list of it; ``list``, tensors or a list of them;
         ``any``, as it is.
     fields
-        The fields that may stand for the options, in their order.
+        The fields that may replace the options, in their order.
     """
 
     def __init__(self, call: str, options: Any, arguments: str, *fields: str):

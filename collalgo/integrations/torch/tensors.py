@@ -139,9 +139,9 @@ def split_counts(tensor: Tensor, splits: list[int], parts: int) -> list[int]:
     splits = splits or [rows // parts] * parts
     if len(splits) != parts or sum(splits) != rows:
         raise ValueError(
-            f"all_to_all_single: the split sizes {splits} are {len(splits)} and add up "
-            f"to {sum(splits)}, but there are {parts} ranks and {rows} rows; pass one "
-            "for each rank, whose sum is the number of rows"
+            f"all_to_all_single: {len(splits)} split sizes {splits} add up to "
+            f"{sum(splits)}, but there are {parts} ranks and {rows} rows; pass one "
+            "for each rank, with the number of rows as their sum"
         )
     return [split * width for split in splits]
 

@@ -104,8 +104,8 @@ def parse(
             raise TopologyError(f"{source}: {_unknown(text)}")
         if parameters and name != NATIVE:
             raise TopologyError(
-                f"{source} has no parameter {next(iter(parameters))!r}, as only native "
-                f"files declare any; it has {', '.join(JOINING)}"
+                f"{source} has no parameter {next(iter(parameters))!r}; only native "
+                f"files declare their own, others have {', '.join(JOINING)}"
             )
         return _read(name, text, source, parameters or {})
     finally:

@@ -163,7 +163,7 @@ def holds_devices(element: Any) -> bool:
 def is_virtual(element: Any, siblings: Sequence[Any]) -> bool:
     """Whether a NIC is a virtual function (SR-IOV) of another one on its bus.
 
-    hwloc does not say so: the identifier of the device differs, and either it has no
+    hwloc does not report it: the identifier of the device differs, and either it has no
     interface of its own or its name says it.
     """
     if role_of(element) is not Kind.NIC:
@@ -222,7 +222,7 @@ def _warn_of_displays(root: Any, topology: Topology) -> None:
     ]
     if left_out:
         topology.warn(
-            f"display controllers without a driver that computes are no GPUs here: "
+            f"display controllers without a compute driver are not GPUs here: "
             f"{', '.join(left_out[:4])}{', ...' if left_out[4:] else ''}"
         )
 

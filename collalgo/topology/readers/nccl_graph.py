@@ -32,7 +32,7 @@ def parse(text: str, topology: Topology) -> None:
         if not ring:
             topology.warn(
                 f"graph {graph.get('id')} (pattern {graph.get('pattern')}, "
-                f"{len(channels)} channels) is no ring and adds no links"
+                f"{len(channels)} channels) is not a ring and adds no links"
             )
             continue
         for channel in channels:

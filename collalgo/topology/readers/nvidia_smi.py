@@ -75,7 +75,7 @@ def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:
         return {}
     numbers = re.match(r"(\d{1,5})(?=$|[-,])", text)
     if numbers is None:
-        topology.warn(f"{label}: the NUMA affinity {text[:40]!r} is no number; ignored")
+        topology.warn(f"{label}: NUMA affinity {text[:40]!r} is not a number; ignored")
         return {}
     node = int(numbers[1])
     if numbers[0] == text:

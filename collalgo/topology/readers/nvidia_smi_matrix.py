@@ -89,7 +89,7 @@ def _is_path(word: str) -> bool:
 
 
 def _row_of(row: list[str], labels: list[str]) -> list[str] | None:
-    """The label of a row and its words, which may run together; None if it is none."""
+    """The label of a row and its words, which may run together; None for others."""
     if row[0] in labels:
         return row
     found = _GLUED_LABEL.fullmatch(row[0])

@@ -225,7 +225,7 @@ def _route(
         topology.warn(f"the route from {src} to {dst} does not join hosts or clusters")
         return None
     if src == dst:
-        topology.warn("routes from a host to itself are no part of the network")
+        topology.warn("routes from a host to itself are ignored")
         return None
     links = tuple(part.get("id", "") for part in element.iter("link_ctn"))
     unknown = [name for name in links if name not in cables]

@@ -73,7 +73,7 @@ def structured(text: str) -> Structured:
 
 
 def _json(text: str) -> Any:
-    """The value of JSON, or None if it is none."""
+    """The value of JSON; None if it is malformed."""
     try:
         return json.loads(text, object_pairs_hook=_once)
     except RecursionError:
@@ -134,7 +134,7 @@ def field(entry: Any, key: str, kind: type, what: str) -> Any:
     Raises
     ------
     TopologyError
-        If there is none, or if it is not of the kind: dict, list or str.
+        If it is missing, or not of the kind: dict, list or str.
     """
     where = f"{line_of(entry)}{what}"
     if not isinstance(entry, dict):

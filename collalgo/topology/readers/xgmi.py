@@ -16,7 +16,7 @@ UNREAD = ("XXXX", "N/A", "UNKNOWN", "NOT_APPLICABLE")
 
 
 class Tables(NamedTuple):
-    """The tables of a file, each by the labels of the GPUs; None where there is none.
+    """The tables of a file, each by the labels of the GPUs; None for a missing one.
 
     ``bandwidth`` has the MB/s of the narrowest and the widest link, as "50000-100000".
     """
@@ -45,9 +45,7 @@ def add_links(topology: Topology, ids: Mapping[str, str], tables: Tables) -> boo
         if kind in UNREAD:
             topology.warn(f"{ends[0]} - {ends[1]}: the tool could not read the link")
         elif kind == "XGMI" and (reason := _obstacle(tables, pair, least)):
-            topology.warn(
-                f"{ends[0]} - {ends[1]}: {reason}; there is no link of their own"
-            )
+            topology.warn(f"{ends[0]} - {ends[1]}: {reason}; they have no direct link")
         elif kind == "XGMI":
             topology.link(*ends, LinkKind.XGMI, _bandwidth(tables, pair))
     return len(topology.links) == len(pairs)

@@ -204,7 +204,7 @@ def checked_cupy() -> Any:
     runtime = cupy.cuda.runtime
     driver, toolkit = runtime.driverGetVersion(), runtime.runtimeGetVersion()
     if driver == 0:
-        raise RuntimeError("there is no driver of NVIDIA on this machine")
+        raise RuntimeError("this machine has no NVIDIA driver; install one")
     if driver // 1000 < toolkit // 1000:
         raise RuntimeError(
             f"the driver knows CUDA {_version(driver)}, and CuPy was made for "

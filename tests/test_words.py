@@ -1,0 +1,100 @@
+"""Pages, messages and docstrings are in plain English: no phrase of this list.
+
+Links between the pages lead to files and headings that exist.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.parallel
+
+#: Phrases to avoid, as expressions, and what to write instead.
+PHRASES = {
+    r"(is|are) none\b": "name what is missing: 'None without a path'",
+    r"(?<!there )\bis no (?!longer|more|such|other)(?=\w)": "'is not a'",
+    r"\bso many\b": "'a number of'",
+    r"\bhad better\b": "an imperative",
+    r"\bwhat there is\b": "the noun",
+    r"\bin the way\b": "'limits' or 'prevents'",
+    r"\btells of\b": "'reports'",
+    r", which\.(?!\w)": "a second sentence",
+    r"\bdearer\b": "'more expensive'",
+    r"\bin vain\b": "what was waited for, and how long",
+    r"\bby way of\b": "'through'",
+    r"\b(say|says) so\b": "'reports' or 'names'",
+    r"\bmay stand\b": "'may replace' or 'may precede'",
+    r"\bas good as none\b": "'is ignored'",
+}
+FORBIDDEN = re.compile("|".join(PHRASES))
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
+
+
+def prose() -> Iterator[Path]:
+    """The files whose sentences users and developers read."""
+    yield from PAGES
+    for folder in ("collalgo", "bench", "docs", "examples"):
+        yield from sorted((ROOT / folder).rglob("*.py"))
+
+
+def found_in(text: str) -> list[str]:
+    """The forbidden phrases of a text, also across the end of a line."""
+    joined = re.sub(r'"?\n[ \t]*(?:#:? |f?"|\* )?', " ", text)
+    words = " ".join(joined.split())
+    return [match[0] for match in FORBIDDEN.finditer(words)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "None if there is none.",
+        "'x' is no size",
+        '    f"{x!r} is "\n    "no size"',
+        "# links, so\n# many of them",
+    ],
+)
+def test_a_phrase_is_found_across_lines(text: str) -> None:
+    assert len(found_in(text)) == 1
+
+
+@pytest.mark.parametrize("text", ["rank 1 is no longer here", "it is not a size"])
+def test_plain_words_are_not_found(text: str) -> None:
+    assert not found_in(text)
+
+
+def test_no_sentence_has_a_forbidden_phrase() -> None:
+    files = list(prose())
+    assert len(files) > 300
+    found = {path: found_in(path.read_text()) for path in files}
+    named = {
+        path.relative_to(ROOT).as_posix(): phrases
+        for path, phrases in found.items()
+        if phrases
+    }
+    assert not named, f"{named}; write instead: {PHRASES}"
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as forges make them."""
+    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_and_headings(page: Path) -> None:
+    for name, heading in LINK.findall(page.read_text()):
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name}: {name}"
+        if heading and target.suffix == ".md":
+            assert heading in anchors(target), f"{page.name}: {name}#{heading}"
+
+
+def test_the_readme_is_a_page_of_at_most_120_lines() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 120
