@@ -40,7 +40,8 @@ class State:
     Raises
     ------
     TypeError
-        If a value is of a kind that cannot be copied.
+        If a value cannot be copied, or is of a class that would not come back: of a
+        subclass of a container, a number, a text or an array.
     ValueError
         If a name is that of a method.
 
@@ -212,12 +213,14 @@ class State:
 
     def _parts(self) -> dict[str, tuple[Any, list[ArrayLeaf]]]:
         """The skeleton and the arrays of each present value."""
-        return {
-            name: tree.flatten(
-                value.state_dict() if _has_state_dict(value) else value, f"state.{name}"
-            )
-            for name, value in self._values.items()
-        }
+        found = {}
+        for name, value in self._values.items():
+            where, is_object = f"state.{name}", _has_state_dict(value)
+            if not is_object:
+                tree.check_classes(value, where)
+            whole = value.state_dict() if is_object else value
+            found[name] = tree.flatten(whole, where)
+        return found
 
     def _whole(self) -> tuple[Any, list[ArrayLeaf]]:
         """The skeleton and the arrays of all present values."""

@@ -26,6 +26,18 @@ PLAIN = (bool, int, float, str, type(None))
 MOST_LEVELS = 100
 
 
+#: The classes whose subclasses would be lost: those that come back are the first.
+CLASSES: dict[type, tuple[type, ...]] = {
+    np.ndarray: (np.ndarray, np.memmap),
+    dict: (dict,),
+    list: (list,),
+    tuple: (tuple,),
+    int: (int, bool),
+    float: (float, np.float64),
+    str: (str, np.str_),
+}
+
+
 class Form(NamedTuple):
     """What an array looks like.
 
@@ -112,6 +124,30 @@ def flatten(value: Any, where: str) -> tuple[Any, list[ArrayLeaf]]:
     """
     arrays: list[ArrayLeaf] = []
     return _skeleton(value, where, arrays), arrays
+
+
+def check_classes(value: Any, where: str, levels: int = MOST_LEVELS) -> None:
+    """Check that a tree comes back as what it is: its classes are not subclasses.
+
+    Raises
+    ------
+    TypeError
+        If a part is of another class, or is nested too deep.
+    """
+    for known, plainly in CLASSES.items():
+        if isinstance(value, known) and type(value) not in plainly:
+            raise TypeError(
+                f"{where} is of type {type(value).__name__}, which would come back as "
+                f"{plainly[0].__name__}; convert it, or pass an object with "
+                "state_dict() and load_state_dict()"
+            )
+    if not isinstance(value, (dict, list, tuple)):
+        return
+    if not levels:
+        raise TypeError(f"{where[:80]}... is nested deeper than {MOST_LEVELS} levels")
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, part in items:
+        check_classes(part, f"{where}[{key!r}]", levels - 1)
 
 
 def _skeleton(value: Any, where: str, arrays: list[ArrayLeaf]) -> Any:

@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+from enum import IntEnum
 
 import numpy as np
 import pytest
@@ -135,6 +137,41 @@ def test_objects_load_copies_that_are_theirs():
         state.restore()
         assert state.optimizer is optimizer
         assert (optimizer.moments[0] == 5).all()
+
+
+Pair = namedtuple("Pair", "x y")
+Colour = IntEnum("Colour", "RED BLUE")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.ma.array([1.0, 2.0], mask=[0, 1]),
+        defaultdict(list),
+        OrderedDict(a=1),
+        Counter("ab"),
+        Pair(1, 2),
+        Colour.RED,
+        type("Text", (str,), {})("a"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_would_come_back_as_another_class_is_refused(value):
+    with pytest.raises(TypeError, match=rf"state.v is of type {type(value).__name__}"):
+        State(v=value)
+    state = State(v=[0])
+    state.v[0] = value
+    with pytest.raises(TypeError, match=r"state.v\[0\] is of type"):
+        state.commit()
+    state.restore()
+    assert state.v == [0]
+
+
+def test_what_contains_itself_is_refused():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(TypeError, match="nested deeper than 100 levels"):
+        State(v=endless)
 
 
 def test_names_and_kinds_that_will_not_do_are_refused():
