@@ -211,20 +211,17 @@ class State:
         mine = self.__dict__
         mine.update(_committed=self._spare, _spare=self._committed)
 
-    def _parts(self) -> dict[str, tuple[Any, list[ArrayLeaf]]]:
-        """The skeleton and the arrays of each present value."""
-        found = {}
-        for name, value in self._values.items():
-            where, is_object = f"state.{name}", _has_state_dict(value)
-            if not is_object:
-                tree.check_classes(value, where)
-            whole = value.state_dict() if is_object else value
-            found[name] = tree.flatten(whole, where)
-        return found
+    def _part(self, name: str) -> tuple[Any, list[ArrayLeaf]]:
+        """The skeleton and the arrays of a present value."""
+        value, where = self._values[name], f"state.{name}"
+        if _has_state_dict(value):
+            return tree.flatten(value.state_dict(), where)
+        tree.check_classes(value, where)
+        return tree.flatten(value, where)
 
     def _whole(self) -> tuple[Any, list[ArrayLeaf]]:
         """The skeleton and the arrays of all present values."""
-        parts = self._parts()
+        parts = {name: self._part(name) for name in self._values}
         skeleton = ["dict", [[name, part] for name, (part, _) in parts.items()]]
         return skeleton, [array for _, arrays in parts.values() for array in arrays]
 
@@ -234,9 +231,11 @@ class State:
         Objects get arrays of their own: what they load they may keep.
         """
         found: list[ArrayLeaf | None] = []
-        parts = self._parts()
         for name, committed in self._committed.skeleton[1]:
-            part, arrays = parts[name]
+            try:
+                part, arrays = self._part(name)
+            except TypeError:  # which no commit would take
+                part, arrays = None, []
             forms = list(tree.forms(committed))
             fits = list(tree.forms(part)) == forms
             is_object = _has_state_dict(self._values[name])
