@@ -13,7 +13,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.reducing import allreduce, allreduce_async
+from collalgo.comm.functions.reducing import allreduce_async
 from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
@@ -95,10 +95,11 @@ class Batch:
             self._work = allreduce_async(on_device, runner, op)
             return
         flat = np.empty(total, first.dtype)
+        counts = tuple(array.size for array in self._arrays)
         self._divide(flat)
         self._work = runner.submit(
             "allreduce",
-            lambda: allreduce(flat, runner, op),
+            lambda: runner.run_parts(flat, op, counts),
             before=self._fill,
             after=self._empty,
         )

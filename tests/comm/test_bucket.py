@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import collalgo
-from collalgo import threads
+from collalgo import MismatchError, threads
 from collalgo.comm.current import runner_of
 
 pytestmark = pytest.mark.parallel
@@ -74,3 +74,22 @@ def test_a_negotiated_bucket_drops_the_calls_that_have_ended():
                 assert number == 0 or arrays() is None
 
     threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("other", [[5, 3], [8], [4, 4], [3, 4, 1], [3, 5, 0]])
+def test_ranks_that_add_other_arrays_of_the_same_total_are_told(size, other):
+    def on_each_rank(comm):
+        bucket = comm.bucket()
+        lengths = other if comm.rank == size - 1 else [3, 5]
+        for number in range(2):  # all alike, then not
+            for length in lengths if number else [1, 2]:
+                bucket.allreduce(np.ones(length))
+            if number:
+                with pytest.raises(MismatchError, match=r"of 3\+5'"):
+                    bucket.wait()
+            else:
+                bucket.wait()
+        return True
+
+    assert all(threads(on_each_rank, size))

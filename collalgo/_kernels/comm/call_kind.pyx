@@ -7,12 +7,14 @@ bytes, in a few ranges. The programs of a range are filled in again and again.
 
 cimport cython
 from libc.stdint cimport int64_t
+from libc.string cimport strncpy
 
 import numpy as np
 
-from collalgo._kernels.engine.buffer_length cimport buffer_length, measure
+from collalgo._kernels.engine.buffer_length cimport buffer_length, measure, mixed
 from collalgo._kernels.engine.engine cimport Program
 from collalgo._kernels.engine.template_tables cimport address
+from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 
 cdef enum:
     PROGRAMS = 32  # of a range, of which most are for calls in the background
@@ -138,6 +140,15 @@ cdef class CallKind:
         cdef Program found = self.range_of(&length, counts).shared.make()
         self.find_length(&length, count, counts)  # again, for the same reason
         found.fill_counts(&length, counts)
+        return found
+
+    def program_of_parts(self, tuple counts):
+        """A program for parts of a buffer whose counts the ranks compare, too."""
+        cdef Program found = self.new_program(sum(counts), None)
+        for count in counts:
+            found.record.fingerprint = mixed(found.record.fingerprint, count)
+        name = f"{found.algorithm} of {'+'.join(map(str, counts))}".encode()
+        strncpy(found.record.algorithm, <bytes>name, NAME_BYTES - 1)
         return found
 
     def release(self):

@@ -30,6 +30,9 @@ class CallRunner(CommunicatorBase):
         waiting: float,
         caller: str,
     ) -> None: ...
+    def run_parts(
+        self, flat: NDArray[Any], op: Any, counts: tuple[int, ...]
+    ) -> None: ...
     def run_now(
         self,
         program: Program,

@@ -83,14 +83,11 @@ cdef class CallRunner(CommunicatorBase):
         self.rank, self.size = transport.rank, transport.size
         self.transport = transport
         self.find_kind, self.handle_status = find_kind, handle_status
-        self.interrupted = interrupted
-        self.seconds = seconds
+        self.interrupted, self.seconds, self.last = interrupted, seconds, {}
         self.label, self.hosts = "", (0,) * self.size
         self.scratch = np.empty(0, np.uint8)
-        self.last = {}
-        self.recorder = Recorder()
+        self.recorder, self.lock = Recorder(), Lock()
         self.progress = Progress(transport, interrupted, self.recorder)
-        self.lock = Lock()
 
     cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
@@ -183,6 +180,12 @@ cdef class CallRunner(CommunicatorBase):
         run_in_turn(
             self, work.program, work.source, work.target, work.waiting, work.name, None
         )
+
+    def run_parts(self, cnp.ndarray flat, op, tuple counts):
+        """Reduce arrays that lie one after the other, whose counts the ranks compare."""
+        kind = self.find_kind(Call("allreduce", flat.dtype, flat.size, op))
+        program = kind.program_of_parts(counts)
+        run_or_prepare(self, program, flat, flat, self.seconds, "allreduce")
 
     def run_now(self, Program program, source, target, double waiting, str caller):
         """Run a program of the library itself, after all calls in the background."""

@@ -17,6 +17,7 @@ cdef int measure(
 cdef int64_t elements_of_blocks(
     const buffer_length *length, const int64_t *ends
 ) noexcept nogil
+cdef int64_t mixed(int64_t fingerprint, int64_t number) noexcept nogil
 cdef int64_t fingerprint_of(
     int64_t fingerprint, const buffer_length *length, int64_t blocks
 ) noexcept nogil

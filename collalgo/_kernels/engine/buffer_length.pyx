@@ -69,7 +69,7 @@ cdef int64_t elements_of_blocks(
     return length.starts[ends[1]] - length.starts[ends[0]]
 
 
-cdef inline int64_t mixed(int64_t fingerprint, int64_t number) noexcept nogil:
+cdef int64_t mixed(int64_t fingerprint, int64_t number) noexcept nogil:
     """A fingerprint with a further number: no two numbers give the same."""
     cdef uint64_t bits = <uint64_t>fingerprint ^ <uint64_t>number
     bits *= <uint64_t>0x9E3779B97F4A7C15
