@@ -33,7 +33,10 @@ PHRASES = {
 FORBIDDEN = re.compile("|".join(PHRASES))
 
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(
+        ROOT / f"{name}.md"
+        for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")
+    ),
     *(ROOT / "docs").glob("*.md"),
 ]
 
