@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from collalgo._kernels.engine.transport.wire import poll
 from collalgo.bootstrap.context import Check, unchecked
 from collalgo.bootstrap.membership import PendingJoin
 from collalgo.bootstrap.store.protocol import (
@@ -69,6 +70,7 @@ class NewWorld:
         while True:
             turn = min(self.left, CHECK_SECONDS)
             ends = time.monotonic() + turn
+            poll()  # as another may wait for a message before it joins
             try:
                 return joining.get(key, turn)
             except BootstrapError as error:

@@ -198,6 +198,13 @@ def test_a_host_that_cannot_be_reached_is_named_with_the_command():
     assert "-m collalgo.launch.agent" in done.stderr
 
 
+@pytest.mark.parallel
+@pytest.mark.usefixtures("rsh")
+def test_no_message_is_kept_back_by_a_rank_that_waits_inside_its_host(monkeypatch):
+    monkeypatch.setenv("UCX_TCP_SNDBUF", "4k")
+    all_do("holding_back", "2+1")
+
+
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("duty", ["killed", "killed_joining"])
 def test_a_rank_that_is_killed_is_named_by_all_others_within_a_second(duty):

@@ -205,6 +205,26 @@ def killed(comm):
         print(f"told {comm.rank}: {error}.\n", end="", flush=True)
 
 
+def holding_back(comm):
+    """A rank that waits for one of its own host has kept no message to another back.
+
+    Every eighth packet waits for its receive, and is behind others in a small socket.
+    """
+    pair = comm.group([0, 2]) if comm.rank != 1 else None
+    here = comm.group([0, 1]) if comm.rank != 2 else None
+    for _ in range(5):
+        if comm.rank != 1:
+            time.sleep(0.1 * (comm.rank == 2))
+            for count in [10_000] * 7 + [100]:
+                pair.broadcast(np.ones(count, np.int8), algorithm="linear", timeout=15)
+        if comm.rank == 2:
+            comm.send(np.ones(1), 1)
+        if comm.rank == 1:
+            comm.recv(np.ones(1), 2, timeout=15)
+        if comm.rank != 2:
+            here.barrier(timeout=15)
+
+
 def killed_joining(comm):
     """A rank is killed while the others wait for it to join them; all say which."""
     comm.barrier()

@@ -17,6 +17,7 @@ from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.point_to_point.polling cimport Polling
 from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.engine.transport.message_ring cimport links_spin, links_wait
+from collalgo._kernels.engine.transport.wire cimport poll_engine
 
 from collalgo.comm.point_to_point import errors
 
@@ -76,6 +77,7 @@ cdef class Progress(Polling):
             self.links, self.link_count, self.shared.patience
         ):
             return PyErr_CheckSignals()
+        poll_engine()
         now = nanoseconds()
         until = min(until, now + TURN)
         if remote:

@@ -265,7 +265,7 @@ cdef class Composite(Transport):
     cdef int pause(self, int64_t *idle) noexcept nogil:
         cdef int status = self.shared.pause(idle)
         cdef int64_t sequence, rank
-        self.network.is_needed()  # an engine sends only while it is polled
+        self.network.drive()
         if self.network.lost >= 0:
             self.accuse(self.network.lost)
             return STOP

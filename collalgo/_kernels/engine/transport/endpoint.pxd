@@ -35,6 +35,7 @@ cdef extern from "waiting.h" nogil:
     void endpoint_yield_core(endpoint *e, clockid_t caller)
     int endpoint_pause(endpoint *e, int64_t *idle)
     void endpoint_resume(endpoint *e)
+    bint endpoint_sleeps(const endpoint *e)
     bint endpoint_await_all(endpoint *e)
 
 cdef extern from "survivors.h" nogil:

@@ -17,6 +17,7 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint_pause,
     endpoint_peer_state,
     endpoint_resume,
+    endpoint_sleeps,
     endpoint_yield_core,
     header,
     is_gone,
@@ -37,6 +38,7 @@ from collalgo._kernels.engine.transport.segment cimport (
     rank_header,
     world_failure,
 )
+from collalgo._kernels.engine.transport.wire cimport poll_engine
 from collalgo._kernels.engine.transport.transport cimport (
     CALLED,
     CLOSED,
@@ -174,7 +176,10 @@ cdef class HostEndpoint(Attachment):
             endpoint_yield_core(self.end, caller)
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
-        return endpoint_pause(self.end, idle)
+        cdef int status = endpoint_pause(self.end, idle)
+        if endpoint_sleeps(self.end):
+            poll_engine()
+        return status
 
     cdef void resume(self) noexcept nogil:
         endpoint_resume(self.end)

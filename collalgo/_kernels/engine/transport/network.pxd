@@ -8,7 +8,7 @@ cdef enum:
     SEGMENT_BYTES = 65536  # the payload of a packet
     HEADER_BYTES = 128     # before it: the sender's call record, padded to cache lines
     DEPTH = 8              # packets in flight on a channel in each direction
-    PROMPT_BYTES = 1024    # engines send shorter packets without the sender's help
+    PROMPT_BYTES = 1024    # up to this, a call does not wait until its packet is matched
 
 
 cdef struct packet:
@@ -43,6 +43,7 @@ cdef class Network:
     ) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
+    cdef void drive(self) noexcept nogil
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil
     cdef void post(self, int64_t channel) noexcept nogil
     cdef void give_up(self) noexcept

@@ -12,7 +12,12 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, call_record
-from collalgo._kernels.engine.transport.wire cimport LOST, UNDER_WAY, Wire
+from collalgo._kernels.engine.transport.wire cimport (
+    LOST,
+    UNDER_WAY,
+    Wire,
+    poll_engine,
+)
 
 #: The tests of a cancelled receive; it completes at once.
 cdef enum:
@@ -156,6 +161,22 @@ cdef class Network:
                     return True
                 one.settled += 1
         return False
+
+    cdef void drive(self) noexcept nogil:
+        """Drive the progress of the engine while a call waits for whatever it may be.
+
+        A call may have returned although the engine still keeps one of its packets: a
+        short one that waits for its receive, or the end of one.
+        """
+        cdef int64_t i, k
+        cdef packet_queue *one
+        for i in range(self.queues_used):
+            one = self.queues[self.used[i]]
+            for k in range(DEPTH):
+                if one.outgoing[k].under_way:
+                    self.done(self.used[i], &one.outgoing[k])
+                    return
+        poll_engine()
 
     cdef void post(self, int64_t channel) noexcept nogil:
         """Post receives for the packets to come."""

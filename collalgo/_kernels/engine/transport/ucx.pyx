@@ -11,7 +11,9 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 from posix.unistd cimport usleep
 
-from collalgo._kernels.engine.transport.wire cimport ARRIVED, LOST, UNDER_WAY, Wire
+from collalgo._kernels.engine.transport.wire cimport (
+    ARRIVED, LOST, UNDER_WAY, Wire, forget_poll, set_poll,
+)
 
 #: The functions that are looked up in the library.
 FUNCTIONS = (
@@ -125,6 +127,7 @@ cdef class UcxWire(Wire):
             ),
             "create a worker",
         )
+        set_poll(self.progress, self.worker)
         return 0
 
     def context_address(self):
@@ -169,6 +172,7 @@ cdef class UcxWire(Wire):
         for peer in range(self.size):
             if self.endpoints[peer] != NULL:
                 self.close_endpoint(peer)
+        forget_poll(self.worker)
         (<release_type>self.find("ucp_worker_destroy"))(self.worker)
         (<release_type>self.find("ucp_cleanup"))(self.context)
         self.worker = self.context = NULL

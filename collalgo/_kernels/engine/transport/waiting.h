@@ -166,6 +166,9 @@ static int endpoint_pause(endpoint *e, int64_t *idle) {
     return check(e, sleep_once(e));
 }
 
+/* Whether this rank sleeps, or is about to. */
+static inline int endpoint_sleeps(const endpoint *e) { return LOAD(&e->me->asleep) != 0; }
+
 /* End a wait. */
 static void endpoint_resume(endpoint *e) {
     if (LOAD(&e->me->asleep)) STORE(&e->me->asleep, 0);

@@ -7,6 +7,13 @@ cdef enum:
     LOST = 2
 
 
+ctypedef unsigned (*poll_type)(void *) noexcept nogil
+
+cdef void set_poll(poll_type poll, void *engine) noexcept nogil
+cdef void forget_poll(void *engine) noexcept nogil
+cdef void poll_engine() noexcept nogil
+
+
 cdef class Wire:
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,

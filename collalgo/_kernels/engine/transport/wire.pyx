@@ -6,6 +6,41 @@ request is a word that the engine sets and tests.
 """
 
 
+cdef poll_type poll_used = NULL
+cdef void *engine_used = NULL
+
+
+cdef void set_poll(poll_type poll, void *engine) noexcept nogil:
+    """Set how the engine of this process is polled."""
+    global poll_used, engine_used
+    engine_used = engine
+    poll_used = poll
+
+
+cdef void forget_poll(void *engine) noexcept nogil:
+    """Poll an engine that ends no more."""
+    global poll_used
+    if engine_used == engine:
+        poll_used = NULL
+
+
+cdef void poll_engine() noexcept nogil:
+    """Let the engine of this process send what it has taken, as other calls wait.
+
+    An engine may keep a message until it is polled: where a socket is full, or while a
+    connection is established. Its reader may be who the others wait for.
+    """
+    cdef poll_type poll = poll_used
+    if poll != NULL:
+        poll(engine_used)
+
+
+def poll():
+    """The same, for waits in Python."""
+    with nogil:
+        poll_engine()
+
+
 cdef class Wire:
     """The connection of one process to an engine."""
 
