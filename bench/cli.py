@@ -32,6 +32,7 @@ from collalgo.bench.report import (
 from collalgo.bench.timing import overhead
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import collalgo
 from collalgo.base.console import wide_console
@@ -184,11 +185,11 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("cell", "algorithm", "new / old", "95 % interval", "verdict"):
         table.add_column(name, no_wrap=True)
-    colors = {"slower": "[red]", "faster": "[green]", "same": ""}
+    colors = {"slower": "red", "faster": "green", "same": ""}
     for one in verdicts:
         cell = " ".join(str(part) for part in one.cell if part != "")
         interval = f"{one.low:.3f} to {one.high:.3f}"
-        words = f"{colors[one.verdict]}{one.verdict}"
+        words = Text(one.verdict, colors[one.verdict])
         table.add_row(cell, one.algorithm, f"{one.ratio:.3f}", interval, words)
     wide_console(WIDTH).print(table)
     sys.exit(any(one.verdict == "slower" for one in verdicts))

@@ -9,6 +9,7 @@ from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.new_sizes import best_ratio, ratios_of_peers
 from collalgo.bench.records import Record
 from rich.table import Table
+from rich.text import Text
 
 from collalgo.base.units import human
 
@@ -85,7 +86,7 @@ def title(record: Record, varying: Sequence[str]) -> str:
 
 def row(
     record: Record, varying: Sequence[str], ours: float | None, fresh: bool = False
-) -> list[str]:
+) -> list[str | Text]:
     """The cells of a row.
 
     ``ours`` is our time, for the ratio of a peer; ``fresh`` adds the time of new sizes.
@@ -98,7 +99,7 @@ def row(
         human(record.size),
         str(record.count),
         *(str(getattr(record, name)) for name in varying),
-        f"[dim]{record.contestant}" if peer else record.algorithm,
+        Text(record.contestant, "dim") if peer else record.algorithm,
         micro(record.p50),
         *([micro(record.new_size)] if fresh else []),
         *map(micro, (record.p95, record.p99)),
@@ -108,7 +109,7 @@ def row(
         ("~ " if record.rough else "") + micro(record.predicted),
         micro(record.floor),
         "" if record.sent is None else human(record.sent),
-        f"[red]{wrong}" if record.wrong else wrong,
+        Text(wrong, "red") if record.wrong else wrong,
         *([] if ours is None else [ratio]),
         record.reason,
     ]
@@ -228,8 +229,8 @@ def _table_of_rivals(columns: Iterable[str]) -> Table:
     return result
 
 
-def coloured(ratio: float | None) -> str:
+def coloured(ratio: float | None) -> Text:
     """A ratio, red where we are slower; empty if it is unknown."""
     if ratio is None:
-        return ""
-    return f"[red]{ratio:.2f}" if ratio < 1 else f"{ratio:.2f}"
+        return Text()
+    return Text(f"{ratio:.2f}", "red" if ratio < 1 else "")

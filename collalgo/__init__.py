@@ -11,35 +11,35 @@ Arrays are NumPy arrays or anything with the buffer protocol, DLPack or the inte
 CUDA arrays, in the memory of the host or of a device. Results go into the first array
 unless ``out=`` is given; arrays that are not contiguous are packed and unpacked.
 ``comm`` is a :class:`Communicator`, one of mpi4py, or None for the world of
-:func:`init`. ``algorithm`` is None for the cheapest, a name, which may give parameters
+:func:`init`. ``algorithm`` is None for the cheapest, a name, optionally with parameters
 as in ``"k_nomial(radix=8)"``, a list of names in the order of preference, or a function
-of a :class:`Group` that is proved before it runs. ``timeout`` is in seconds. All ranks
-must make the same calls in the same order; these errors are raised on every rank that
-is in a call:
+of a :class:`Group`, which is proved before it runs. ``timeout`` is in seconds. All
+ranks must make the same calls in the same order. These errors are raised on every rank
+that is in the call:
 
 MismatchError
     The ranks have passed different counts, dtypes, ops, roots or algorithms.
 CollectiveTimeout
-    Some rank was not there in time.
+    A rank did not make the call in time.
 PeerFailed
     A rank has died or left, or has revoked the communicator (CommunicatorRevoked).
 
-and these before anything is sent:
+These errors are raised before any message:
 
 TypeError, ValueError
-    An argument will not do; the message says which and why.
+    An argument is invalid; the message names it and the reason.
 AlgorithmNotApplicable
-    The algorithm that was asked for cannot do this call.
+    The requested algorithm cannot run this call.
 CommunicatorClosed
     The communicator was closed, or made before the process forked.
 
 Calls in the background
 -----------------------
-Every collective also has a form whose name ends in ``_async``: it gives a :class:`Work`
-at once, and a thread of the communicator makes the call, in the order in which calls
-were given, while the caller computes. ``comm.persistent_allreduce(buf)`` and its like
-prepare a call that is made many times. What fails in the background is raised by
-:meth:`Work.wait`.
+Every collective also has a form with the suffix ``_async``. It returns a :class:`Work`
+at once, and a thread of the communicator makes the calls in the order of their
+submission while the caller computes. ``comm.persistent_allreduce(buf)`` and similar
+methods prepare a call for many repetitions. :meth:`Work.wait` raises the error of a
+call in the background.
 """
 
 import warnings

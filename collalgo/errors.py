@@ -2,7 +2,7 @@
 
 
 class CollalgoError(Exception):
-    """The root of the tree.
+    """The base class of all errors of collalgo.
 
     Attributes
     ----------
@@ -13,7 +13,7 @@ class CollalgoError(Exception):
     collective : str or None
         The collective that was called.
     missing : tuple of int
-        The ranks that the error is about: dead, gone or not there in time.
+        The ranks that caused the error: dead, gone or late.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class ScheduleError(CollalgoError):
 
 
 class AlgorithmNotApplicable(CollalgoError, ValueError):
-    """The algorithm that was asked for cannot do this call, and none replaces it."""
+    """The requested algorithm cannot run this call; no other one replaces it."""
 
 
 class MismatchError(CollalgoError):
@@ -82,15 +82,15 @@ class MismatchError(CollalgoError):
 
 
 class CollectiveTimeout(CollalgoError, TimeoutError):
-    """Some rank was not there in time; ``missing`` names it."""
+    """A rank did not make the call in time; ``missing`` names it."""
 
 
 class PeerFailed(CollalgoError):
-    """A rank died or left before it had done its part; ``missing`` names it."""
+    """A rank died or left before the end of the call; ``missing`` names it."""
 
 
 class CommunicatorRevoked(PeerFailed):
-    """A rank has revoked the communicator, or shrinks it; ``missing`` names it."""
+    """A rank has revoked the communicator or is shrinking it; ``missing`` names it."""
 
 
 class CommunicatorClosed(CollalgoError):
@@ -122,4 +122,4 @@ class RulesError(CollalgoError, ValueError):
 
 
 class OutputError(CollalgoError, OSError):
-    """A file cannot be written, or holds what must not be written over."""
+    """A file cannot be written, or must not be overwritten."""

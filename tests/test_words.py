@@ -32,7 +32,13 @@ PHRASES = {
 }
 FORBIDDEN = re.compile("|".join(PHRASES))
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+PAGES = [
+    *(
+        ROOT / f"{name}.md"
+        for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")
+    ),
+    *(ROOT / "docs").glob("*.md"),
+]
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
 

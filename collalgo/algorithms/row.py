@@ -20,7 +20,7 @@ from collalgo.schedule.collective import COLLECTIVES
 #: Pieces of the data that are never too many, whatever the number of ranks.
 FEW_PIECES = 256
 
-#: Says why parameters that are in their ranges will not do together, or gives None.
+#: The reason why parameters within their ranges do not fit together, or None.
 Unfit: TypeAlias = Callable[[int, Mapping[str, Any]], str | None]
 
 #: The largest number of lanes of an algorithm between two ranks, by number of ranks.

@@ -73,11 +73,12 @@ def algorithm(
     Parameters
     ----------
     collective
-        What it does: ``"allreduce"``, ``"broadcast"``, ...
+        The collective: ``"allreduce"``, ``"broadcast"``, ...
     name
-        What to call it.
+        The name of the algorithm.
     obstacle
-        Says why a number of ranks will not do, or gives None.
+        A function of the number of ranks: the reason why the algorithm cannot run with
+        it, or None.
     **parameters
         Passed on to the function, unless a call gives others.
 

@@ -12,8 +12,15 @@ SILENT = 1.0
 
 def wide_console(width: int, *, stderr: bool = False) -> Console:
     """A console as wide as the terminal, or ``width`` columns without a terminal."""
-    console = Console(stderr=stderr)
-    return console if console.is_terminal else Console(width=width, stderr=stderr)
+    console = plain_console(stderr=stderr)
+    if not console.is_terminal:
+        console.width = width
+    return console
+
+
+def plain_console(*, stderr: bool = False) -> Console:
+    """A console that prints brackets, as in names of files or extras, as they are."""
+    return Console(stderr=stderr, markup=False)
 
 
 @contextmanager

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import click
-from rich.console import Console
 from rich.table import Table
 
-from collalgo.base.console import patience
+from collalgo.base.console import patience, plain_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.cli.machine import (
@@ -44,7 +43,7 @@ def list_command() -> None:
         summary = (function.__doc__ or "").split("\n")[0]
         given = ", ".join(f"{key}={_shown(value)}" for key, value in defaults.items())
         table.add_row(name, f"{summary} ({given})")
-    Console().print(table)
+    plain_console().print(table)
 
 
 def _shown(value: object) -> str:
@@ -77,7 +76,7 @@ def show(
         raise click.UsageError("--host needs --matrix")
     if not matrix:
         known = with_assumed_speeds(topology, assume)
-        Console().print(text.tree(known), highlight=False)
+        plain_console().print(text.tree(known), highlight=False)
         return
     try:
         click.echo(text.matrix(topology, host))
@@ -103,7 +102,7 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
     except CollalgoError as error:
         raise click.ClickException(str(error)) from error
     if not is_standard_output(output):
-        Console().print(text.tree(with_assumed_speeds(topology)), highlight=False)
+        plain_console().print(text.tree(with_assumed_speeds(topology)), highlight=False)
 
 
 @main.command(epilog=HELP)
@@ -141,7 +140,7 @@ def validate(files: tuple[str, ...]) -> None:
         devices, links = len(topology.devices()), len(topology.links)
         table.add_row(file, str(devices), str(links), "\n".join(topology.warnings))
     if table.row_count:
-        Console().print(table)
+        plain_console().print(table)
     for message in wrong:
         click.echo(f"Error: {message}", err=True)
     if wrong:

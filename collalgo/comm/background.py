@@ -28,8 +28,8 @@ def in_background(function: Callable[P, Any]) -> Callable[P, Work]:
     doc = (
         f"Make the call :func:`{name}` in the background.\n\n"
         "Returns\n-------\nWork\n"
-        "    Whose ``wait()`` returns the result of the call. The arrays must not be\n"
-        "    touched before."
+        "    Its ``wait()`` returns the result of the call. Do not access the arrays\n"
+        "    before."
     )
     return declared(submit, function, f"{name}_async", Work, doc)
 

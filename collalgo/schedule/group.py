@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Group:
-    """Some ranks in an order of their own, seen from one of them.
+    """An ordered set of ranks, seen from one of them.
 
     Positions and chunk numbers wrap around, so no ``% size`` appears in an
     algorithm. Chunk ``i`` belongs to position ``i``.

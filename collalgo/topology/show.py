@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from rich.text import Text
 from rich.tree import Tree
 
 from collalgo.base.hostlist import fold
@@ -19,13 +20,13 @@ LETTERS = {LinkKind.NVLINK: "NV", LinkKind.XGMI: "XG", LinkKind.ICI: "IC"}
 
 def tree(topology: Topology) -> Tree:
     """A tree of the hosts with their devices, and of the network."""
-    root = Tree(f"[bold]{topology.name}[/bold]  {topology.source}")
+    root = Tree(Text.assemble((topology.name, "bold"), f"  {topology.source}"))
     for alike in _alike(topology):
-        branch = root.add(f"[bold]{_shortened(fold(alike))}[/bold]")
+        branch = root.add(Text(_shortened(fold(alike)), "bold"))
         _Hosts(topology, alike).show(branch)
     _network(root, topology)
     for text in topology.warnings:
-        root.add(f"[yellow]warning[/yellow]: {text}")
+        root.add(Text.assemble(("warning", "yellow"), f": {text}"))
     return root
 
 
@@ -74,12 +75,12 @@ class _Hosts:
     def _below(self, branch: Tree, device: Device, by: Link | None) -> None:
         """Add a device with its links other than PCIe, and the devices below it."""
         self.shown.add(device.id)
-        label = [_short(device), *_facts(device)]
+        label = Text("  ".join([_short(device), *_facts(device)]))
         if by is not None:
-            label.append(f"[dim]{speed(by)}[/dim]")
-        node = branch.add("  ".join(label))
+            label.append("  ").append(speed(by), "dim")
+        node = branch.add(label)
         for text in (*_others(self.topology, device, True), *self._outside(device)):
-            node.add(f"[cyan]{text}[/cyan]")
+            node.add(Text(text, "cyan"))
         for link in self.topology.links_of(device.id):
             other = self.topology.device(link.other(device.id))
             if link.kind is LinkKind.PCIE and other.id not in self.shown:
@@ -135,7 +136,7 @@ def _network(root: Tree, topology: Topology) -> None:
     for kind in Kind:
         alone = [device.id for device in topology.devices(kind, host="")]
         if alone and kind is not Kind.SWITCH:
-            root.add(f"{len(alone)} {kind.value}s: {_shortened(fold(alone))}")
+            root.add(Text(f"{len(alone)} {kind.value}s: {_shortened(fold(alone))}"))
     alike: dict[str, list[str]] = {}
     for switch in topology.devices(Kind.SWITCH):
         counts: Counter[str] = Counter()
@@ -146,7 +147,8 @@ def _network(root: Tree, topology: Topology) -> None:
         alike.setdefault(text, []).append(switch.id)
     for text, names in alike.items():
         plural = "es" if len(names) > 1 else ""
-        root.add(f"{len(names)} switch{plural} {_shortened(fold(names))}: {text}")
+        shown = _shortened(fold(names))
+        root.add(Text(f"{len(names)} switch{plural} {shown}: {text}"))
 
 
 def _shortened(text: str, length: int = 100) -> str:

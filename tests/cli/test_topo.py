@@ -1,5 +1,7 @@
 """``collalgo topo`` as a user types it."""
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -116,3 +118,12 @@ def test_a_host_that_does_not_exist_is_refused(tmp_path, monkeypatch, words):
 def test_the_cores_of_this_machine_are_places_for_ranks():
     result = CliRunner().invoke(main, ["bound", "allreduce", "here"])
     assert "has no GPUs" not in result.output
+
+
+@pytest.mark.parametrize("name", ["[/b]", "[red]x", "a[mpi]"])
+def test_brackets_of_a_file_are_printed_as_they_are(name, tmp_path):
+    path = tmp_path / "machine.json"
+    device = {"id": "h/gpu0", "kind": "gpu", "host": "h", "name": name}
+    document = {"collalgo": "topology/1", "name": name, "devices": [device]}
+    path.write_text(json.dumps(document))
+    assert run("show", path).count(name) > 1

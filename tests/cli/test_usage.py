@@ -5,6 +5,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
+from collalgo.cli import doctor
 from collalgo.cli.main import main
 
 pytestmark = pytest.mark.parallel
@@ -159,3 +160,10 @@ def test_a_machine_that_is_too_large_is_refused_with_what_to_do(tmp_path):
         done = CliRunner().invoke(main, [str(word) for word in words])
         assert done.exit_code == bool(reason), done.output
         assert reason in done.output
+
+
+def test_the_doctor_names_the_extra_to_install(monkeypatch, capfd):
+    monkeypatch.setattr(doctor, "_version", lambda _package: "")
+    with pytest.raises(SystemExit):
+        main(["doctor"])
+    assert "pip install collalgo[mpi]" in capfd.readouterr().out
