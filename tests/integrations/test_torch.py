@@ -213,6 +213,15 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     assert "RuntimeError: broken on purpose" in done.stderr
 
 
+@pytest.mark.parallel
+def test_a_handler_meets_again_if_the_first_member_ends_before_its_store_is_reached():
+    done = subprocess.run(
+        [BIN / "python", "-m", "tests.support.script_torchrun_handler"],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert done.stdout.endswith("right\n"), done.stdout + done.stderr
+
+
 def torchrun_node(endpoint, output, awaited):
     """An agent of torchrun for a node of an elastic job."""
     words = [

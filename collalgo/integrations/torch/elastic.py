@@ -7,12 +7,13 @@ What the store holds is never unpickled, and no clocks of two nodes are compared
 """
 
 import socket
+import time
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from torch.distributed import PrefixStore, TCPStore
+from torch.distributed import DistError, PrefixStore, TCPStore
 from torch.distributed.elastic.rendezvous.api import (
     RendezvousClosedError,
     RendezvousConnectionError,
@@ -35,6 +36,9 @@ NAME = "collalgo"
 
 #: Seconds that agents have to connect with the store of an epoch.
 CONNECT_SECONDS = 60.0
+
+#: Seconds of an attempt to connect with it, after which a lost member is looked for.
+ATTEMPT_SECONDS = 5.0
 
 #: Any port, to find the interface of a way; nothing is sent to it.
 SOME_PORT = 9
@@ -110,16 +114,14 @@ class Handler(RendezvousHandler):
         while True:
             try:
                 member = self._meeting.join()
-                where = self._where(member)
+                return self._info(member, self._where(member))
             except RendezvousClosed as error:
                 raise RendezvousClosedError(str(error)) from error
             except RendezvousError as error:
                 raise RendezvousTimeoutError(str(error)) from error
-            except BootstrapError:
-                if self.num_nodes_waiting():  # its first member has gone: once more
-                    continue
-                raise
-            return self._info(member, where)
+            except (BootstrapError, RendezvousConnectionError):
+                if self._meeting.change() is None:
+                    raise  # otherwise its first member has gone: once more
 
     def _where(self, member: Membership) -> RendezvousStoreInfo:
         """Where the store of an epoch is: at its first member, which makes it."""
@@ -135,11 +137,26 @@ class Handler(RendezvousHandler):
     def _info(self, member: Membership, where: RendezvousStoreInfo) -> RendezvousInfo:
         """What torchrun needs of an epoch."""
         if member.rank:
-            self._store = _tcp_store(
-                where.master_addr, where.master_port, is_held=False
-            )
+            self._store = self._connect(member, where)
         store = PrefixStore(f"collalgo/{self._run_id}/{member.epoch}", self._store)
         return RendezvousInfo(store, member.rank, member.size, where)
+
+    def _connect(self, member: Membership, where: RendezvousStoreInfo) -> TCPStore:
+        """Connect with the store of an epoch, which may end meanwhile."""
+        host, port = where.master_addr, where.master_port
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                return _tcp_store(host, port, is_held=False)
+            except DistError as error:
+                if self._meeting.change() is None and time.monotonic() < deadline:
+                    continue
+                raise RendezvousConnectionError(
+                    f"node {member.members[member.rank]} did not reach the store of "
+                    f"epoch {member.epoch} at {host}:{port}, which node "
+                    f"{member.members[0]} holds, in {CONNECT_SECONDS:g} s; check the "
+                    "network between them"
+                ) from error
 
     def is_closed(self) -> bool:
         change = self._meeting.change()
@@ -177,11 +194,13 @@ def _fences(member: Membership) -> list[Any]:
 
 def _tcp_store(host: str, port: int, *, is_held: bool) -> TCPStore:
     """A store of torch, held by this process or by another."""
-    return TCPStore(
+    store = TCPStore(
         host,
         port,
         is_master=is_held,
         wait_for_workers=False,
-        timeout=timedelta(seconds=CONNECT_SECONDS),
+        timeout=timedelta(seconds=ATTEMPT_SECONDS),
         multi_tenant=True,
     )
+    store.set_timeout(timedelta(seconds=CONNECT_SECONDS))  # of its calls
+    return store
