@@ -34,7 +34,8 @@ def frames_of(obj: Any) -> Frames:
         return False
 
     head = pickle.dumps(obj, protocol=5, buffer_callback=is_small)
-    return [np.frombuffer(part, np.uint8) for part in (head, *buffers)]
+    parts: list[bytes | memoryview] = [head, *buffers]
+    return [np.frombuffer(part, np.uint8) for part in parts]
 
 
 def object_of(frames: Sequence[Frame]) -> Any:
@@ -43,7 +44,7 @@ def object_of(frames: Sequence[Frame]) -> Any:
         frame if frame.ctypes.data % ALIGNMENT == 0 else frame.copy()
         for frame in frames[1:]
     ]
-    return pickle.loads(frames[0], buffers=buffers)
+    return pickle.loads(frames[0].data, buffers=buffers)
 
 
 def borders(lengths: Sequence[int]) -> list[int]:

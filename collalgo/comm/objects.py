@@ -7,7 +7,7 @@ must trust each other.
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,8 @@ from collalgo.comm.types import Communicator
 
 if TYPE_CHECKING:
     import mpi4py.MPI
+
+    from collalgo.comm.runner import Runner
 
 #: The number of frames that a rank passes whose object cannot be pickled.
 UNPICKLED = -1
@@ -183,7 +185,7 @@ def scatter_objects(
     """
     at_root, call = _is_root(comm, root, "scatter_objects"), "scatter_objects"
     messages, numbers = _pickled(objects if at_root else None, comm, call, timeout)
-    runner = runner_of(comm)
+    runner = _runner(comm)
     received = []
     for place in range(int(numbers[root].max())):
         sent = [frame_at(frames, place) for frames in messages]
@@ -222,7 +224,7 @@ def alltoall_objects(
         The objects for this rank, by their senders, made by unpickling.
     """
     messages, numbers = _pickled(objects, comm, "alltoall_objects", timeout)
-    runner, rounds = runner_of(comm), []
+    runner, rounds = _runner(comm), []
     for place in range(int(numbers.max())):
         sent = [frame_at(frames, place) for frames in messages]
         counts = np.array([len(frame) for frame in sent], np.int64)
@@ -232,9 +234,13 @@ def alltoall_objects(
     return objects_of(rounds, numbers[:, runner.rank])
 
 
+def _runner(comm: Any) -> "Runner":
+    return cast("Runner", runner_of(comm))
+
+
 def _is_root(comm: Any, root: int, call: str) -> bool:
     """Whether this rank is the root, after a check that there is one."""
-    runner = runner_of(comm)
+    runner = _runner(comm)
     return runner.rank == rank_of(root, "root", call, runner.size)
 
 
@@ -245,9 +251,10 @@ def _pickled(
 
     An object that cannot be pickled is an error on every rank.
     """
-    runner = runner_of(comm)
+    runner = _runner(comm)
     width = runner.size if call in PER_RANK else 1
-    numbers, messages, failure = np.zeros(width, np.int64), [[]] * width, None
+    numbers, failure = np.zeros(width, np.int64), None
+    messages: list[Frames] = [[]] * width
     try:
         if objects is not None:
             messages = [frames_of(obj) for obj in _checked(objects, width, call)]
@@ -284,5 +291,5 @@ def _rounds(
     most = int(numbers.max())
     frames = [frame_at(mine, place) for place in range(most)]
     lengths = np.array([len(frame) for frame in frames], np.int64)
-    table = runner_of(comm).exchange(lengths, call, timeout)
+    table = _runner(comm).exchange(lengths, call, timeout)
     return [(frame, table[:, place].tolist()) for place, frame in enumerate(frames)]
