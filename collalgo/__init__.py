@@ -103,6 +103,14 @@ if TYPE_CHECKING:
         broadcast as broadcast,
         broadcast_async as broadcast_async,
     )
+    from collalgo.comm.objects import (
+        allgather_objects as allgather_objects,
+        alltoall_objects as alltoall_objects,
+        broadcast_object as broadcast_object,
+        gather_objects as gather_objects,
+        reduce_objects as reduce_objects,
+        scatter_objects as scatter_objects,
+    )
     from collalgo.comm.several import (
         testany as testany,
         waitall as waitall,
@@ -169,14 +177,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "collalgo._kernels.comm.persistent": ("Persistent",),
     "collalgo._kernels.comm.work": ("Work",),
-    "collalgo.algorithms.catalogue": (
-        "ALGORITHMS",
-        "algorithm",
-    ),
-    "collalgo.algorithms.verify": (
-        "Proof",
-        "verify",
-    ),
+    "collalgo.algorithms.catalogue": ("ALGORITHMS", "algorithm"),
+    "collalgo.algorithms.verify": ("Proof", "verify"),
     "collalgo.comm.communicator": ("Communicator",),
     "collalgo.comm.functions.reducing": (
         "allreduce",
@@ -214,18 +216,19 @@ _NAMES = {
         "broadcast",
         "broadcast_async",
     ),
-    "collalgo.comm.several": (
-        "testany",
-        "waitall",
-        "waitany",
+    "collalgo.comm.objects": (
+        "allgather_objects",
+        "alltoall_objects",
+        "broadcast_object",
+        "gather_objects",
+        "reduce_objects",
+        "scatter_objects",
     ),
+    "collalgo.comm.several": ("testany", "waitall", "waitany"),
     "collalgo.comm.tracing.dump": ("dump",),
     "collalgo.comm.tracing.timeline": ("trace",),
     "collalgo.comm.world": ("init",),
-    "collalgo.cost.simulation": (
-        "Simulation",
-        "simulate",
-    ),
+    "collalgo.cost.simulation": ("Simulation", "simulate"),
     "collalgo.errors": (
         "AlgorithmNotApplicable",
         "BootstrapError",
@@ -242,10 +245,7 @@ _NAMES = {
         "VariableError",
     ),
     "collalgo.integrations.algorithm_files": ("load_algorithms",),
-    "collalgo.launch.run_function": (
-        "run",
-        "spawn",
-    ),
+    "collalgo.launch.run_function": ("run", "spawn"),
     "collalgo.launch.threads": ("threads",),
     "collalgo.schedule": (
         "Group",

@@ -1,6 +1,7 @@
 """The collectives as methods of a communicator."""
 
 from collalgo._kernels.comm.method import method
+from collalgo.comm import objects
 from collalgo.comm.background import persistent
 from collalgo.comm.functions import reducing, rooted, sharing
 
@@ -26,6 +27,13 @@ class Collectives:
     scatter = method(rooted.scatter)
     scatterv = method(rooted.scatterv)
     barrier = method(sharing.barrier)
+
+    broadcast_object = method(objects.broadcast_object)
+    gather_objects = method(objects.gather_objects)
+    allgather_objects = method(objects.allgather_objects)
+    scatter_objects = method(objects.scatter_objects)
+    alltoall_objects = method(objects.alltoall_objects)
+    reduce_objects = method(objects.reduce_objects)
 
     allreduce_async = method(reducing.allreduce_async)
     reduce_async = method(reducing.reduce_async)

@@ -17,8 +17,8 @@ from collalgo.bootstrap.context import Context
 from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
 from collalgo.comm.groups import Groups
-from collalgo.comm.point_to_point.calls import Messages
 from collalgo.comm.point_to_point.connection import Connection
+from collalgo.comm.point_to_point.objects import ObjectMessages
 from collalgo.comm.runner import Runner
 from collalgo.comm.survival import Survival
 from collalgo.engine.call import AlgorithmChoice
@@ -42,7 +42,9 @@ class ClosedMailbox:
         raise AttributeError(call)
 
 
-class Communicator(Collectives, Messages, Groups, Buckets, Survival, CommunicatorBase):
+class Communicator(
+    Collectives, ObjectMessages, Groups, Buckets, Survival, CommunicatorBase
+):
     """A group of ranks and their calls.
 
     Made by :func:`collalgo.init`, :func:`collalgo.spawn` or :func:`collalgo.threads`,

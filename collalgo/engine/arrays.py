@@ -82,10 +82,7 @@ def _advice(buf: Any) -> str:
     if isinstance(buf, list | tuple | int | float | complex | np.generic):
         return "wrap it with numpy.array(...)"
     if isinstance(buf, dict | set | frozenset | str | bytes) or buf is None:
-        return (
-            "objects are not communicated; send each array by itself, or bytes as "
-            "numpy.frombuffer(pickle.dumps(x), numpy.uint8), whose length all must know"
-        )
+        return "use the call for objects of Python, as broadcast_object or send_object"
     return ADVICE.get(package_of(buf), "pass the data as an array")
 
 

@@ -155,7 +155,7 @@ def test_who_has_no_array_is_told_what_to_pass():
         as_array(sparse.coo_array(np.eye(2)), "allreduce")
     with pytest.raises(TypeError, match=r"list; wrap it with numpy\.array"):
         as_array([1.0], "allreduce")
-    with pytest.raises(TypeError, match="dict; objects are not communicated"):
+    with pytest.raises(TypeError, match="dict; use the call for objects"):
         as_array({}, "broadcast")
     pandas = type("Series", (), {"__module__": "pandas.core.series"})
     with pytest.raises(TypeError, match=r"Series; pass its copy x\.to_numpy"):

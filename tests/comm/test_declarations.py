@@ -20,13 +20,19 @@ PERSISTENT = (
     "gather", "barrier",
 )  # fmt: skip
 
+#: The collectives on objects of Python, which have the form of the foreground only.
+OBJECT_CALLS = (
+    "allgather_objects", "alltoall_objects", "broadcast_object", "gather_objects",
+    "reduce_objects", "scatter_objects",
+)  # fmt: skip
+
 #: All attributes of a communicator, as the documentation lists them.
 DOCUMENTED = {
     "abort", "bucket", "close", "closed", "cross", "dup", "empty", "engine", "forked",
     "group", "grow", "heap", "hosts", "iprobe", "irecv", "isend", "label", "local",
     "probe", "rank", "recv", "revoke", "select", "send", "shrink", "size", "split",
     "timeout",
-    *CALLS,
+    *CALLS, *OBJECT_CALLS, "send_object", "recv_object",
     *(f"{name}_async" for name in CALLS),
     *(f"persistent_{name}" for name in PERSISTENT),
 }  # fmt: skip
@@ -40,7 +46,7 @@ def parameters(function, left_out):
     ]
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, *OBJECT_CALLS])
 def test_a_method_is_declared_as_its_function(name):
     function, method = getattr(collalgo, name), getattr(Communicator, name)
     assert "comm" in inspect.signature(function).parameters

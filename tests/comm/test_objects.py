@@ -1,0 +1,113 @@
+"""Objects of Python between ranks: what arrives is equal to what was sent."""
+
+import operator
+
+import numpy as np
+import pytest
+
+from collalgo import MismatchError, threads
+from collalgo.comm.object_frames import LARGE, borders, frames_of, object_of
+
+pytestmark = pytest.mark.parallel
+
+SIZES = (1, 2, 3, 5, 8)
+
+
+def thing(*key):
+    """An object that tells its key, with arrays of no, some and many bytes."""
+    number = sum(key)
+    large = [np.full(LARGE + 7 * i, number % 100, np.int8) for i in range(number % 3)]
+    return {"key": key, "empty": np.empty(0), "large": large, "text": "x" * number}
+
+
+def is_thing(found, *key):
+    expected = thing(*key)
+    arrays = found.pop("large")
+    assert all(array.flags.writeable and array.flags.aligned for array in arrays)
+    assert [a.tobytes() for a in arrays] == [a.tobytes() for a in expected["large"]]
+    assert found.pop("empty").shape == (0,)
+    assert found == {"key": key, "text": expected["text"]}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_every_object_arrives_at_its_place(size):
+    def on_each_rank(comm):
+        rank, ranks = comm.rank, range(comm.size)
+        for root in {0, comm.size - 1}:
+            mine = thing(root, 7)
+            found = comm.broadcast_object(mine if rank == root else None, root)
+            assert (found is mine) == (rank == root)
+            is_thing(found, root, 7)
+            found = comm.gather_objects(thing(rank), root)
+            assert (found is None) == (rank != root)
+            for sender, one in enumerate(found or ()):
+                is_thing(one, sender)
+            rows = [thing(root, to) for to in ranks] if rank == root else None
+            is_thing(comm.scatter_objects(rows, root), root, rank)
+        for sender, one in enumerate(comm.allgather_objects(thing(rank))):
+            is_thing(one, sender)
+        swapped = comm.alltoall_objects([thing(rank, to) for to in ranks])
+        for sender, one in enumerate(swapped):
+            is_thing(one, sender, rank)
+
+    threads(on_each_rank, size, timeout=60)
+
+
+def test_objects_are_combined_in_the_order_of_the_ranks():
+    def on_each_rank(comm):
+        return comm.reduce_objects([comm.rank], operator.add, comm.size - 1)
+
+    assert threads(on_each_rank, 5) == [None] * 4 + [[0, 1, 2, 3, 4]]
+
+
+def test_messages_of_objects_keep_their_order_and_tags():
+    def on_each_rank(comm):
+        if comm.rank:
+            for number in range(4):
+                comm.send_object(thing(number), 0, tag=number % 2)
+            return
+        for number in (1, 0, 2, 3):  # a sender of much waits for its receiver
+            is_thing(comm.recv_object(None if number else 1, number % 2), number)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_large_buffers_are_not_copied_by_the_pickler():
+    array = np.arange(LARGE)
+    _, frame = frames_of([array])
+    assert np.shares_memory(frame, array)
+    received = frame.copy()
+    assert np.shares_memory(object_of([frames_of([array])[0], received])[0], received)
+
+
+def test_lengths_beyond_32_bits_are_added_exactly():
+    assert borders(np.array([2**31, 2**33, 5])) == [0, 2**31, 5 * 2**31, 5 * 2**31 + 5]
+
+
+def test_an_object_that_cannot_be_pickled_is_an_error_on_every_rank():
+    def on_each_rank(comm):
+        wrong = (lambda: 0) if comm.rank == 1 else 0
+        kind, words = (ValueError, "rank 1 passed no valid")
+        if comm.rank == 1:
+            kind, words = Exception, "pickle"
+        with pytest.raises(kind, match=words):
+            comm.gather_objects(wrong)
+        with pytest.raises(ValueError, match=r"2 objects for 3 ranks|rank 0 passed"):
+            comm.scatter_objects([1, 2])
+        assert comm.allgather_objects(comm.rank) == [0, 1, 2]
+
+    threads(on_each_rank, 3)
+
+
+def test_different_calls_on_objects_are_caught():
+    def other_call(comm):
+        with pytest.raises(MismatchError, match="_objects but rank"):
+            (comm.gather_objects if comm.rank else comm.allgather_objects)(1)
+
+    def other_root(comm):
+        with pytest.raises(MismatchError, match="same root"):
+            comm.broadcast_object("x", comm.rank)
+            comm.barrier()
+
+    for calls in (other_call, other_root):
+        threads(calls, 2)
