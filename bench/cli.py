@@ -24,6 +24,7 @@ from collalgo.bench.records import (
 from collalgo.bench.report import (
     WIDTH,
     conditions_in_words,
+    legend,
     micro,
     rivals,
     summary,
@@ -102,7 +103,7 @@ def run(
     records, conditions = measured(options, places, names, against)
     if records:
         console = tables_console(options)
-        for line in conditions_in_words(conditions):
+        for line in (*conditions_in_words(conditions), *legend(records)):
             console.print(line, highlight=False)
         for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)

@@ -132,6 +132,20 @@ def conditions_in_words(conditions: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def legend(records: Sequence[Record]) -> list[str]:
+    """What the columns of the tables mean that are not those of nccl-tests."""
+    rough = "; ~ where ranks share cores" if any(r.rough for r in records) else ""
+    price = f"predicted: the price that chose the algorithm{rough}"
+    limit = "floor: copies and sums that no algorithm avoids"
+    lines = [f"{price}. {limit}; time / floor is the distance from it"]
+    if any(record.contestant == "mpi" for record in records):
+        from mpi4py import MPI
+
+        version = MPI.Get_library_version().partition("\n")[0].strip("\0 ")
+        lines.append(f"mpi: {version}")
+    return lines
+
+
 def summary(records: Sequence[Record]) -> list[str]:
     """The summary of nccl-tests, and the ratios of the peers."""
     ours = [record for record in records if record.contestant == "collalgo"]
