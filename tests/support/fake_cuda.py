@@ -8,90 +8,24 @@ import ctypes
 import threading
 import time
 import uuid
-from collections import defaultdict
+import weakref
 from contextlib import contextmanager, nullcontext
-from queue import SimpleQueue
 
 import numpy as np
 
 from collalgo._kernels.engine.devices import sources
 from collalgo.engine.devices.runtime import Export, Memory
 from collalgo.engine.reduction import reduction
+from tests.support.fake_device_memory import (
+    ELSEWHERE,
+    MAPPED,
+    DeviceArray,
+    host,
+    owned,
+)
+from tests.support.fake_network import Network
+from tests.support.fake_stream import Mark, Stream
 from tests.support.oracle import dtype_of
-
-ELSEWHERE = 1 << 47
-MAPPED = 1 << 48
-
-_owners = {}
-_wires = defaultdict(SimpleQueue)
-
-
-def host(pointer, nbytes):
-    """The bytes at an address of the device, for its streams."""
-    address = pointer & (ELSEWHERE - 1)
-    return np.frombuffer((ctypes.c_uint8 * nbytes).from_address(address), np.uint8)
-
-
-def own(pointer, nbytes, owner):
-    """Keep memory: as a pool of CuPy does, while streams may use it."""
-    _owners[pointer] = (pointer, max(nbytes, 1), owner)
-
-
-class DeviceArray:
-    """What a user has: an array of the stand-in."""
-
-    def __init__(self, shape, dtype, pointer=None, owner=None):
-        self.shape, self.dtype = tuple(shape), np.dtype(dtype)
-        nbytes = int(np.prod(self.shape, dtype=int)) * self.dtype.itemsize
-        if pointer is None:
-            owner = np.full(max(nbytes, 1) + 64, 0xEE, np.uint8)
-            pointer = ELSEWHERE + owner.ctypes.data + -owner.ctypes.data % 64
-            own(pointer, nbytes, owner)
-        self.pointer, self.owner, self.nbytes = pointer, owner, nbytes
-        self.contiguous = self.writeable = True
-
-    @property
-    def __cuda_array_interface__(self):
-        return {"data": (self.pointer, False), "shape": self.shape, "version": 3}
-
-
-class Mark:
-    """A place on a stream."""
-
-    def __init__(self, runtime):
-        self.runtime, self.event = runtime, threading.Event()
-
-    @property
-    def done(self):
-        return self.event.is_set()
-
-    def synchronize(self):
-        while not self.event.wait(0.01):
-            if self.runtime.failures:
-                raise self.runtime.failures[0]
-
-
-class Network:
-    """The end of a rank on a network of stand-ins, which carries one by one."""
-
-    def __init__(self, identity, rank):
-        self.identity, self.rank, self.closed = identity, rank, False
-
-    def exchange(self, stream, sends, receives):
-        assert not self.closed
-
-        def exchange():
-            for pointer, nbytes, peer in sends:
-                wire = _wires[self.identity, self.rank, peer]
-                wire.put(host(pointer, nbytes).copy())
-            for pointer, nbytes, peer in receives:
-                message = _wires[self.identity, peer, self.rank].get(timeout=60)
-                host(pointer, nbytes)[...] = message
-
-        stream.put(exchange)
-
-    def close(self):
-        self.closed = True
 
 
 class StandIn:
@@ -120,10 +54,19 @@ class StandIn:
         self.maps, self.reaches = maps, reaches
         self.interpreters, self.interpreted = interpreters, 0
         self.opened, self.closed = [], []
-        self.queue, self.graph = SimpleQueue(), None
-        self.failures, self.loaded = [], set()
-        self.thread = threading.Thread(target=self._work, daemon=True)
-        self.thread.start()
+        self.graph, self.loaded = None, set()
+        self._stream = Stream()
+        self.queue = self._stream.queue
+        weakref.finalize(self, self._stream.end).atexit = False
+
+    @property
+    def failures(self):
+        """What has failed on the stream, and on those beside it."""
+        return self._stream.failures
+
+    @failures.setter
+    def failures(self, shared):
+        self._stream.failures = shared
 
     # ---- for tests
 
@@ -164,13 +107,6 @@ class StandIn:
             self.queue.put(operation)
         else:
             self.graph.append(operation)
-
-    def _work(self):
-        try:
-            while True:
-                self.queue.get()()
-        except BaseException as error:
-            self.failures.append(error)
 
     @staticmethod
     def _store(array, values):
@@ -225,18 +161,13 @@ class StandIn:
         return DeviceArray(shape, dtype, pointer, whole)
 
     def allocation(self, pointer):
-        for base, nbytes, owner in list(_owners.values()):
-            if base <= pointer < base + nbytes:
-                return id(owner)
-        raise AssertionError(f"nobody has {pointer:x}")
+        return id(owned(pointer)[2])
 
     def export(self, pointer):
         if not self.maps:
             return None
-        for base, nbytes, _ in list(_owners.values()):
-            if base <= pointer < base + nbytes:
-                return Export(base.to_bytes(64, "little"), pointer - base)
-        raise AssertionError(f"nobody has {pointer:x}")
+        base = owned(pointer)[0]
+        return Export(base.to_bytes(64, "little"), pointer - base)
 
     def reach(self, device):
         if device != self.device and not self.reaches:

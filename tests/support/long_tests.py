@@ -29,7 +29,6 @@ LONG_FILES = {
     "tests/selection/test_decide.py",
     "tests/selection/test_on_host.py",
     "tests/selection/test_on_topology.py",
-    "tests/support/fake_cuda.py",
     "tests/support/script_torch_overloads.py",
     "tests/support/script_under_torch.py",
     "tests/support/transport_scenarios.py",

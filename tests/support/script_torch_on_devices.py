@@ -19,7 +19,8 @@ from collalgo.engine.devices import arrays
 from collalgo.engine.devices.runtime import Memory
 from collalgo.integrations.torch import CollalgoGroup
 from collalgo.integrations.torch.tensors import dtype_of
-from tests.support import fake_cuda as stand_in
+from tests.support.fake_cuda import StandIn
+from tests.support.fake_device_memory import ELSEWHERE, own
 from tests.support.torch_calls import SIZE, by_future, every_call, waited_for
 
 GPU = torch.device("cuda", 0)
@@ -34,7 +35,7 @@ class OfThread(threading.local):
 mine = OfThread()
 
 
-class Tardy(stand_in.StandIn):
+class Tardy(StandIn):
     """A device of which tensors of torch are, with slow streams beside the user's."""
 
     slow = False
@@ -42,7 +43,7 @@ class Tardy(stand_in.StandIn):
     def memory(self, buf, caller):
         if not isinstance(buf, OnGpu):
             return super().memory(buf, caller)
-        pointer = stand_in.ELSEWHERE + buf.inner.data_ptr()
+        pointer = ELSEWHERE + buf.inner.data_ptr()
         return Memory(buf, pointer, tuple(buf.shape), dtype_of(buf))
 
     def aside(self, *, high_priority=False):
@@ -69,8 +70,8 @@ class OnGpu(torch.Tensor):
     def __init__(self, inner):
         self.inner = inner
         storage = inner.untyped_storage()
-        base = stand_in.ELSEWHERE + storage.data_ptr()
-        stand_in.own(base, storage.nbytes(), inner)
+        base = ELSEWHERE + storage.data_ptr()
+        own(base, storage.nbytes(), inner)
 
     def data_ptr(self):
         return self.inner.data_ptr()

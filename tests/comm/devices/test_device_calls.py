@@ -21,7 +21,8 @@ from collalgo.comm.devices import context
 from collalgo.engine.devices import arrays
 from tests.conftest import at_leisure
 from tests.engine.devices.test_interpreter import build
-from tests.support.fake_cuda import DeviceArray, StandIn
+from tests.support.fake_cuda import StandIn
+from tests.support.fake_device_memory import DeviceArray
 
 pytestmark = pytest.mark.parallel
 
