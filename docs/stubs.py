@@ -14,10 +14,14 @@ from docs.pages import GENERATED, write_page
 
 FUNCTIONS = Path(collalgo.__file__).parent / "comm" / "functions"
 
+OBJECTS = FUNCTIONS.parent / "objects.py"
+
 STUB = Path(collalgo.__file__).parent / "comm" / "collectives.pyi"
 
-HEAD = f"""# {GENERATED} from collalgo/comm/functions; a test compares it.
-from collections.abc import Sequence
+HEAD = f"""# {GENERATED} from the functions of collalgo/comm; a test compares it.
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
@@ -42,7 +46,7 @@ def _declarations() -> dict[str, ast.FunctionDef]:
     """The declarations of the functions, by name."""
     return {
         node.name: node
-        for file in sorted(FUNCTIONS.glob("*.py"))
+        for file in (*sorted(FUNCTIONS.glob("*.py")), OBJECTS)
         for node in ast.parse(file.read_text()).body
         if isinstance(node, ast.FunctionDef)
     }

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -13,7 +14,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.reducing import allreduce_async
+from collalgo.comm.functions.reducing import allreduce, allreduce_async
 from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
@@ -95,14 +96,18 @@ class Batch:
             self._work = allreduce_async(on_device, runner, op)
             return
         flat = np.empty(total, first.dtype)
-        counts = tuple(array.size for array in self._arrays)
         self._divide(flat)
+        call = partial(self._reduce, flat, runner, op)
         self._work = runner.submit(
-            "allreduce",
-            lambda: runner.run_parts(flat, op, counts),
-            before=self._fill,
-            after=self._empty,
+            "allreduce", call, before=self._fill, after=self._empty
         )
+
+    def _reduce(self, flat: Array, runner: CallRunner, op: Op) -> None:
+        """Reduce the joined array, if all ranks have joined arrays of the same sizes."""
+        if op == "avg" and flat.dtype.kind in "iu":
+            allreduce(flat, runner, op)  # which sums them wider, and compares the total
+        else:
+            runner.run_parts(flat, op, tuple(array.size for array in self._arrays))
 
     def _divide(self, flat: Array) -> None:
         """Give each array its part of the joined array."""

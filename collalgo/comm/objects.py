@@ -184,7 +184,8 @@ def scatter_objects(
         The object of this rank, made by unpickling.
     """
     at_root, call = _is_root(comm, root, "scatter_objects"), "scatter_objects"
-    messages, numbers = _pickled(objects if at_root else None, comm, call, timeout)
+    mine = () if objects is None else objects
+    messages, numbers = _pickled(mine if at_root else None, comm, call, timeout)
     runner = _runner(comm)
     received = []
     for place in range(int(numbers[root].max())):
@@ -223,7 +224,8 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    messages, numbers = _pickled(objects, comm, "alltoall_objects", timeout)
+    mine = () if objects is None else objects
+    messages, numbers = _pickled(mine, comm, "alltoall_objects", timeout)
     runner, rounds = _runner(comm), []
     for place in range(int(numbers.max())):
         sent = [frame_at(frames, place) for frames in messages]

@@ -6,7 +6,9 @@ import secrets
 import socket
 import threading
 import time
+from functools import partial
 from threading import Event, Thread
+from unittest.mock import patch
 
 import pytest
 
@@ -21,6 +23,7 @@ from collalgo.bootstrap.store.session import (
     LARGEST,
     Session,
 )
+from collalgo.launch.environment import free_port
 from tests.bootstrap.conftest import SECRET
 from tests.support.store_clients import enter
 
@@ -240,3 +243,19 @@ def test_a_malformed_frame_of_a_store_ends_the_connection(server, connect):
     server._loop.call_soon_threadsafe(served.send, b"", b"too few")
     assert lost.wait(5)
     assert reasons == ["the store has sent a malformed frame"]
+
+
+def test_a_store_is_closed_as_soon_as_it_is_made():
+    for _ in range(100):
+        Server(SECRET, "127.0.0.1").close()
+
+
+def test_a_client_does_not_take_itself_for_the_store():
+    """A connection with a free port from that very port succeeds, as TCP defines it."""
+    port = free_port()
+    own = partial(socket.create_connection, source_address=("127.0.0.1", port))
+    with (
+        patch.object(socket, "create_connection", own),
+        pytest.raises(StoreError, match="TCP met itself"),
+    ):
+        Client(["127.0.0.1"], port, SECRET, 0.0)

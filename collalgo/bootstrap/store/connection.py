@@ -213,9 +213,16 @@ def reach(
         time.sleep(RETRY_SECONDS)
 
 
+def _refuse_itself(connection: socket.socket) -> None:
+    """Refuse a connection of a free port with itself, which TCP allows."""
+    if connection.getsockname() == connection.getpeername():
+        raise ConnectionRefusedError("nobody listens, and TCP met itself")
+
+
 def _connect(address: str, port: int, secret: bytes) -> tuple[socket.socket, Session]:
     connection = socket.create_connection((address, port), ATTEMPT_SECONDS)
     try:
+        _refuse_itself(connection)
         keep_alive(connection)
         session = Session(secret, is_store=False)
         connection.sendall(session.claim(exactly(connection, HELLO_BYTES)))

@@ -84,6 +84,7 @@ class Server:
         self._listener = socket.create_server((host, port), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
+        self._end = asyncio.Event()
         self._data = Data(self._loop)
         self._thread = Thread(target=self._run, name="collalgo store", daemon=True)
         self._thread.start()
@@ -103,7 +104,6 @@ class Server:
     @serving()
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._end = asyncio.Event()
         try:
             self._loop.run_until_complete(self._serve())
         finally:

@@ -48,7 +48,7 @@ def test_arrays_are_found_and_parts_made(fake, runtime):
     array = fake.empty((3, 4), np.float32)
     memory = runtime.memory(array, "allreduce")
     assert memory[1:] == (array.ctypes.data, (3, 4), np.dtype("f4"), True)
-    with pytest.raises(ValueError, match="allreduce: the elements of this Array"):
+    with pytest.raises(ValueError, match="allreduce: this Array is not contiguous"):
         runtime.memory(array[:, ::2], "allreduce")
     assert runtime.empty((5,), np.dtype("i2")).shape == (5,)
     assert np.asarray(runtime.upload(np.arange(9, dtype=np.uint8)).array).sum() == 36
