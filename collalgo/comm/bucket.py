@@ -103,7 +103,7 @@ class Batch:
         )
 
     def _reduce(self, flat: Array, runner: CallRunner, op: Op) -> None:
-        """Reduce the joined array, if all ranks have joined arrays of the same sizes."""
+        """Reduce the joined array, whose parts have the same sizes on all ranks."""
         if op == "avg" and flat.dtype.kind in "iu":
             allreduce(flat, runner, op)  # which sums them wider, and compares the total
         else:

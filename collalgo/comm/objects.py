@@ -224,7 +224,8 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    mine = () if objects is None else objects
+    given = cast("Sequence[Any] | None", objects)  # who passes None must not wait
+    mine = () if given is None else given
     messages, numbers = _pickled(mine, comm, "alltoall_objects", timeout)
     runner, rounds = _runner(comm), []
     for place in range(int(numbers.max())):
