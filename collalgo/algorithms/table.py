@@ -159,6 +159,8 @@ def named(collective: str, name: str) -> Algorithm:
 
         meant = get_close_matches(plain, rows, 1)
         hint = f"did you mean {meant[0]!r}? There are " if meant else "choose one of "
+        if plain.endswith(".py"):
+            hint = "import a file first (in commands by --load), then name one of "
         raise AlgorithmNotApplicable(
             f"{collective}: there is no algorithm {name!r}; {hint}{', '.join(rows)}",
             collective=collective,

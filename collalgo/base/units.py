@@ -11,6 +11,9 @@ SIZE = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 
+#: A unit alone.
+UNIT = re.compile(r"[KMGT](?:i?B)?", re.IGNORECASE)
+
 #: The largest size, in bytes.
 LARGEST = 2**62
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from collalgo.base.input_files import special
+from collalgo.base.units import UNIT
 from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -203,6 +204,8 @@ def _number(text: str) -> int | float:
 def _parameter(word: str) -> tuple[str, Any]:
     """Parse a parameter: a number, a word, or a list as 4x4, 4,4 or (4, 4)."""
     name, equals, value = word.partition("=")
+    if not equals and UNIT.fullmatch(word):
+        raise click.BadParameter(f"write a size as one word: 64{word}, not 64 {word}")
     if not equals:
         raise click.BadParameter(f"{word!r} must be of the form name=value")
     if value in ("true", "false"):

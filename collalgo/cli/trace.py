@@ -42,8 +42,8 @@ def dump_command(job: int | None) -> None:
     jobs = {rank.job: rank for rank in ranks}
     if job is None and len(jobs) > 1:
         raise click.ClickException(
-            f"there are {len(jobs)} jobs on this host; name one by a rank: "
-            + ", ".join(f"{rank.process}" for rank in jobs.values())
+            f"there are {len(jobs)} jobs on this host; name one by a rank:\n"
+            + "\n".join(f"  {r.process}: {_command(r.process)}" for r in jobs.values())
         )
     files = dump_ranks(ranks)
     for rank, file in files.items():
@@ -51,6 +51,15 @@ def dump_command(job: int | None) -> None:
     folder = min({rank.folder for rank in ranks}, key=str)
     click.echo(f"next: collalgo trace analyze {folder}")
     raise SystemExit(int(None in files.values()))
+
+
+def _command(process: int) -> str:
+    """The command of a process, or nothing if it has ended."""
+    try:
+        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    return " ".join(word.decode(errors="replace") for word in words).strip()[:WIDTH]
 
 
 def _answer(rank: RankProcess, file: Path | None) -> str:
