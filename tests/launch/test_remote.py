@@ -205,6 +205,12 @@ def test_no_message_is_kept_back_by_a_rank_that_waits_inside_its_host(monkeypatc
     all_do("holding_back", "2+1")
 
 
+@pytest.mark.parallel
+@pytest.mark.usefixtures("rsh")
+def test_a_forked_child_takes_no_message_of_its_parent():
+    all_do("forking", "1+1")
+
+
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("duty", ["killed", "killed_joining"])
 def test_a_rank_that_is_killed_is_named_by_all_others_within_a_second(duty):

@@ -225,6 +225,17 @@ def holding_back(comm):
             here.barrier(timeout=15)
 
 
+def forking(comm):
+    """The waits of a forked child take nothing of what is sent to its parent."""
+    child = os.fork()
+    if child == 0:
+        collalgo.threads(lambda part: [part.barrier() for _ in range(300)], 8)
+        os._exit(0)
+    for count in range(300):
+        assert comm.allreduce(np.ones(5)).sum() == 5 * comm.size, count
+    assert os.waitpid(child, 0)[1] == 0
+
+
 def killed_joining(comm):
     """A rank is killed while the others wait for it to join them; all say which."""
     comm.barrier()

@@ -5,6 +5,8 @@ Messages between two processes with the same tag arrive in order. No method bloc
 request is a word that the engine sets and tests.
 """
 
+import os
+
 
 cdef poll_type poll_used = NULL
 cdef void *engine_used = NULL
@@ -33,6 +35,14 @@ cdef void poll_engine() noexcept nogil:
     cdef poll_type poll = poll_used
     if poll != NULL:
         poll(engine_used)
+
+
+def _forget_inherited():
+    """In a forked child, poll no more: the engine and its sockets are the parent's."""
+    forget_poll(engine_used)
+
+
+os.register_at_fork(after_in_child=_forget_inherited)
 
 
 def poll():
