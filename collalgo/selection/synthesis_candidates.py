@@ -7,8 +7,8 @@ from collalgo.algorithms.row import Algorithm
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
 from collalgo.selection.prices import LazyCandidate
-from collalgo.synthesis.planner import EVEN, PLANNED, can_plan
-from collalgo.synthesis.synthesized import Synthesis, is_name
+from collalgo.synthesis.planner import Form, can_plan
+from collalgo.synthesis.synthesized import Synthesis, form_of, is_name
 from collalgo.topology.model import Topology
 from collalgo.topology.path_types import PathType
 
@@ -45,21 +45,18 @@ class SynthesisCandidates:
         return [*map(self._candidate, self._synthesis.variants(row.collective))]
 
     def _candidate(self, row: Algorithm) -> LazyCandidate:
-        given = dict(row.parameters)
-        rounds, pace = given.get("rounds", 16), given.get("pace", EVEN)
-        way = given.get("way") or next(iter(PLANNED[row.collective]))
-        latency = _least_latency(self._placement)
-        floor = Line(latency, port_floor(row.collective, self._placement))
-        plan = row.collective, way, rounds, pace
-        return LazyCandidate(row, "", floor, partial(self._estimates, plan, latency))
+        form, collective = form_of(row), row.collective
+        latency = form.least_steps(collective) * _least_latency(self._placement)
+        floor = Line(latency, port_floor(collective, self._placement))
+        return LazyCandidate(
+            row, "", floor, partial(self._estimates, collective, form, latency)
+        )
 
-    def _estimates(
-        self, plan: tuple[str, str, int, str], latency: float
-    ) -> Iterator[Line]:
+    def _estimates(self, collective: str, form: Form, latency: float) -> Iterator[Line]:
         """A lower bound by the trees alone, and the price of the plan."""
         planner = self._synthesis.planner
-        yield Line(latency, planner.least_per_byte(*plan[:2]))
-        yield planner.price(*plan)
+        yield Line(latency, planner.least_per_byte(collective, form.way))
+        yield planner.price(collective, form)
 
 
 def _least_latency(placement: Placement) -> float:

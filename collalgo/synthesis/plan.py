@@ -11,6 +11,13 @@ from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.packing import Trees
 from collalgo.synthesis.pair_links import PairLinks
 
+#: The lanes of what is combined with one peer's in a step, and with several peers';
+#: what is copied beside it has the next lane.
+OF_ONE, OF_SEVERAL = 1, 3
+
+#: The number of all lanes.
+LANES = OF_SEVERAL + 1
+
 #: The kinds of transfers as of :class:`~collalgo.cost.messages.Messages`.
 SEND, RECV, RECV_REDUCE = range(3)
 
@@ -57,8 +64,8 @@ class Plan(NamedTuple):
         of ranks, and the number of units of each.
     transfers : Transfers
         The transfers.
-    step : ndarray
-        The step of each.
+    step, lane : ndarray
+        The step and the lane of each.
     """
 
     size: int
@@ -66,17 +73,12 @@ class Plan(NamedTuple):
     units: int
     transfers: Transfers
     step: Ints
+    lane: Ints
 
     @property
     def steps(self) -> int:
         """The number of steps."""
         return int(self.step.max(initial=-1)) + 1
-
-    @property
-    def lane(self) -> Ints:
-        """The lane of each transfer: what is combined is apart from what is not."""
-        reduces = self.transfers.reduces
-        return (reduces.any() & ~reduces).astype(np.int64)
 
     def reversed(self, reduces: bool) -> "Plan":
         """The plan from its end to its beginning, with sends as receives."""
@@ -88,13 +90,15 @@ class Plan(NamedTuple):
         pairs = zip(self.transfers, other.transfers, strict=True)
         transfers = Transfers._make([np.concatenate(pair) for pair in pairs])
         step = np.concatenate([self.step, other.step + self.steps])
-        return self._replace(transfers=transfers, step=step)
+        lane = np.concatenate([self.lane, other.lane])
+        return self._replace(transfers=transfers, step=step, lane=lane)
 
     @property
     def messages(self) -> Messages:
         """The messages of all ranks: what one sends another in a step on a lane."""
         source, target, *_, reduces = self.transfers
-        key = ((self.step * self.size + source) * self.size + target) * 2 + self.lane
+        pair = (self.step * self.size + source) * self.size + target
+        key = pair * LANES + self.lane
         _, index, count = np.unique(key, return_index=True, return_counts=True)
         share = count / (self.blocks * self.units)
         step, lane = self.step[index], self.lane[index]
@@ -112,21 +116,21 @@ class Plan(NamedTuple):
 class Dependencies(NamedTuple):
     """Which transfers wait for which, one entry for each such pair.
 
-    ``alone`` has an entry for each transfer: of those with the same number only one can
-    be in a step; it is -1 for others.
+    ``joint`` has an entry for each transfer: those with the same number carry one unit
+    that a rank combines, or does backwards; it is -1 for others.
     """
 
     before: Ints
     after: Ints
-    alone: Ints
+    joint: Ints
 
     def split(self, parts: int) -> "Dependencies":
         """The same for the transfers of equal parts of each unit."""
-        alone = np.where(
-            np.repeat(self.alone, parts) < 0, -1, _split(self.alone, parts)
+        joint = np.where(
+            np.repeat(self.joint, parts) < 0, -1, _split(self.joint, parts)
         )
         return Dependencies(
-            _split(self.before, parts), _split(self.after, parts), alone
+            _split(self.before, parts), _split(self.after, parts), joint
         )
 
 
@@ -136,12 +140,11 @@ def _split(numbers: Ints, parts: int) -> Ints:
 
 
 def down(
-    trees: Trees, block: Ints, unit: Ints, one_by_one: bool = False
+    trees: Trees, block: Ints, unit: Ints, to_combine: bool = False
 ) -> tuple[Transfers, Dependencies]:
     """The transfers of a unit from the root of each tree to all its ranks.
 
-    With ``one_by_one`` a rank sends a unit to one rank at a time. Backwards, a rank
-    then combines it with that of one rank at a time, as a step can have no more.
+    With ``to_combine`` the plan is to be used backwards, to combine what ranks have.
     """
     tree, target = np.nonzero(trees.parents >= 0)
     source = trees.parents[tree, target].astype(np.int64)
@@ -151,17 +154,17 @@ def down(
     waits = np.flatnonzero(before >= 0)
     combined = np.zeros(len(tree), bool)
     found = Transfers(source, target, block[tree], unit[tree], combined)
-    alone = np.full(len(tree), -1)
-    if one_by_one:
-        alone = tree * trees.parents.shape[1] + source
-    return found, Dependencies(before[waits], waits, alone)
+    joint = np.full(len(tree), -1)
+    if to_combine:
+        joint = tree * trees.parents.shape[1] + source
+    return found, Dependencies(before[waits], waits, joint)
 
 
 def up_and_down(
     trees: Trees, block: Ints, unit: Ints
 ) -> tuple[Transfers, Dependencies]:
     """The transfers of a unit up each tree, where it is combined, and down again."""
-    onward, waits = down(trees, block, unit, one_by_one=True)
+    onward, waits = down(trees, block, unit, to_combine=True)
     count = len(onward.source)
     tree, child = np.nonzero(trees.parents >= 0)
     parent = trees.parents[tree, child]
@@ -171,8 +174,8 @@ def up_and_down(
     after = [waits.before, waits.after + count, of_root[first] + count]
     pairs = zip(onward.reversed(reduces=True), onward, strict=True)
     both = Transfers._make([np.concatenate(pair) for pair in pairs])
-    alone = np.concatenate([waits.alone, np.full(count, -1)])
-    return both, Dependencies(np.concatenate(before), np.concatenate(after), alone)
+    joint = np.concatenate([waits.joint, np.full(count, -1)])
+    return both, Dependencies(np.concatenate(before), np.concatenate(after), joint)
 
 
 def _pairs_of_equal(keys: Ints, count: int) -> tuple[Ints, Ints]:
@@ -194,10 +197,13 @@ class Pace(NamedTuple):
     fraction : float
         The part of what the busiest link has left to carry that a step takes at most,
         if that is more.
+    several : bool
+        Whether a rank combines a unit with those of several others in a step.
     """
 
     least: float
     fraction: float = 0.0
+    several: bool = False
 
 
 def ordered(
@@ -206,8 +212,8 @@ def ordered(
     waits: Dependencies,
     pace: Pace,
     late: Reals,
-) -> Ints:
-    """The step of each transfer, so that no link is busy for longer in a step.
+) -> tuple[Ints, Ints]:
+    """The step and the lane of each transfer; no link is busy for longer in a step.
 
     Parameters
     ----------
@@ -230,17 +236,25 @@ def ordered(
     first_after = np.searchsorted(before[by_first], np.arange(len(order) + 1))
     busy = pairs.parts / pairs.bytes_per_second[pairs.links]
     pair = (transfers.source * pairs.size + transfers.target)[order]
-    found = Ordering(
+    hub = np.where(transfers.reduces, transfers.target, transfers.source)[order]
+    ordering = Ordering(
         pair,
         pairs.first,
         pairs.links,
         busy,
         first_after,
         after[by_first],
-        waits.alone[order],
+        waits.joint[order],
+        hub,
+        (transfers.source + transfers.target)[order] - hub,
+        pace.several,
         len(pairs.bytes_per_second),
-    ).steps(*pace)
-    return np.unique(found, return_inverse=True)[1][place]
+    )
+    found = ordering.steps(pace.least, pace.fraction)
+    step = np.unique(found, return_inverse=True)[1][place]
+    copied = OF_SEVERAL if pace.several else OF_ONE
+    lane = np.where(waits.joint < 0, copied, ordering.lane[place])
+    return step, lane if (waits.joint >= 0).any() else 0 * lane
 
 
 def _heights(count: int, waits: Dependencies) -> Ints:

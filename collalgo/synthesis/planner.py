@@ -20,6 +20,9 @@ from collalgo.topology.model import Topology
 #: runs; and the most for an alltoall, which has a path for each two of them.
 MOST_RANKS, MOST_IN_ALLTOALL = 64, 32
 
+#: The rounds that may be left of a load by rounding.
+LEFT = 1e-6
+
 
 class Stage(NamedTuple):
     """A part of a collective.
@@ -31,8 +34,7 @@ class Stage(NamedTuple):
     reverse : bool
         Whether data moves from the ends of the trees to their roots.
     reduces : bool
-        Whether data is combined. Its steps are all alike then, since a rank can combine
-        a unit with that of one rank only in each.
+        Whether data is combined.
     """
 
     make: Maker
@@ -63,10 +65,51 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
 EVEN = "even"
 PACES: Mapping[str, float] = MappingProxyType({EVEN: 0.0, "fifth": 0.2, "half": 0.5})
 
+#: With how many peers a rank combines a unit in a step; if with one, steps are even.
+ONE, SEVERAL = "one", "several"
+PEERS = (ONE, SEVERAL)
 
-def can_change_pace(collective: str, way: str) -> bool:
-    """Whether some steps of a way may be longer than others."""
-    return not all(stage.reduces for stage in PLANNED[collective][way])
+
+class Form(NamedTuple):
+    """A form of a plan.
+
+    Attributes
+    ----------
+    way : str
+        As in :data:`PLANNED`.
+    rounds : int
+        The number of steps in which the busiest link is to carry its load; there are
+        more, until all ranks have data to send and until all are done.
+    pace : str
+        One of :data:`PACES`.
+    peers : str
+        One of :data:`PEERS`.
+    """
+
+    way: str
+    rounds: int
+    pace: str = EVEN
+    peers: str = ONE
+
+    def fraction(self, reduces: bool) -> float:
+        """The part of what is left that a step of a stage takes at most."""
+        return 0.0 if reduces and self.peers == ONE else PACES[self.pace]
+
+    def least_steps(self, collective: str) -> int:
+        """The number of steps that the busiest link needs."""
+        return sum(
+            _steps(self.rounds, self.fraction(stage.reduces))
+            for stage in PLANNED[collective][self.way]
+        )
+
+
+def _steps(rounds: int, fraction: float) -> int:
+    """The number of steps that take a fraction of what is left, or a round if more."""
+    left, found = float(rounds), 0
+    while left > LEFT:
+        left -= max(1.0, fraction * left)
+        found += 1
+    return found
 
 
 def can_plan(collective: str, placement: Placement) -> bool:
@@ -99,7 +142,8 @@ class Planner:
         self._placement = placement
         self.machine = placement.digest[:8]
         self._traffic: dict[tuple[Stage, int], Traffic] = {}
-        self._steps: dict[tuple[str, str, int, int, str], PlannedSteps] = {}
+        self._plans: dict[tuple[Stage, int, Form], Plan] = {}
+        self._steps: dict[tuple[str, int, Form], PlannedSteps] = {}
         self._lock = RLock()  # ranks that are threads share the plans
 
     @cached_property
@@ -107,38 +151,27 @@ class Planner:
         """The links between the ranks."""
         return PairLinks.of(self._placement)
 
-    def steps(
-        self, collective: str, way: str, rounds: int, root: int = 0, pace: str = EVEN
-    ) -> PlannedSteps:
-        """The steps of a collective.
-
-        Parameters
-        ----------
-        collective, way
-            As in :data:`PLANNED`.
-        rounds
-            The number of steps in which the busiest link is to carry its load; there
-            are more, until all ranks have data to send and until all are done.
-        root
-            The rank of the root.
-        pace
-            One of :data:`PACES`.
-        """
-        key = collective, way, rounds, root, pace
+    def steps(self, collective: str, form: Form, root: int = 0) -> PlannedSteps:
+        """The steps of a collective in a form, from or to a root."""
+        key = collective, root, form
         with self._lock:
             if key not in self._steps:
                 plans = [
-                    self._plan(stage, one, rounds, pace)
-                    for stage, one in self._stages(collective, way, root)
+                    self._plan(stage, one, root, form)
+                    for stage, one in self._stages(collective, form.way, root)
                 ]
                 self._steps[key] = PlannedSteps(reduce(Plan.then, plans))
             return self._steps[key]
 
-    @staticmethod
-    def _plan(stage: Stage, of: Traffic, rounds: int, pace: str) -> Plan:
-        """The plan of a stage."""
-        plan = of.plan(rounds, 0.0 if stage.reduces else PACES[pace])
-        return plan.reversed(stage.reduces) if stage.reverse else plan
+    def _plan(self, stage: Stage, of: Traffic, root: int, form: Form) -> Plan:
+        """The plan of a stage, which several collectives and ways may have."""
+        peers = form.peers if stage.reduces else ONE
+        key = stage, root, form._replace(way="", peers=peers)
+        if key not in self._plans:
+            fraction = form.fraction(stage.reduces)
+            plan = of.plan(form.rounds, fraction, peers == SEVERAL)
+            self._plans[key] = plan.reversed(stage.reduces) if stage.reverse else plan
+        return self._plans[key]
 
     def _stages(
         self, collective: str, way: str, root: int
@@ -160,8 +193,8 @@ class Planner:
             )
         return busy * COLLECTIVES[collective].buffers(self._placement.size)
 
-    def price(self, collective: str, way: str, rounds: int, pace: str = EVEN) -> Line:
+    def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""
-        messages = self.steps(collective, way, rounds, pace=pace).plan.messages
+        messages = self.steps(collective, form).plan.messages
         buffers = COLLECTIVES[collective].buffers(self._placement.size)
         return in_rounds(messages, self.pairs.routes).line.over(buffers)

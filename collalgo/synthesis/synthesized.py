@@ -5,19 +5,22 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from collalgo.algorithms.lanes import two
 from collalgo.algorithms.parameters import COMMON, PIECES, Range, number, suits
 from collalgo.algorithms.row import Algorithm
 from collalgo.algorithms.table import parse
 from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
+from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL
 from collalgo.synthesis.planner import (
     EVEN,
+    ONE,
     PACES,
+    PEERS,
     PLANNED,
+    SEVERAL,
+    Form,
     Planner,
-    can_change_pace,
     can_plan,
     most_ranks,
 )
@@ -30,6 +33,10 @@ TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
 #: What is tried beside them where some steps may be longer than others, and elsewhere.
 LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
+
+#: What is tried where a rank combines with several peers in a step. It is not tried
+#: where sums are sent back down the trees meanwhile: it did not pay on any server.
+JOINT = ((4, EVEN), (64, "half"), (16, EVEN), (64, "fifth"))
 
 
 class Synthesized:
@@ -64,12 +71,12 @@ class Synthesized:
         rounds: int = 16,
         pace: str = EVEN,
         machine: str = "",
+        peers: str = ONE,
     ) -> Steps:
         """The steps of a rank; the root is at position 0 of the group."""
         assert machine in ("", self.planner.machine)
-        way = way or next(iter(PLANNED[self.collective]))
-        steps = self.planner.steps(self.collective, way, rounds, group.peer(0), pace)
-        yield from steps.of(group)
+        form = Form(way or first_way(self.collective), rounds, pace, peers)
+        yield from self.planner.steps(self.collective, form, group.peer(0)).of(group)
 
 
 class Synthesis:
@@ -95,20 +102,18 @@ class Synthesis:
                 NAME,
                 function,
                 ranges=tuple({**COMMON, **_ranges(collective)}.items()),
-                lane_count=two,
+                lane_count=_lanes,
                 unfit=Fit(self._placement.size, self.planner.machine),
             )
         return self._rows[collective]
 
     def variants(self, collective: str) -> list[Algorithm]:
-        """The row with each way, number of rounds and pace."""
-        machine = self.planner.machine
+        """The row with each form that is tried."""
+        row, machine = self.row(collective), {"machine": self.planner.machine}
         return [
-            self.row(collective).with_parameters(
-                {"way": way, "rounds": rounds, "pace": pace, "machine": machine}
-            )
+            row.with_parameters(_parameters(form) | machine)
             for way in PLANNED[collective]
-            for rounds, pace in _tried(collective, way)
+            for form in forms(collective, way)
         ]
 
     def named(self, collective: str, name: str) -> Algorithm:
@@ -128,9 +133,36 @@ class Synthesis:
         return row if parameters else self.row(collective)
 
 
-def _tried(collective: str, way: str) -> Sequence[tuple[int, str]]:
-    """The numbers of rounds and the paces that are tried."""
-    return TRIED + (LONGER if can_change_pace(collective, way) else SHORTER)
+def forms(collective: str, way: str) -> list[Form]:
+    """The forms of a way that are tried; of equal ones the first is taken."""
+    stages = PLANNED[collective][way]
+    joint = JOINT if any(one.reduces and one.reverse for one in stages) else ()
+    single = TRIED + (SHORTER if all(one.reduces for one in stages) else LONGER)
+    return [
+        *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
+        *(Form(way, rounds, pace) for rounds, pace in single),
+    ]
+
+
+def form_of(row: Algorithm) -> Form:
+    """The form of a row."""
+    given = dict(row.parameters)
+    way = given.get("way") or first_way(row.collective)
+    rounds, pace = given.get("rounds", 16), given.get("pace", EVEN)
+    return Form(way, rounds, pace, given.get("peers", ONE))
+
+
+def first_way(collective: str) -> str:
+    """The way of a plan whose name gives none."""
+    return next(iter(PLANNED[collective]))
+
+
+def _parameters(form: Form) -> dict[str, Any]:
+    """The parameters of a form, without the peers if it has one at a time."""
+    given = form._asdict()
+    if form.peers == ONE:
+        del given["peers"]
+    return given
 
 
 def is_name(name: str) -> bool:
@@ -180,6 +212,11 @@ class Fit:
         return None
 
 
+def _lanes(_: int, given: Mapping[str, Any]) -> int:
+    """The most lanes of a plan between two ranks."""
+    return 1 + (OF_SEVERAL if given.get("peers") == SEVERAL else OF_ONE)
+
+
 @cache
 def _ranges(collective: str) -> dict[str, Range]:
     """The values that the parameters of a collective can have."""
@@ -188,6 +225,7 @@ def _ranges(collective: str) -> dict[str, Range]:
         "way": Range(f"one of {', '.join(ways)}", _one_of(ways), suits),
         "rounds": number(1, PIECES),
         "pace": Range(f"one of {', '.join(PACES)}", _one_of([*PACES]), suits),
+        "peers": Range(f"one of {', '.join(PEERS)}", _one_of(PEERS), suits),
         "machine": Range("the name of a machine", str, suits),
     }
 

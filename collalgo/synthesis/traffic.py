@@ -57,18 +57,18 @@ class Traffic(NamedTuple):
     waits: Dependencies
     busy: float
 
-    def plan(self, rounds: int, fraction: float = 0.0) -> Plan:
+    def plan(self, rounds: int, fraction: float = 0.0, several: bool = False) -> Plan:
         """The plan in which the busiest link carries its load in a number of steps.
 
         There are fewer steps if one may take a fraction of what is left to carry.
         """
         parts = self._parts(rounds)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
-        pace = Pace(self.busy * parts / rounds, fraction)
+        pace = Pace(self.busy * parts / rounds, fraction, several)
         span = AHEAD if self.blocks > 1 else rounds
         late = span * phases(self.transfers.unit, parts)
-        step = ordered(self.pairs, transfers, waits, pace, late)
-        return Plan(self.pairs.size, self.blocks, self.units * parts, transfers, step)
+        found = ordered(self.pairs, transfers, waits, pace, late)
+        return Plan(self.pairs.size, self.blocks, self.units * parts, transfers, *found)
 
     def _parts(self, rounds: int) -> int:
         """The number of parts of each unit, so that many of them are in each step."""
@@ -91,8 +91,8 @@ def phases(unit: Ints, parts: int) -> Reals:
     return ((offset[:, None] + np.arange(parts)) / parts).ravel()
 
 
-#: Makes traffic from a root, over some links; the last is whether a rank sends a unit
-#: to one rank at a time.
+#: Makes traffic from a root, over some links; the last is whether the plan is to be
+#: used backwards, to combine what ranks have.
 Maker: TypeAlias = Callable[[PairLinks, int, bool], Traffic]
 
 
@@ -101,28 +101,28 @@ def units_of(size: int) -> int:
     return min(MOST, max(LEAST, UNITS // size))
 
 
-def allgather(pairs: PairLinks, _root: int, one_by_one: bool) -> Traffic:
+def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     """Trees from each rank, each with a unit of its block."""
     units = units_of(pairs.size)
     unit, block = np.divmod(np.arange(pairs.size * units), pairs.size)
     trees = pack(pairs, block.tolist())
     return Traffic(
-        pairs, pairs.size, units, *down(trees, block, unit, one_by_one), trees.busy
+        pairs, pairs.size, units, *down(trees, block, unit, to_combine), trees.busy
     )
 
 
-def scatter(pairs: PairLinks, root: int, one_by_one: bool) -> Traffic:
+def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Paths from the root to each rank, each with a unit of its block."""
     others, units = pairs.size - 1, units_of(pairs.size)
     unit, number = np.divmod(np.arange(others * units), others)
     block = (root + 1 + number) % pairs.size
     trees = pack(pairs, [root] * len(block), block.tolist())
     return Traffic(
-        pairs, pairs.size, units, *down(trees, block, unit, one_by_one), trees.busy
+        pairs, pairs.size, units, *down(trees, block, unit, to_combine), trees.busy
     )
 
 
-def alltoall(pairs: PairLinks, _root: int, one_by_one: bool) -> Traffic:
+def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     """Paths from each rank to each other, each with a unit of their block."""
     size = pairs.size
     units = min(MOST, max(LEAST, OF_PAIRS // (size * (size - 1))))
@@ -131,19 +131,19 @@ def alltoall(pairs: PairLinks, _root: int, one_by_one: bool) -> Traffic:
     source, target = np.divmod(ends, size)
     trees = pack(pairs, source.tolist(), target.tolist())
     return Traffic(
-        pairs, size * size, units, *down(trees, ends, unit, one_by_one), trees.busy
+        pairs, size * size, units, *down(trees, ends, unit, to_combine), trees.busy
     )
 
 
-def broadcast(pairs: PairLinks, root: int, one_by_one: bool) -> Traffic:
+def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Trees from the root, each with a unit of the buffer."""
     trees, unit = pack(pairs, [root] * OF_WHOLE), np.arange(OF_WHOLE)
     return Traffic(
-        pairs, 1, OF_WHOLE, *down(trees, 0 * unit, unit, one_by_one), trees.busy
+        pairs, 1, OF_WHOLE, *down(trees, 0 * unit, unit, to_combine), trees.busy
     )
 
 
-def allreduce(pairs: PairLinks, _root: int, _one_by_one: bool) -> Traffic:
+def allreduce(pairs: PairLinks, _root: int, _to_combine: bool) -> Traffic:
     """Trees that each combine a unit of the buffer, and send it back."""
     unit = np.arange(OF_WHOLE)
     trees = pack(pairs, (unit % pairs.size).tolist(), both_ways=True)

@@ -12,9 +12,10 @@ from collalgo._kernels.synthesis.ordering import Ordering
 from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
 from collalgo.errors import TopologyError
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.planner import EVEN, PACES, PLANNED, Planner, can_change_pace
+from collalgo.synthesis.planner import ONE, PACES, PEERS, PLANNED, Form, Planner
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
@@ -45,9 +46,9 @@ def sockets():
     return Placement(Topology.load("cpu2s", hosts=3, ranks="sockets"))
 
 
-def proof_of(planner, collective, way, pace, root=0):
+def proof_of(planner, collective, form, root=0):
     def schedule(group):
-        yield from planner.steps(collective, way, 4, group.peer(0), pace).of(group)
+        yield from planner.steps(collective, form, group.peer(0)).of(group)
 
     size = planner.pairs.size
     return verify(schedule, size=size, collective=collective, root=root)
@@ -57,8 +58,9 @@ def proof_of(planner, collective, way, pace, root=0):
 def test_plans_for_any_ranks_are_proved(make):
     planner = Planner(make())
     for number, (collective, way) in enumerate(WAYS):
-        paces = [*PACES] if can_change_pace(collective, way) else [EVEN]
-        proof_of(planner, collective, way, paces[number % len(paces)])
+        for peers in PEERS if COLLECTIVES[collective].reduces else [ONE]:
+            pace = [*PACES][number % len(PACES)]
+            proof_of(planner, collective, Form(way, 4, pace, peers))
 
 
 @settings(deadline=None, max_examples=12)
@@ -68,10 +70,10 @@ def test_plans_for_a_random_network_without_a_link_are_proved(size, seed, way, d
     link = data.draw(st.sampled_from(topology.links))
     broken = topology.without("-".join(link.ends))
     collective, how = way
-    pace = data.draw(st.sampled_from([*PACES]))
+    form = Form(how, 4, *map(data.draw, map(st.sampled_from, ([*PACES], PEERS))))
     root = data.draw(st.integers(0, size - 1)) if collective in ROOTED else 0
     try:
-        proof_of(Planner(Placement(broken)), collective, how, pace, root)
+        proof_of(Planner(Placement(broken)), collective, form, root)
     except TopologyError as error:
         assert "cannot reach" in str(error)
 
@@ -148,7 +150,8 @@ def test_steps_are_as_long_as_the_busiest_link_has_something_to_send():
         np.ones(1),
         np.zeros(count + 1, np.int64),
         nothing,
-        np.full(count, -1),
+        *np.full((3, count), -1),
+        False,
         1,
     )
     assert ordering.steps(1.0).tolist() == [*range(count)]

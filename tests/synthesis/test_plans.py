@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -24,9 +25,10 @@ from collalgo.schedule import trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.prover import Prover
 from collalgo.selection.on_topology import TopologyPricer
-from collalgo.synthesis.planner import PLANNED, Planner
+from collalgo.synthesis.plan import LANES
+from collalgo.synthesis.planner import ONE, PEERS, PLANNED, SEVERAL, Form, Planner
 from collalgo.synthesis.schedule import PlannedSteps
-from collalgo.synthesis.synthesized import Synthesis
+from collalgo.synthesis.synthesized import Synthesis, first_way
 from tests.support.host_networks import network
 
 pytestmark = pytest.mark.parallel
@@ -41,9 +43,11 @@ MACHINES = [
 ]
 
 
-def schedule(planner, collective, way, rounds):
+def schedule(planner, collective, way, rounds, peers=ONE):
+    form = Form(way, rounds, peers=peers)
+
     def steps(group):
-        yield from planner.steps(collective, way, rounds, group.peer(0)).of(group)
+        yield from planner.steps(collective, form, group.peer(0)).of(group)
 
     return steps
 
@@ -56,21 +60,41 @@ def test_every_plan_is_proved(make):
         roots = {0, size - 1} if COLLECTIVES[collective].rooted else {0}
         for root in roots:
             for rounds in (1, 7) if size < 16 else (7,):
-                proof = verify(
-                    schedule(planner, collective, way, rounds),
-                    size=size,
-                    collective=collective,
-                    root=root,
-                )
+                steps = schedule(planner, collective, way, rounds)
+                proof = verify(steps, size=size, collective=collective, root=root)
                 assert proof.lanes <= 2
                 assert collective != "allreduce" or proof.consistent
+
+
+def proved_with_several(planner, rounds, root=0):
+    """Prove the plans that combine with several peers in a step."""
+    size = planner.pairs.size
+    for collective, way in WAYS:
+        if not COLLECTIVES[collective].reduces:
+            continue
+        to = root if COLLECTIVES[collective].rooted else 0
+        steps = schedule(planner, collective, way, rounds, SEVERAL)
+        proof = verify(steps, size=size, collective=collective, root=to)
+        assert proof.lanes <= LANES
+        assert collective != "allreduce" or proof.consistent
+
+
+@pytest.mark.parametrize("size", range(2, 17))
+def test_plans_that_combine_with_several_peers_are_proved(size):
+    topology = network(size, extra=2.0, seed=size)
+    proved_with_several(Planner(Placement(topology)), 3, root=size // 2)
+
+
+@pytest.mark.parametrize("name", ["dgx1v", "dgx_a100", "mi250x", "mi300x"])
+def test_plans_that_combine_with_several_peers_of_a_server_are_proved(name):
+    proved_with_several(Planner(Placement(Topology.load(name))), 8)
 
 
 def test_plans_of_two_planners_are_the_same():
     topology = network(7, seed=4)
     for collective, way in WAYS:
         first, second = (
-            Planner(Placement(topology)).steps(collective, way, 4).plan
+            Planner(Placement(topology)).steps(collective, Form(way, 4)).plan
             for _ in range(2)
         )
         assert (first.step == second.step).all()
@@ -83,9 +107,10 @@ def test_plans_do_not_depend_on_the_order_of_sets():
         "import zlib\n"
         "from collalgo import Topology\n"
         "from collalgo.cost.placement import Placement\n"
-        "from collalgo.synthesis.planner import Planner\n"
+        "from collalgo.synthesis.planner import Form, Planner\n"
         "topology = Topology.load('dgx_h100', hosts=2)\n"
-        "plan = Planner(Placement(topology)).steps('allreduce', 'trees', 64).plan\n"
+        "form = Form('trees', 64, peers='several')\n"
+        "plan = Planner(Placement(topology)).steps('allreduce', form).plan\n"
         "print(zlib.crc32(plan.step.tobytes() + plan.transfers.target.tobytes()))\n"
     )
     found = {
@@ -103,18 +128,19 @@ def test_plans_do_not_depend_on_the_order_of_sets():
 @pytest.mark.parametrize("collective", ["allgather", "broadcast", "scatter"])
 def test_a_plan_without_one_of_its_transfers_is_found_wrong(collective):
     planner = Planner(Placement(network(5, seed=5)))
-    plan = planner.steps(collective, next(iter(PLANNED[collective])), 4).plan
+    plan = planner.steps(collective, Form(first_way(collective), 4)).plan
     for lost in range(0, len(plan.step), max(1, len(plan.step) // 7)):
         keep = np.arange(len(plan.step)) != lost
         transfers = plan.transfers._make([one[keep] for one in plan.transfers])
-        mutant = plan._replace(transfers=transfers, step=plan.step[keep])
+        step, lane = plan.step[keep], plan.lane[keep]
+        mutant = plan._replace(transfers=transfers, step=step, lane=lane)
         with pytest.raises(ScheduleError):
             proved(mutant, collective)
 
 
 def test_a_plan_that_forwards_too_early_is_found_wrong():
     planner = Planner(Placement(network(7, extra=0, seed=6)))
-    plan = planner.steps("broadcast", "trees", 4).plan
+    plan = planner.steps("broadcast", Form("trees", 4)).plan
     mutant = plan._replace(step=np.zeros_like(plan.step))
     with pytest.raises(ScheduleError):
         proved(mutant, "broadcast")
@@ -126,15 +152,16 @@ def proved(plan, collective):
     return Prover(COLLECTIVES[collective], schedules, 0).prove()
 
 
+@pytest.mark.parametrize("peers", PEERS)
 @pytest.mark.parametrize("count", [0, 1, 5, 257])
-def test_threads_run_a_plan(count):
+def test_threads_run_a_plan(count, peers):
     size = 5
     planner = Planner(Placement(network(size, seed=7)))
 
     def work(comm):
         mine = np.arange(count, dtype=np.int64) + comm.rank
         total = comm.allreduce(
-            mine.copy(), algorithm=schedule(planner, "allreduce", "trees", 4)
+            mine.copy(), algorithm=schedule(planner, "allreduce", "trees", 4, peers)
         )
         blocks = comm.allgather(
             mine, algorithm=schedule(planner, "allgather", "trees", 4)
@@ -155,9 +182,10 @@ def test_threads_run_a_plan(count):
 def test_the_price_of_a_plan_is_that_of_its_schedule(name):
     topology = Topology.load(name)
     synthesis = Synthesis(Placement(topology))
-    for collective, way in WAYS:
-        row = synthesis.row(collective).with_parameters({"way": way, "rounds": 8})
-        line = synthesis.planner.price(collective, way, 8)
+    for (collective, way), peers in product(WAYS, PEERS):
+        given = {"way": way, "rounds": 8, "peers": peers}
+        row = synthesis.row(collective).with_parameters(given)
+        line = synthesis.planner.price(collective, Form(way, 8, peers=peers))
         for nbytes in (0, 1 << 30):
             told = simulate(row.schedule, topology, nbytes, collective=collective)
             assert line.seconds(nbytes) == pytest.approx(told.seconds, rel=1e-9)
@@ -187,7 +215,8 @@ def test_a_plan_is_chosen_where_it_is_the_cheapest_and_only_there():
         )
 
 
-def test_threads_run_a_plan_with_uneven_blocks():
+@pytest.mark.parametrize("peers", PEERS)
+def test_threads_run_a_plan_with_uneven_blocks(peers):
     counts = [3, 0, 257, 1, 40]
     planner = Planner(Placement(network(len(counts), seed=8)))
     whole = np.arange(sum(counts), dtype=np.float64)
@@ -203,7 +232,7 @@ def test_threads_run_a_plan_with_uneven_blocks():
         summed = comm.reduce_scatter(
             whole.copy(),
             counts=counts,
-            algorithm=schedule(planner, "reduce_scatter", "trees", 4),
+            algorithm=schedule(planner, "reduce_scatter", "trees", 4, peers),
         )
         return gathered, summed, whole[first:last] * len(counts)
 

@@ -9,7 +9,12 @@ class Ordering:
         busy: Reals,
         first_after: Ints,
         after: Ints,
-        alone: Ints,
+        joint: Ints,
+        hub: Ints,
+        spoke: Ints,
+        several: bool,
         count: int,
     ) -> None: ...
+    @property
+    def lane(self) -> Ints: ...
     def steps(self, least: float, fraction: float = 0) -> Ints: ...

@@ -13,6 +13,10 @@ import numpy as np
 
 ctypedef const int64_t[::1] ints
 
+#: The lanes of units that are combined.
+cdef enum:
+    LANES = 3
+
 #: A link must not be idle if it has as much to carry as this part of the most.
 cdef double CRITICAL = 0.9
 
@@ -29,18 +33,32 @@ cdef class Ordering:
         transfer keeps each of them busy.
     first_after, after
         The transfers that wait for each transfer, and the index of the first of them.
-    alone
-        A key of each transfer: of those with the same key only one can be in a step. It
-        is -1 for transfers that can be together with any.
+    joint
+        A key of each transfer: those with the same key carry one unit between one rank
+        and several others. It is -1 for transfers that can be together with any.
+    hub, spoke
+        That rank, and the other one, for each transfer.
+    several
+        Whether a step can have several transfers with the same key; else it has one.
     count
         The number of directed links.
+
+    Attributes
+    ----------
+    lane : ndarray
+        The lane of each transfer.
     """
 
-    cdef ints pair, first, links, first_after, after, alone
+    cdef ints pair, first, links, first_after, after, joint, hub, spoke
     cdef const double[::1] busy
     cdef double[::1] now, total, left, ready
     cdef double longest, until
-    cdef int64_t[::1] step, waits, latest
+    cdef int64_t[::1] step, waits, _lane
+    cdef ints first_member, members
+    cdef int64_t[::1] tried, length_of, chosen
+    cdef int64_t[:, :, ::1] set_of
+    cdef int64_t sets, first_set
+    cdef bint several
 
     def __init__(
         self,
@@ -50,14 +68,36 @@ cdef class Ordering:
         const double[::1] busy,
         ints first_after,
         ints after,
-        ints alone,
+        ints joint,
+        ints hub,
+        ints spoke,
+        bint several,
         Py_ssize_t count,
     ):
         self.pair, self.first, self.links, self.busy = pair, first, links, busy
-        self.first_after, self.after, self.alone = first_after, after, alone
-        keys = np.asarray(alone).max(initial=-1) + 1
-        self.latest = np.zeros(keys, np.int64)
+        self.first_after, self.after = first_after, after
+        self.joint, self.hub, self.spoke, self.several = joint, hub, spoke, several
         self.now, self.total, self.left, self.ready = np.zeros((4, count))
+        self._find_members()
+
+    def _find_members(self):
+        """Sort the transfers by their keys; begin with no sets."""
+        joint = np.asarray(self.joint)
+        keys = int(joint.max(initial=-1)) + 1
+        members = np.argsort(joint, kind="stable")
+        self.members = members
+        self.first_member = np.searchsorted(joint[members], np.arange(keys + 1))
+        self.tried, self.length_of = np.empty((2, max(keys, len(joint))), np.int64)
+        self.chosen = np.empty(len(joint), np.int64)
+        ranks = 0
+        if keys:
+            ranks = max(np.asarray(self.hub).max(), np.asarray(self.spoke).max()) + 1
+        self.set_of = np.full((LANES, ranks, ranks), -1, np.int64)
+        self._lane = np.zeros(len(joint), np.int64)
+
+    @property
+    def lane(self):
+        return np.asarray(self._lane)
 
     def steps(self, double least, double fraction=0):
         """The step of each transfer.
@@ -94,7 +134,9 @@ cdef class Ordering:
         self.total[:] = 0
         self.left[:] = 0
         self.ready[:] = 0
-        self.latest[:] = -1
+        self.tried[:] = -1
+        self.sets = 0
+        self.set_of[:] = -1
         self.until = 0
         for i in range(self.pair.shape[0]):
             self._count(self.pair[i], self.left)
@@ -134,11 +176,12 @@ cdef class Ordering:
         cdef Py_ssize_t i, j, kept = 0, begun = 0
         for j in range(ready.shape[0]):
             i = ready[j]
-            if self._is_free(self.alone[i], number) and self._fits(self.pair[i]):
-                self._take(self.pair[i])
-                if self.alone[i] >= 0:
-                    self.latest[self.alone[i]] = number
-                self.step[i], taken[begun] = number, i
+            if self.several and self.joint[i] >= 0:
+                self._take_joint(self.joint[i], number)
+            else:
+                self._take_one(i, number)
+            if self.step[i] >= 0:
+                taken[begun] = i
                 begun += 1
             else:
                 ready[kept] = i
@@ -149,10 +192,72 @@ cdef class Ordering:
         self.now[:] = 0
         self.longest = length
         self.until += length
+        self.first_set = self.sets
 
-    cdef bint _is_free(self, Py_ssize_t key, Py_ssize_t number) noexcept:
-        """Whether no transfer of a key is in a step yet."""
-        return key < 0 or self.latest[key] != number
+    cdef void _take_one(self, Py_ssize_t i, Py_ssize_t number) noexcept:
+        """Take a transfer that fits, unless the step has one with its key."""
+        cdef int64_t key = self.joint[i]
+        if (key >= 0 and self.tried[key] == number) or not self._fits(self.pair[i]):
+            return
+        self._take(self.pair[i], 1)
+        self.step[i] = number
+        if key >= 0:
+            self.tried[key] = number
+
+    cdef void _take_joint(self, int64_t key, Py_ssize_t number) noexcept:
+        """Take the transfers of a key that fit, else one of them; once in each step."""
+        cdef Py_ssize_t count
+        if self.tried[key] == number:
+            return
+        self.tried[key] = number
+        count = self._choose(key)
+        while count and not self._set_lane(count, number):
+            self._leave(count > 1, count)
+            count = count > 1
+
+    cdef Py_ssize_t _choose(self, int64_t key) noexcept:
+        """Load the links with those transfers of a key that fit; their number."""
+        cdef Py_ssize_t i, place, count = 0
+        for place in range(self.first_member[key], self.first_member[key + 1]):
+            i = self.members[place]
+            if not self.waits[i] and self.step[i] < 0 and self._fits(self.pair[i]):
+                self._take(self.pair[i], 1)
+                self.chosen[count] = i
+                count += 1
+        return count
+
+    cdef void _leave(self, Py_ssize_t kept, Py_ssize_t count) noexcept:
+        """Take the chosen transfers off the links, but for the first."""
+        cdef Py_ssize_t j
+        for j in range(kept, count):
+            self._take(self.pair[self.chosen[j]], -1)
+
+    cdef bint _set_lane(self, Py_ssize_t count, Py_ssize_t number) noexcept:
+        """Put the chosen transfers into a step, if there is a lane for them."""
+        cdef Py_ssize_t lane = 0, i, j
+        while lane < LANES and not self._is_open(lane, count):
+            lane += 1
+        for j in range(count if lane < LANES else 0):
+            i = self.chosen[j]
+            self.set_of[lane, self.hub[i], self.spoke[i]] = self.sets
+            self.step[i], self._lane[i] = number, lane
+        self.length_of[self.sets] = count
+        self.sets += lane < LANES
+        return lane < LANES
+
+    cdef bint _is_open(self, Py_ssize_t lane, Py_ssize_t count) noexcept:
+        """Whether a lane has units of exactly these ranks, or of none of them."""
+        cdef int64_t first = self._set_on(lane, self.chosen[0])
+        cdef Py_ssize_t j
+        for j in range(1, count):
+            if self._set_on(lane, self.chosen[j]) != first:
+                return False
+        return first < 0 or self.length_of[first] == count
+
+    cdef int64_t _set_on(self, Py_ssize_t lane, Py_ssize_t i) noexcept:
+        """The set of this step that a lane has for the ranks of a transfer, or -1."""
+        cdef int64_t found = self.set_of[lane, self.hub[i], self.spoke[i]]
+        return found if found >= self.first_set else -1
 
     cdef bint _fits(self, Py_ssize_t pair) noexcept:
         """Whether a transfer does not make the step longer, or is late already."""
@@ -167,14 +272,16 @@ cdef class Ordering:
                 return False
         return True
 
-    cdef void _take(self, Py_ssize_t pair) noexcept:
+    cdef void _take(self, Py_ssize_t pair, double times) noexcept:
+        """Load the links of a pair of ranks with a transfer, or with one less."""
         cdef Py_ssize_t i, link
+        cdef double busy
         for i in range(self.first[pair], self.first[pair + 1]):
-            link = self.links[i]
-            self.now[link] += self.busy[i]
-            self.total[link] += self.busy[i]
-            self.left[link] -= self.busy[i]
-            self.ready[link] -= self.busy[i]
+            link, busy = self.links[i], times * self.busy[i]
+            self.now[link] += busy
+            self.total[link] += busy
+            self.left[link] -= busy
+            self.ready[link] -= busy
             self.longest = max(self.longest, self.now[link])
 
     cdef Py_ssize_t _merge(

@@ -1,0 +1,137 @@
+"""The forms of plans: sets of peers on lanes, and the cheapest form of all."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from collalgo import Topology
+from collalgo._kernels.synthesis.ordering import Ordering
+from collalgo.cost.placement import Placement
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.prices import SIZES, prune
+from collalgo.selection.synthesis_candidates import SynthesisCandidates
+from collalgo.synthesis.planner import EVEN, ONE, PACES, PEERS, PLANNED, SEVERAL, Form
+from collalgo.synthesis.synthesized import form_of, forms
+from tests.support.host_networks import network
+
+pytestmark = pytest.mark.parallel
+
+REDUCING = ("reduce_scatter", "allreduce", "reduce")
+
+MACHINES = [
+    lambda: network(5, seed=3),
+    lambda: Topology.load("dgx1v"),
+    lambda: Topology.load("mi250x"),
+    lambda: Topology.load("dgx_h100"),
+]
+
+
+def star(units, several):
+    """Units from rank 0 to some of the ranks 1 to 3, each over a link of its own."""
+    joint = np.repeat(np.arange(len(units)), [*map(len, units)])
+    spoke = np.concatenate(units)
+    return Ordering(
+        spoke,
+        np.array([0, *range(4)]),
+        np.arange(3),
+        np.ones(3),
+        np.zeros(len(spoke) + 1, np.int64),
+        np.zeros(0, np.int64),
+        joint,
+        np.zeros(len(spoke), np.int64),
+        spoke,
+        several,
+        3,
+    )
+
+
+def placed(units, several, length):
+    """The step and the lane of each transfer."""
+    ordering = star([np.array(unit) for unit in units], several)
+    steps = ordering.steps(length).tolist()
+    return [*zip(steps, ordering.lane.tolist(), strict=True)]
+
+
+def test_units_of_equal_sets_of_peers_share_a_lane():
+    units = [(1, 2, 3)] * 4
+    assert placed(units, True, 2.0) == [(0, 0)] * 6 + [(1, 0)] * 6
+
+
+def test_units_of_other_sets_of_peers_have_lanes_of_their_own():
+    units = [(1, 2), (2, 3), (1, 3), (1,)]
+    lanes = [0, 0, 1, 1, 2, 2, 1]
+    assert placed(units, True, 9.0) == [(0, lane) for lane in lanes]
+
+
+def test_a_unit_without_a_lane_goes_to_one_peer():
+    units = [(1, 2), (2, 3), (1, 3), (1,), (1, 2, 3)]
+    found = placed(units, True, 9.0)[-3:]
+    assert found == [(0, 1), (1, 0), (1, 0)]
+
+
+def test_a_unit_goes_to_one_peer_in_a_step_if_the_form_says_so():
+    units = [(1, 2, 3)] * 2
+    assert placed(units, False, 9.0) == [(0, 0), (1, 0), (2, 0)] * 2
+
+
+@pytest.mark.parametrize("collective", REDUCING)
+@pytest.mark.parametrize("make", MACHINES)
+def test_the_cheapest_plan_is_as_cheap_as_that_of_each_form(collective, make):
+    of = SynthesisCandidates(Placement(make()))
+    (row,) = of.rows(collective)
+    chosen = [one.price.seconds(SIZES) for one in prune(of.of(row), SIZES)]
+    best = np.min(chosen, axis=0)
+    priced = [one.priced for one in of.of(row)]
+    for peers in PEERS:
+        alone = [
+            one.price.seconds(SIZES)
+            for one in priced
+            if form_of(one.row).peers == peers
+        ]
+        assert len(alone) >= 4
+        assert (best <= np.min(alone, axis=0) * (1 + 1e-6)).all()
+
+
+@pytest.mark.parametrize("make", MACHINES)
+def test_what_bounds_the_price_of_a_plan_is_never_above_it(make):
+    of = SynthesisCandidates(Placement(make()))
+    for collective in PLANNED:
+        (row,) = of.rows(collective)
+        for candidate in of.of(row):
+            bounds = [candidate.least.seconds(SIZES)]
+            while not candidate.known:
+                candidate.improve()
+                bounds.append(candidate.least.seconds(SIZES))
+            for lower, higher in pairwise(bounds):
+                assert (lower <= higher * (1 + 1e-6)).all()
+
+
+@pytest.mark.parametrize("name", ["dgx2", "dgx_a100", "dgx_h100", "mi300x", "p4d"])
+def test_a_reduction_over_a_switch_costs_what_a_gathering_does(name):
+    pricer = TopologyPricer(Topology.load(name))
+    cheapest = []
+    for collective in ("allgather", "reduce_scatter"):
+        found = pricer.prune([pricer.find(collective, "synthesized")], SIZES)
+        cheapest.append(min(one.price.seconds(1 << 30) for one in found))
+    assert cheapest[1] <= cheapest[0] * 1.001
+
+
+def test_the_least_steps_are_those_of_the_busiest_link():
+    assert Form("trees", 64).least_steps("allgather") == 64
+    assert Form("trees", 64, "half").least_steps("allgather") == 7
+    assert Form("trees", 64, "half").least_steps("reduce") == 64
+    assert Form("trees", 64, "half", SEVERAL).least_steps("reduce") == 7
+    assert Form("blocks", 64, "half").least_steps("allreduce") == 64 + 7
+    for pace in PACES:
+        assert Form("trees", 1, pace).least_steps("broadcast") == 1
+
+
+def test_forms_that_combine_nothing_have_no_peers_to_combine_with():
+    for collective, ways in PLANNED.items():
+        for way in ways:
+            found = forms(collective, way)
+            assert len({*found}) == len(found)
+            assert Form(way, 4, EVEN, ONE) in found
+            several = any(form.peers == SEVERAL for form in found)
+            assert not several or collective in REDUCING
