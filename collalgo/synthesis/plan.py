@@ -231,13 +231,30 @@ def ordered(
     order = np.argsort(late - height, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
+    ordering = _ordering(pairs, transfers, waits, pace.several, order, place)
+    found = ordering.steps(pace.least, pace.fraction)
+    step = np.unique(found, return_inverse=True)[1][place]
+    copied = OF_SEVERAL if pace.several else OF_ONE
+    lane = np.where(waits.joint < 0, copied, ordering.lane[place])
+    return step, lane if (waits.joint >= 0).any() else 0 * lane
+
+
+def _ordering(
+    pairs: PairLinks,
+    transfers: Transfers,
+    waits: Dependencies,
+    several: bool,
+    order: Ints,
+    place: Ints,
+) -> Ordering:
+    """The transfers in the order in which they are tried; ``place`` inverts it."""
     before, after = place[waits.before], place[waits.after]
     by_first = np.argsort(before, kind="stable")
     first_after = np.searchsorted(before[by_first], np.arange(len(order) + 1))
     busy = pairs.parts / pairs.bytes_per_second[pairs.links]
     pair = (transfers.source * pairs.size + transfers.target)[order]
     hub = np.where(transfers.reduces, transfers.target, transfers.source)[order]
-    ordering = Ordering(
+    return Ordering(
         pair,
         pairs.first,
         pairs.links,
@@ -247,14 +264,9 @@ def ordered(
         waits.joint[order],
         hub,
         (transfers.source + transfers.target)[order] - hub,
-        pace.several,
+        several,
         len(pairs.bytes_per_second),
     )
-    found = ordering.steps(pace.least, pace.fraction)
-    step = np.unique(found, return_inverse=True)[1][place]
-    copied = OF_SEVERAL if pace.several else OF_ONE
-    lane = np.where(waits.joint < 0, copied, ordering.lane[place])
-    return step, lane if (waits.joint >= 0).any() else 0 * lane
 
 
 def _heights(count: int, waits: Dependencies) -> Ints:
