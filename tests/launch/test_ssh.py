@@ -112,7 +112,7 @@ def test_the_doctor_knows_the_aliases_of_ssh(hosts):
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     text = re.sub(r"\s+", " ", done.stdout)
-    assert "route to a by 127.0.0.1" in text
+    assert "route to a from 127.0.0.1" in text
     assert all(f"host {name} can be used" in text for name in "ab")
 
 
