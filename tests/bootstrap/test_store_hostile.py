@@ -106,7 +106,7 @@ def test_a_store_that_does_not_know_the_secret_is_not_believed():
     session.claim(imposter.hello())
     with pytest.raises(ProtocolError, match="does not know the secret"):
         session.check(bytes(WELCOME_BYTES))
-    with pytest.raises(ProtocolError, match="no store of this version"):
+    with pytest.raises(ProtocolError, match="not a store of this version"):
         session.claim(b"HTTP/1.1 400 Bad Request" + bytes(30))
 
 
