@@ -73,20 +73,21 @@ def degraded(topology: Topology, name: str, factor: float) -> Topology:
     known = with_assumed_speeds(topology)
     found = topology.part({device.id for device in topology.devices()})
     for link in {*element.links, *of_devices}:
-        _slow_down(found, known.graph.edges[(*link.ends, link.kind)]["link"], factor)
+        a, b = link.ends
+        _slow_down(found, known.graph.edges[a, b, link.kind]["link"], factor)
     return _named(found, topology, f"with {name} at {factor:g}")
 
 
 def _slow_down(topology: Topology, link: Link, factor: float) -> None:
     """Put a slower link in place of one of known speed."""
-    slow = replace(
-        link, bandwidth=link.bandwidth * factor, fraction=link.fraction * factor
-    )
+    left = (link.bandwidth or 0.0) * factor
+    slow = replace(link, bandwidth=left, fraction=link.fraction * factor)
     try:
         check(slow)
     except TopologyError as error:
         raise TopologyError(f"{error}; remove a failed element by without()") from None
-    topology.graph.edges[(*link.ends, link.kind)]["link"] = slow
+    a, b = link.ends
+    topology.graph.edges[a, b, link.kind]["link"] = slow
 
 
 def _named(found: Topology, whole: Topology, fault: str) -> Topology:

@@ -95,7 +95,7 @@ def _is_type(cell: str) -> bool:
 
 def _is_range(cell: str) -> bool:
     found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", cell)
-    return bool(found) and int(found[1]) <= int(found[2])
+    return found is not None and int(found[1]) <= int(found[2])
 
 
 def _obstacle(tables: Tables, pair: Pair, least: int) -> str | None:
