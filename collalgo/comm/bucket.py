@@ -14,7 +14,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.reducing import allreduce, allreduce_async
+from collalgo.comm.functions.reducing import allreduce_async
 from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
@@ -97,17 +97,11 @@ class Batch:
             return
         flat = np.empty(total, first.dtype)
         self._divide(flat)
-        call = partial(self._reduce, flat, runner, op)
+        counts = tuple(array.size for array in self._arrays)
+        call = partial(runner.run_parts, flat, op, counts)
         self._work = runner.submit(
             "allreduce", call, before=self._fill, after=self._empty
         )
-
-    def _reduce(self, flat: Array, runner: CallRunner, op: Op) -> None:
-        """Reduce the joined array, whose parts have the same sizes on all ranks."""
-        if op == "avg" and flat.dtype.kind in "iu":
-            allreduce(flat, runner, op)  # which sums them wider, and compares the total
-        else:
-            runner.run_parts(flat, op, tuple(array.size for array in self._arrays))
 
     def _divide(self, flat: Array) -> None:
         """Give each array its part of the joined array."""

@@ -142,9 +142,9 @@ cdef class CallKind:
         found.fill_counts(&length, counts)
         return found
 
-    def program_of_parts(self, tuple counts):
-        """A program for parts of a buffer whose counts the ranks compare, too."""
-        cdef Program found = self.new_program(sum(counts), None)
+    def program_of_parts(self, int64_t count, tuple counts):
+        """A program for a buffer whose parts have these counts on all ranks."""
+        cdef Program found = self.new_program(count, None)
         for count in counts:
             found.record.fingerprint = mixed(found.record.fingerprint, count)
         name = f"{found.algorithm} of {'+'.join(map(str, counts))}".encode()

@@ -47,6 +47,13 @@ cdef class Reducing(Rooted):
         )
         return buf if out is None else out
 
+    def run_parts(self, cnp.ndarray flat, op, tuple counts):
+        if not is_integer_mean(op, flat, "allreduce"):
+            return Rooted.run_parts(self, flat, op, counts)
+        mean, wide = self.widened(flat)
+        Rooted.run_parts(self, wide, mean.op, counts)
+        self.narrow(mean, wide, flat)
+
     cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
         cdef int64_t number = self.root_of(root, "reduce")
