@@ -66,11 +66,8 @@ def broadcast_object(
         arrive without a copy by the pickler.
     """
     at_root, call = _is_root(comm, root, "broadcast_object"), "broadcast_object"
-    [mine], numbers = _pickled([obj] if at_root else None, comm, call, timeout)
-    lengths = np.zeros(int(numbers[root, 0]), np.int64)
-    if at_root:
-        lengths[:] = [len(frame) for frame in mine]
-    broadcast(lengths, comm, root, timeout=timeout)
+    [mine], numbers = _pickled([obj], comm, call, timeout, at_root)
+    [lengths] = _lengths_of_root([mine], numbers, comm, root, timeout)
     frames = mine if at_root else [np.empty(length, np.uint8) for length in lengths]
     for frame in frames:
         broadcast(frame, comm, root, timeout=timeout)
@@ -184,22 +181,15 @@ def scatter_objects(
         The object of this rank, made by unpickling.
     """
     at_root, call = _is_root(comm, root, "scatter_objects"), "scatter_objects"
-    mine = () if objects is None else objects
-    messages, numbers = _pickled(mine if at_root else None, comm, call, timeout)
-    runner = _runner(comm)
-    received = []
-    for place in range(int(numbers[root].max())):
-        sent = [frame_at(frames, place) for frames in messages]
-        lengths = np.zeros(runner.size, np.int64)
-        if at_root:
-            lengths[:] = [len(frame) for frame in sent]
-        broadcast(lengths, comm, root, timeout=timeout)
-        counts = lengths.tolist()
-        own = np.empty(counts[runner.rank], np.uint8)
-        rows = np.concatenate(sent) if at_root else None
+    messages, numbers = _pickled(objects, comm, call, timeout, at_root)
+    lengths = _lengths_of_root(messages, numbers, comm, root, timeout)
+    rank, received = _runner(comm).rank, []
+    for place, counts in enumerate(lengths.T.tolist()):
+        own = np.empty(counts[rank], np.uint8)
+        rows = _joined(messages, place) if at_root else None
         scatterv(rows, comm, counts, root, out=own, timeout=timeout)
         received.append(own)
-    return object_of(received[: int(numbers[root, runner.rank])])
+    return object_of(received[: int(numbers[root, rank])])
 
 
 def alltoall_objects(
@@ -224,17 +214,15 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    given = cast("Sequence[Any] | None", objects)  # who passes None must not wait
-    mine = () if given is None else given
-    messages, numbers = _pickled(mine, comm, "alltoall_objects", timeout)
-    runner, rounds = _runner(comm), []
-    for place in range(int(numbers.max())):
-        sent = [frame_at(frames, place) for frames in messages]
-        counts = np.array([len(frame) for frame in sent], np.int64)
-        table = runner.exchange(counts, "alltoall_objects", timeout)
-        found = alltoallv(np.concatenate(sent), comm, table, timeout=timeout)
-        rounds.append(blocks_of(found, table[:, runner.rank].tolist()))
-    return objects_of(rounds, numbers[:, runner.rank])
+    call = "alltoall_objects"
+    messages, numbers = _pickled(objects, comm, call, timeout)
+    lengths = _all_lengths(messages, numbers, comm, call, timeout)
+    rank, rounds = _runner(comm).rank, []
+    for place, table in enumerate(lengths):
+        joined = _joined(messages, place)
+        found = alltoallv(joined, comm, table, timeout=timeout)
+        rounds.append(blocks_of(found, table[:, rank].tolist()))
+    return objects_of(rounds, numbers[:, rank])
 
 
 def _runner(comm: Any) -> "Runner":
@@ -248,18 +236,23 @@ def _is_root(comm: Any, root: int, call: str) -> bool:
 
 
 def _pickled(
-    objects: Sequence[Any] | None, comm: Any, call: str, timeout: float | None
+    objects: Sequence[Any] | None,
+    comm: Any,
+    call: str,
+    timeout: float | None,
+    passes: bool = True,
 ) -> tuple[list[Frames], NDArray[np.int64]]:
     """The frames of my objects, and the numbers of frames of all objects of all ranks.
 
-    An object that cannot be pickled is an error on every rank.
+    A rank that passes none has messages without frames. An object that cannot be
+    pickled is an error on every rank.
     """
     runner = _runner(comm)
     width = runner.size if call in PER_RANK else 1
     numbers, failure = np.zeros(width, np.int64), None
     messages: list[Frames] = [[]] * width
     try:
-        if objects is not None:
+        if passes:
             messages = [frames_of(obj) for obj in _checked(objects, width, call)]
             numbers[:] = [len(frames) for frames in messages]
     except Exception as error:
@@ -275,12 +268,56 @@ def _pickled(
     return messages, everyone
 
 
-def _checked(objects: Sequence[Any], width: int, call: str) -> Sequence[Any]:
+def _checked(objects: Sequence[Any] | None, width: int, call: str) -> Sequence[Any]:
+    objects = () if objects is None else objects
     if len(objects) != width:
         raise ValueError(
             f"{call}: got {len(objects)} objects for {width} ranks; pass one for each"
         )
     return objects
+
+
+def _lengths(messages: Sequence[Frames], most: int) -> NDArray[np.int64]:
+    """The bytes of the frames of each message by place, 0 behind its last."""
+    places = range(most)
+    return np.array(
+        [[len(frame_at(frames, place)) for place in places] for frames in messages],
+        np.int64,
+    )
+
+
+def _lengths_of_root(
+    messages: Sequence[Frames],
+    numbers: NDArray[np.int64],
+    comm: Any,
+    root: int,
+    timeout: float | None,
+) -> NDArray[np.int64]:
+    """The bytes of the frames of each message of the root, by place."""
+    lengths = _lengths(messages, int(numbers[root].max()))
+    broadcast(lengths, comm, root, timeout=timeout)
+    return lengths
+
+
+def _all_lengths(
+    messages: Sequence[Frames],
+    numbers: NDArray[np.int64],
+    comm: Any,
+    call: str,
+    timeout: float | None,
+) -> NDArray[np.int64]:
+    """The bytes of the frames at a place of all messages of all ranks.
+
+    Its axes are the place, the rank, and the message of that rank.
+    """
+    mine = _lengths(messages, int(numbers.max()))
+    found = _runner(comm).exchange(mine.ravel(), call, timeout)
+    return np.moveaxis(found.reshape(-1, *mine.shape), 2, 0)
+
+
+def _joined(messages: Sequence[Frames], place: int) -> Frame:
+    """The frames of all messages at a place, one after the other."""
+    return np.concatenate([frame_at(frames, place) for frames in messages])
 
 
 def _rounds(
@@ -291,8 +328,8 @@ def _rounds(
     timeout: float | None,
 ) -> list[tuple[Frame, list[int]]]:
     """My frames, each with the lengths of the frames of all ranks at its place."""
-    most = int(numbers.max())
-    frames = [frame_at(mine, place) for place in range(most)]
-    lengths = np.array([len(frame) for frame in frames], np.int64)
-    table = _runner(comm).exchange(lengths, call, timeout)
-    return [(frame, table[:, place].tolist()) for place, frame in enumerate(frames)]
+    lengths = _all_lengths([mine], numbers, comm, call, timeout)
+    return [
+        (frame_at(mine, place), lengths[place, :, 0].tolist())
+        for place in range(len(lengths))
+    ]
