@@ -14,7 +14,6 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.reducing import allreduce_async
 from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
@@ -87,21 +86,18 @@ class Batch:
 
     def start(self, runner: CallRunner, op: Op) -> None:
         """Begin the call."""
-        total = sum(array.size for array in self._arrays)
-        first = self._arrays[0]
-        if isinstance(first, Shadow):
-            on_device = first.fresh((total,))
-            self._divide(on_device)
-            self._fill()
-            self._work = allreduce_async(on_device, runner, op)
-            return
-        flat = np.empty(total, first.dtype)
-        self._divide(flat)
         counts = tuple(array.size for array in self._arrays)
+        first, total = self._arrays[0], sum(counts)
+        on_device = isinstance(first, Shadow)
+        flat = first.fresh((total,)) if on_device else np.empty(total, first.dtype)
+        self._divide(flat)
         call = partial(runner.run_parts, flat, op, counts)
-        self._work = runner.submit(
-            "allreduce", call, before=self._fill, after=self._empty
-        )
+        if on_device:  # whose copies go on a stream
+            self._fill()
+            self._work = runner.submit("allreduce", call)
+        else:
+            turn = {"before": self._fill, "after": self._empty}
+            self._work = runner.submit("allreduce", call, **turn)
 
     def _divide(self, flat: Array) -> None:
         """Give each array its part of the joined array."""

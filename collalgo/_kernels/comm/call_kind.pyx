@@ -16,6 +16,8 @@ from collalgo._kernels.engine.engine cimport Program
 from collalgo._kernels.engine.template_tables cimport address
 from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 
+from collalgo.engine.call import named_with_parts
+
 cdef enum:
     PROGRAMS = 32  # of a range, of which most are for calls in the background
     SPARE = 4  # idle programs that a range keeps for other communicators
@@ -147,7 +149,7 @@ cdef class CallKind:
         cdef Program found = self.new_program(count, None)
         for count in counts:
             found.record.fingerprint = mixed(found.record.fingerprint, count)
-        name = f"{found.algorithm} of {'+'.join(map(str, counts))}".encode()
+        name = named_with_parts(found.algorithm, counts).encode()
         strncpy(found.record.algorithm, <bytes>name, NAME_BYTES - 1)
         return found
 
