@@ -87,17 +87,15 @@ class Batch:
     def start(self, runner: CallRunner, op: Op) -> None:
         """Begin the call."""
         counts = tuple(array.size for array in self._arrays)
-        first, total = self._arrays[0], sum(counts)
-        on_device = isinstance(first, Shadow)
-        flat = first.fresh((total,)) if on_device else np.empty(total, first.dtype)
+        flat = _joined(self._arrays[0], sum(counts))
         self._divide(flat)
         call = partial(runner.run_parts, flat, op, counts)
-        if on_device:  # whose copies go on a stream
-            self._fill()
+        fill, empty = self._fill, self._empty
+        if isinstance(flat, Shadow):  # whose copies go on a stream
+            fill()
             self._work = runner.submit("allreduce", call)
         else:
-            turn = {"before": self._fill, "after": self._empty}
-            self._work = runner.submit("allreduce", call, **turn)
+            self._work = runner.submit("allreduce", call, before=fill, after=empty)
 
     def _divide(self, flat: Array) -> None:
         """Give each array its part of the joined array."""
@@ -140,6 +138,13 @@ class Batch:
 def _kind(array: Array) -> tuple[np.dtype[Any], object]:
     """The dtype and the device of an array, the same in one call."""
     return array.dtype, array.runtime if isinstance(array, Shadow) else None
+
+
+def _joined(first: Array, total: int) -> Array:
+    """A new array of a number of elements, like another."""
+    if isinstance(first, Shadow):
+        return first.fresh((total,))
+    return np.empty(total, first.dtype)
 
 
 class Fused:
