@@ -44,7 +44,7 @@ MOST_LISTED, MOST_DRAWN = 1024, 256
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
     """List the algorithms and the proved properties of each for --size ranks."""
     if context.invoked_subcommand is None:
-        console = wide_console(150)
+        console = wide_console()
         for name in [collective] if collective else COLLECTIVES:
             console.print(_properties(name, size))
         console.print(_ranges())
@@ -133,7 +133,7 @@ def show(
         drawn = drawing.svg(schedules, f"{algorithm}: {proof}")
         write_or_refuse(svg, drawn, drawing.DRAWING, force=force)
         return
-    console = wide_console(24 * (size + 1))
+    console = wide_console()
     console.print(f"{algorithm}: {proof}", highlight=False)
     console.print(drawing.table(schedules))
 
