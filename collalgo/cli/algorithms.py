@@ -17,6 +17,7 @@ from collalgo.cli.options import (
     write_or_refuse,
     writes,
 )
+from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
 from collalgo.integrations.msccl.msccl import MSCCL, beyond, text_of
 from collalgo.integrations.msccl.row import program_of
@@ -30,7 +31,10 @@ SHOWN = 8
 MOST_LISTED, MOST_DRAWN = 1024, 256
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True,
+    epilog=epilog("rounds", "links", "roundings", "order", "n bytes"),
+)
 @collective_option
 @click.option(
     "-n",
