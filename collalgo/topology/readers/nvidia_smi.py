@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, plain
-from collalgo.topology.readers.nvidia_smi_affinity import attributes_of
+from collalgo.topology.readers.nvidia_smi_affinity import attributes
 from collalgo.topology.readers.nvidia_smi_matrix import LINKS, NEARNESS, Matrix, read
 
 #: The most NVLinks of a GPU; a matrix with more of them means NVSwitches.
@@ -51,8 +51,8 @@ def _devices(
     nics = 0
     for label in found.table.labels:
         if label.startswith("GPU"):
-            attributes = attributes_of(found, label, topology)
-            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **attributes)
+            of_gpu = attributes(found, label, topology)
+            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **of_gpu)
         else:
             name = names.get(label, label)
             id = topology.add(f"host0/nic{nics}", Kind.NIC, host="host0", name=name)

@@ -1,4 +1,4 @@
-"""The columns of affinity of ``nvidia-smi topo -m``: cores and NUMA nodes of a GPU."""
+"""The affinities in a row of ``nvidia-smi topo -m``: cores and NUMA node of a GPU."""
 
 import re
 from typing import Any
@@ -8,7 +8,7 @@ from collalgo.topology.model import Topology
 from collalgo.topology.readers.nvidia_smi_matrix import Matrix
 
 
-def attributes_of(found: Matrix, label: str, topology: Topology) -> dict[str, Any]:
+def attributes(found: Matrix, label: str, topology: Topology) -> dict[str, Any]:
     """The attributes of a GPU: its host, cores and NUMA node."""
     rest = found.table.rest[label]
     affinity = next((word for word in rest[:1] if word != "N/A"), None)
