@@ -14,12 +14,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
-from collalgo.bootstrap.connect import connect_at, connect_over
+from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of

@@ -56,7 +56,7 @@ def process_of(number: int) -> Process:
     Raises
     ------
     OSError
-        If there is none, or it has ended and is not reaped yet.
+        If it does not exist, or has ended and is not reaped yet.
     """
     line = Path(f"/proc/{number}/stat").read_text(errors="replace")
     state, *fields = line.rpartition(")")[2].split()[:4]  # a name may hold blanks
