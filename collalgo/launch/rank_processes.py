@@ -55,7 +55,7 @@ def rank_processes(ancestor: int | None = None) -> list[RankProcess]:
     ancestor
         Only this process and those that it has started, directly or not.
     """
-    parents = {process: parent for process, parent, _ in processes()}
+    parents = {each.number: each.parent for each in processes()}
     found = {
         process: rank
         for process in parents

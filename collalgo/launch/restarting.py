@@ -18,8 +18,7 @@ from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment
-from collalgo.launch.child import Deadline, as_completed
-from collalgo.launch.group_guard import GroupGuard
+from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.local import (
     LocalLaunch,
     Rank,
@@ -30,6 +29,7 @@ from collalgo.launch.messages import report
 from collalgo.launch.options import RESTARTS, LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
+from collalgo.launch.session_guard import SessionGuard
 
 #: Seconds before the first restart of a rank, which double with each further one.
 BACK_OFF = 0.1
@@ -63,7 +63,7 @@ class RestartingLaunch(LocalLaunch):
     restarts: int = RESTARTS
     node: dict[str, str] | None = None
 
-    def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
+    def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
         with ExitStack() as held:
             common = self._of_node(held) if self.node else self._of_host(held)
@@ -196,7 +196,7 @@ class _Supervision:
 
     def _end(self, rank: Rank) -> None:
         """React to the end of a rank: start it again in a while, if it has died."""
-        rank.signal(signal.SIGKILL)  # what it has started and left
+        kill_children([rank])  # what it has started and left
         code = rank.returncode
         assert code is not None
         if code == 0:

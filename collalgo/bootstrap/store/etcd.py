@@ -27,6 +27,7 @@ from collalgo.bootstrap.store.protocol import (
     Entry,
     Fence,
     LeaseExpired,
+    NotSet,
     Outcome,
     StoreError,
     Watcher,
@@ -257,11 +258,11 @@ class Expected:
         self._failure: Future[None] = Future()
 
     def result(self, timeout: float) -> bytes:
-        """Wait for the value; StoreError if the key is not set in time."""
+        """Wait for the value; NotSet if the key is not set in time."""
         deadline = monotonic() + timeout
         while (entry := self._store.read(self._key)) is None:
             if monotonic() > deadline:
-                raise StoreError(f"key {self._key} was not set within {timeout:g} s")
+                raise NotSet(self._key, timeout)
             with suppress(TooLate):
                 self._failure.result(LOOK_SECONDS)
         return entry.value
@@ -285,10 +286,7 @@ def _entry(found: dict[str, Any]) -> Entry | None:
 
 
 def _unless_expired(
-    gateway: Gateway,
-    path: str,
-    body: dict[str, Any],
-    repeat: Repeat = Repeat.SAFELY,
+    gateway: Gateway, path: str, body: dict[str, Any], repeat: Repeat = Repeat.SAFELY
 ) -> dict[str, Any]:
     try:
         return gateway.ask(path, body, repeat)
