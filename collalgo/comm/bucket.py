@@ -14,7 +14,6 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.reducing import allreduce, allreduce_async
 from collalgo.comm.types import Communicator, Op
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
@@ -87,27 +86,16 @@ class Batch:
 
     def start(self, runner: CallRunner, op: Op) -> None:
         """Begin the call."""
-        total = sum(array.size for array in self._arrays)
-        first = self._arrays[0]
-        if isinstance(first, Shadow):
-            on_device = first.fresh((total,))
-            self._divide(on_device)
-            self._fill()
-            self._work = allreduce_async(on_device, runner, op)
-            return
-        flat = np.empty(total, first.dtype)
+        counts = tuple(array.size for array in self._arrays)
+        flat = _joined(self._arrays[0], sum(counts))
         self._divide(flat)
-        call = partial(self._reduce, flat, runner, op)
-        self._work = runner.submit(
-            "allreduce", call, before=self._fill, after=self._empty
-        )
-
-    def _reduce(self, flat: Array, runner: CallRunner, op: Op) -> None:
-        """Reduce the joined array, whose parts have the same sizes on all ranks."""
-        if op == "avg" and flat.dtype.kind in "iu":
-            allreduce(flat, runner, op)  # which sums them wider, and compares the total
+        call = partial(runner.run_parts, flat, op, counts)
+        fill, empty = self._fill, self._empty
+        if isinstance(flat, Shadow):  # whose copies go on a stream
+            fill()
+            self._work = runner.submit("allreduce", call)
         else:
-            runner.run_parts(flat, op, tuple(array.size for array in self._arrays))
+            self._work = runner.submit("allreduce", call, before=fill, after=empty)
 
     def _divide(self, flat: Array) -> None:
         """Give each array its part of the joined array."""
@@ -150,6 +138,13 @@ class Batch:
 def _kind(array: Array) -> tuple[np.dtype[Any], object]:
     """The dtype and the device of an array, the same in one call."""
     return array.dtype, array.runtime if isinstance(array, Shadow) else None
+
+
+def _joined(first: Array, total: int) -> Array:
+    """A new array of a number of elements, like another."""
+    if isinstance(first, Shadow):
+        return first.fresh((total,))
+    return np.empty(total, first.dtype)
 
 
 class Fused:

@@ -6,7 +6,7 @@ buffers in it, such as the elements of arrays, which the pickler does not copy.
 
 import pickle
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,7 @@ def borders(lengths: Sequence[int]) -> list[int]:
     >>> borders([3, 2**31, 1])
     [0, 3, 2147483651, 2147483652]
     """
-    found = [0]
-    for length in lengths:
-        found.append(found[-1] + int(length))
-    return found
+    return [0, *accumulate(lengths)]
 
 
 def frame_at(frames: Frames, place: int) -> Frame:

@@ -10,33 +10,15 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from collalgo.base.integers import rank_of
-from collalgo.comm.current import runner_of
+from collalgo.comm.frame_exchange import FrameExchange
 from collalgo.comm.functions.rooted import gatherv, scatterv
 from collalgo.comm.functions.sharing import allgatherv, alltoallv, broadcast
-from collalgo.comm.object_frames import (
-    Frame,
-    Frames,
-    blocks_of,
-    frame_at,
-    frames_of,
-    object_of,
-    objects_of,
-)
+from collalgo.comm.object_frames import blocks_of, object_of, objects_of
 from collalgo.comm.types import Communicator
 
 if TYPE_CHECKING:
     import mpi4py.MPI
-
-    from collalgo.comm.runner import Runner
-
-#: The number of frames that a rank passes whose object cannot be pickled.
-UNPICKLED = -1
-
-#: The calls that take an object for every rank.
-PER_RANK = ("scatter_objects", "alltoall_objects")
 
 
 def broadcast_object(
@@ -65,12 +47,11 @@ def broadcast_object(
         At the root ``obj``; elsewhere a copy, made by unpickling. Its large arrays
         arrive without a copy by the pickler.
     """
-    at_root, call = _is_root(comm, root, "broadcast_object"), "broadcast_object"
-    [mine], numbers = _pickled([obj] if at_root else None, comm, call, timeout)
-    lengths = np.zeros(int(numbers[root, 0]), np.int64)
-    if at_root:
-        lengths[:] = [len(frame) for frame in mine]
-    broadcast(lengths, comm, root, timeout=timeout)
+    told = FrameExchange(comm, "broadcast_object", timeout)
+    at_root = told.is_root(root)
+    told.tell([obj] if at_root else None)
+    [lengths] = told.lengths_of(root)
+    [mine] = told.messages
     frames = mine if at_root else [np.empty(length, np.uint8) for length in lengths]
     for frame in frames:
         broadcast(frame, comm, root, timeout=timeout)
@@ -84,13 +65,14 @@ def allgather_objects(
     timeout: float | None = None,
 ) -> list[Any]:
     """List the objects of all ranks, at every rank; see :func:`gather_objects`."""
-    call = "allgather_objects"
-    [mine], numbers = _pickled([obj], comm, call, timeout)
-    rounds = [
-        blocks_of(allgatherv(frame, comm, lengths, timeout=timeout), lengths)
-        for frame, lengths in _rounds(mine, comm, numbers, call, timeout)
-    ]
-    return objects_of(rounds, numbers[:, 0])
+    told = FrameExchange(comm, "allgather_objects", timeout)
+    told.tell([obj])
+    rounds = []
+    for place, table in enumerate(told.all_lengths()):
+        lengths = table[:, 0].tolist()
+        found = allgatherv(told.joined(place), comm, lengths, timeout=timeout)
+        rounds.append(blocks_of(found, lengths))
+    return objects_of(rounds, told.numbers[:, 0])
 
 
 def gather_objects(
@@ -118,14 +100,16 @@ def gather_objects(
     list or None
         The objects by rank, made by unpickling, at the root; None elsewhere.
     """
-    at_root, call = _is_root(comm, root, "gather_objects"), "gather_objects"
-    [mine], numbers = _pickled([obj], comm, call, timeout)
+    told = FrameExchange(comm, "gather_objects", timeout)
+    at_root = told.is_root(root)
+    told.tell([obj])
     rounds = []
-    for frame, lengths in _rounds(mine, comm, numbers, call, timeout):
-        found = gatherv(frame, comm, lengths, root, timeout=timeout)
+    for place, table in enumerate(told.all_lengths()):
+        lengths = table[:, 0].tolist()
+        found = gatherv(told.joined(place), comm, lengths, root, timeout=timeout)
         if at_root:
             rounds.append(blocks_of(found, lengths))
-    return objects_of(rounds, numbers[:, 0]) if at_root else None
+    return objects_of(rounds, told.numbers[:, 0]) if at_root else None
 
 
 def reduce_objects(
@@ -183,23 +167,16 @@ def scatter_objects(
     object
         The object of this rank, made by unpickling.
     """
-    at_root, call = _is_root(comm, root, "scatter_objects"), "scatter_objects"
-    mine = () if objects is None else objects
-    messages, numbers = _pickled(mine if at_root else None, comm, call, timeout)
-    runner = _runner(comm)
+    told = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
+    at_root = told.is_root(root)
+    told.tell((() if objects is None else objects) if at_root else None)
     received = []
-    for place in range(int(numbers[root].max())):
-        sent = [frame_at(frames, place) for frames in messages]
-        lengths = np.zeros(runner.size, np.int64)
-        if at_root:
-            lengths[:] = [len(frame) for frame in sent]
-        broadcast(lengths, comm, root, timeout=timeout)
-        counts = lengths.tolist()
-        own = np.empty(counts[runner.rank], np.uint8)
-        rows = np.concatenate(sent) if at_root else None
+    for place, counts in enumerate(told.lengths_of(root).T.tolist()):
+        own = np.empty(counts[told.rank], np.uint8)
+        rows = told.joined(place) if at_root else None
         scatterv(rows, comm, counts, root, out=own, timeout=timeout)
         received.append(own)
-    return object_of(received[: int(numbers[root, runner.rank])])
+    return object_of(received[: int(told.numbers[root, told.rank])])
 
 
 def alltoall_objects(
@@ -224,75 +201,10 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    given = cast("Sequence[Any] | None", objects)  # who passes None must not wait
-    mine = () if given is None else given
-    messages, numbers = _pickled(mine, comm, "alltoall_objects", timeout)
-    runner, rounds = _runner(comm), []
-    for place in range(int(numbers.max())):
-        sent = [frame_at(frames, place) for frames in messages]
-        counts = np.array([len(frame) for frame in sent], np.int64)
-        table = runner.exchange(counts, "alltoall_objects", timeout)
-        found = alltoallv(np.concatenate(sent), comm, table, timeout=timeout)
-        rounds.append(blocks_of(found, table[:, runner.rank].tolist()))
-    return objects_of(rounds, numbers[:, runner.rank])
-
-
-def _runner(comm: Any) -> "Runner":
-    return cast("Runner", runner_of(comm))
-
-
-def _is_root(comm: Any, root: int, call: str) -> bool:
-    """Whether this rank is the root, after a check that there is one."""
-    runner = _runner(comm)
-    return runner.rank == rank_of(root, "root", call, runner.size)
-
-
-def _pickled(
-    objects: Sequence[Any] | None, comm: Any, call: str, timeout: float | None
-) -> tuple[list[Frames], NDArray[np.int64]]:
-    """The frames of my objects, and the numbers of frames of all objects of all ranks.
-
-    An object that cannot be pickled is an error on every rank.
-    """
-    runner = _runner(comm)
-    width = runner.size if call in PER_RANK else 1
-    numbers, failure = np.zeros(width, np.int64), None
-    messages: list[Frames] = [[]] * width
-    try:
-        if objects is not None:
-            messages = [frames_of(obj) for obj in _checked(objects, width, call)]
-            numbers[:] = [len(frames) for frames in messages]
-    except Exception as error:
-        failure, numbers[:] = error, UNPICKLED
-    everyone = runner.exchange(numbers, call, timeout)
-    if failure is not None:
-        raise failure
-    failed = np.flatnonzero(everyone.min(axis=1) == UNPICKLED)
-    if len(failed):
-        raise ValueError(
-            f"{call}: rank {failed[0]} passed no valid objects; its error says why"
-        )
-    return messages, everyone
-
-
-def _checked(objects: Sequence[Any], width: int, call: str) -> Sequence[Any]:
-    if len(objects) != width:
-        raise ValueError(
-            f"{call}: got {len(objects)} objects for {width} ranks; pass one for each"
-        )
-    return objects
-
-
-def _rounds(
-    mine: Frames,
-    comm: Any,
-    numbers: NDArray[np.int64],
-    call: str,
-    timeout: float | None,
-) -> list[tuple[Frame, list[int]]]:
-    """My frames, each with the lengths of the frames of all ranks at its place."""
-    most = int(numbers.max())
-    frames = [frame_at(mine, place) for place in range(most)]
-    lengths = np.array([len(frame) for frame in frames], np.int64)
-    table = _runner(comm).exchange(lengths, call, timeout)
-    return [(frame, table[:, place].tolist()) for place, frame in enumerate(frames)]
+    told, rounds = FrameExchange(comm, "alltoall_objects", timeout, per_rank=True), []
+    given = cast("Sequence[Any] | None", objects)
+    told.tell(() if given is None else given)  # who passes None must not wait
+    for place, table in enumerate(told.all_lengths()):
+        found = alltoallv(told.joined(place), comm, table, timeout=timeout)
+        rounds.append(blocks_of(found, table[:, told.rank].tolist()))
+    return objects_of(rounds, told.numbers[:, told.rank])

@@ -35,11 +35,21 @@ def check_algorithm(choice: Any, caller: str) -> None:
         )
 
 
+def named_with_parts(algorithm: str, parts: Sequence[int]) -> str:
+    """How records name an algorithm for arrays that lie one after the other.
+
+    >>> named_with_parts("ring", (3, 5))
+    'ring of 3+5'
+    """
+    return f"{algorithm} of {'+'.join(map(str, parts))}"
+
+
 class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     """The arguments of a call that its program depends on.
 
     ``count`` is the number of elements that a rank passes; ``counts`` are those of each
-    rank's block, if blocks may differ.
+    rank's block, if blocks may differ. ``parts`` are those of the arrays that lie one
+    after the other in the buffer, if ranks compare these.
     """
 
     collective: str
@@ -50,6 +60,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     algorithm: AlgorithmChoice = None
     counts: tuple[int, ...] | None = None
     reproducible: bool = False
+    parts: tuple[int, ...] | None = None
 
     def plain(self) -> "Call":
         """The same call with the name of its op, and without mutable arguments."""

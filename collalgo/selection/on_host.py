@@ -127,7 +127,18 @@ class HostPricer(NamedTuple):
         """The choice among some algorithms, by size."""
         if len(rows) == 1:
             return Choices(breaks([self.price_one(rows[0])]))
-        return Choices(breaks(self.priced(rows), ALIKE, SIMILAR))
+        return self._among(rows)
+
+    def _among(self, rows: Sequence[Algorithm]) -> Choices:
+        return Choices(breaks(self.priced(rows), ALIKE, self.similar))
+
+    @property
+    def similar(self) -> float:
+        """The relative difference up to which the least work decides.
+
+        It is 0 where ranks share cores: the price counts the work of all already.
+        """
+        return 0.0 if self.size > self.host_profile.cores else SIMILAR
 
     def _choices(self, collective: str, reproducible: bool) -> Choices:
         able, _ = self.applicable(collective, reproducible)
@@ -138,7 +149,7 @@ class HostPricer(NamedTuple):
             able,
             self.find,
             self._revived,
-            lambda: Choices(breaks(self.priced(able), ALIKE, SIMILAR)),
+            partial(self._among, able),
         )
 
     def _revived(self, row: Algorithm, order: str) -> Priced:

@@ -65,6 +65,9 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
 EVEN = "even"
 PACES: Mapping[str, float] = MappingProxyType({EVEN: 0.0, "fifth": 0.2, "half": 0.5})
 
+#: In how many steps the busiest link carries its load, if a name does not say.
+ROUNDS = 16
+
 #: With how many peers a rank combines a unit in a step; if with one, steps are even.
 ONE, SEVERAL = "one", "several"
 PEERS = (ONE, SEVERAL)
@@ -87,7 +90,7 @@ class Form(NamedTuple):
     """
 
     way: str
-    rounds: int
+    rounds: int = ROUNDS
     pace: str = EVEN
     peers: str = ONE
 

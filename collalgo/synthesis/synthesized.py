@@ -18,6 +18,7 @@ from collalgo.synthesis.planner import (
     PACES,
     PEERS,
     PLANNED,
+    ROUNDS,
     SEVERAL,
     Form,
     Planner,
@@ -68,7 +69,7 @@ class Synthesized:
         self,
         group: Group,
         way: str = "",
-        rounds: int = 16,
+        rounds: int = ROUNDS,
         pace: str = EVEN,
         machine: str = "",
         peers: str = ONE,
@@ -146,10 +147,9 @@ def forms(collective: str, way: str) -> list[Form]:
 
 def form_of(row: Algorithm) -> Form:
     """The form of a row."""
-    given = dict(row.parameters)
-    way = given.get("way") or first_way(row.collective)
-    rounds, pace = given.get("rounds", 16), given.get("pace", EVEN)
-    return Form(way, rounds, pace, given.get("peers", ONE))
+    given = {name: value for name, value in row.parameters if name in Form._fields}
+    given["way"] = given.get("way") or first_way(row.collective)
+    return Form(**given)
 
 
 def first_way(collective: str) -> str:

@@ -93,3 +93,32 @@ def test_ranks_that_add_other_arrays_of_the_same_total_are_told(size, other):
         return True
 
     assert all(threads(on_each_rank, size))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("dtype", ["i1", "u2", "i4", "i8", "u8"])
+@pytest.mark.parametrize("op", ["avg", "mean", "average"])
+def test_a_mean_of_integers_does_not_wrap_whatever_it_is_called(size, dtype, op):
+    most = np.iinfo(dtype).max
+
+    def on_each_rank(comm):
+        arrays = [np.full(length, most, dtype) for length in (3, 5)]
+        with comm.bucket(op=op) as bucket:
+            for array in arrays:
+                bucket.allreduce(array)
+        return all((array == most).all() for array in arrays)
+
+    assert all(threads(on_each_rank, size))
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_means_of_integers_of_other_arrays_are_told(size):
+    def on_each_rank(comm):
+        bucket = comm.bucket(op="mean")
+        for length in [5, 3] if comm.rank else [3, 5]:
+            bucket.allreduce(np.ones(length, np.int16))
+        with pytest.raises(MismatchError, match=r"of 3\+5'"):
+            bucket.wait()
+        return True
+
+    assert all(threads(on_each_rank, size))

@@ -21,7 +21,7 @@ from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection import kept_choices, on_host
 from collalgo.selection.decide import Question, decide, decisions
-from collalgo.selection.on_host import ALIKE, SIMILAR, HostPricer
+from collalgo.selection.on_host import ALIKE, HostPricer
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS, rules_of
 from collalgo.selection.policies import nccl
@@ -73,7 +73,8 @@ class Alone:
         if not rows:
             return AlgorithmNotApplicable
         if named not in self._known:
-            similar = (ALIKE, SIMILAR) if isinstance(self.pricer, HostPricer) else ()
+            on_host = isinstance(self.pricer, HostPricer)
+            similar = (ALIKE, self.pricer.similar) if on_host else ()
             self._known[named] = breaks(self.pricer.priced(rows), *similar)
         (*_, last) = [one for one in self._known[named] if one.nbytes <= nbytes]
         return self.pricer.runnable(last.candidate).name

@@ -69,6 +69,15 @@ def test_where_ranks_share_cores_short_exchanges_are_priced_as_measured(run):
         assert 0.5 < row["p50"] / found[row["algorithm"]] < 2, row
 
 
+@pytest.mark.parametrize("size", [3, 4, 5, 8])
+@pytest.mark.parametrize("collective", EXCHANGES)
+def test_where_ranks_share_cores_the_cheapest_is_chosen(collective, size):
+    for nbytes in (8, 1 << 10, 1 << 15, 1 << 16, 1 << 20):
+        chosen = select(collective, nbytes, size=size, machine=SHARED_CORES)
+        least = min(one.seconds for one in chosen.candidates)
+        assert chosen.seconds <= least * (1 + on_host.ALIKE)
+
+
 @pytest.mark.parametrize("nbytes", [0, 1 << 12, 1 << 20])
 def test_the_price_of_the_textbook_is_found(nbytes):
     """Alpha, beta and gamma of ring and recursive doubling on 8 ranks, by hand."""

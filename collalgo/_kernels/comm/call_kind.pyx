@@ -16,6 +16,8 @@ from collalgo._kernels.engine.engine cimport Program
 from collalgo._kernels.engine.template_tables cimport address
 from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 
+from collalgo.engine.call import named_with_parts
+
 cdef enum:
     PROGRAMS = 32  # of a range, of which most are for calls in the background
     SPARE = 4  # idle programs that a range keeps for other communicators
@@ -142,12 +144,12 @@ cdef class CallKind:
         found.fill_counts(&length, counts)
         return found
 
-    def program_of_parts(self, tuple counts):
-        """A program for parts of a buffer whose counts the ranks compare, too."""
-        cdef Program found = self.new_program(sum(counts), None)
+    def program_of_parts(self, int64_t count, tuple counts):
+        """A program for a buffer whose parts have these counts on all ranks."""
+        cdef Program found = self.new_program(count, None)
         for count in counts:
             found.record.fingerprint = mixed(found.record.fingerprint, count)
-        name = f"{found.algorithm} of {'+'.join(map(str, counts))}".encode()
+        name = named_with_parts(found.algorithm, counts).encode()
         strncpy(found.record.algorithm, <bytes>name, NAME_BYTES - 1)
         return found
 

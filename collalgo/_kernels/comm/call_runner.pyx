@@ -184,7 +184,7 @@ cdef class CallRunner(CommunicatorBase):
     def run_parts(self, cnp.ndarray flat, op, tuple counts):
         """Reduce arrays that lie one after the other, whose counts the ranks compare."""
         kind = self.find_kind(Call("allreduce", flat.dtype, flat.size, op))
-        program = kind.program_of_parts(counts)
+        program = kind.program_of_parts(flat.size, counts)
         run_or_prepare(self, program, flat, flat, self.seconds, "allreduce")
 
     def run_now(self, Program program, source, target, double waiting, str caller):

@@ -23,6 +23,7 @@ from collalgo.engine.arrays import (
     elements_of,
     result_array,
 )
+from collalgo.engine.call import Call
 from collalgo.engine.integer_mean import IntegerMean
 from collalgo.engine.reduction import op_name
 
@@ -46,6 +47,17 @@ cdef class Reducing(Rooted):
             reproducible,
         )
         return buf if out is None else out
+
+    def run_parts(self, cnp.ndarray flat, op, tuple counts):
+        if is_elsewhere(flat):
+            call = Call("allreduce", flat.dtype, flat.size, op, parts=counts)
+            self.call_on_devices(tuple(call), flat, flat, self.seconds, "allreduce")
+        elif is_integer_mean(op, flat, "allreduce"):
+            mean, wide = self.widened(flat)
+            Rooted.run_parts(self, wide, mean.op, counts)
+            self.narrow(mean, wide, flat)
+        else:
+            Rooted.run_parts(self, flat, op, counts)
 
     cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None

@@ -20,7 +20,7 @@ from collalgo.comm.devices.device_pricing import gathered_pricer
 from collalgo.comm.devices.pending_call import Lowered, PendingCall
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.arrays import Array, check_writeable
-from collalgo.engine.call import Call
+from collalgo.engine.call import Call, named_with_parts
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.buffer_exchange import OFFER
 from collalgo.engine.devices.runtime import Runtime
@@ -142,9 +142,12 @@ class DeviceCalls(DeviceContext):
         call = Call(*fields).plain()
         if call not in self._known:
             _refuse_integer_mean(call)
-            name = f"{programs.name(call)} {ON_DEVICES}"
-            exchange = programs.exchange(call, OFFER, name)
-            self._known[call] = Lowered(call, programs, exchange)
+            whole = call._replace(parts=None)
+            name = f"{programs.name(whole)} {ON_DEVICES}"
+            if call.parts is not None:
+                name = named_with_parts(name, call.parts)
+            exchange = programs.exchange(whole, OFFER, name)
+            self._known[call] = Lowered(whole, programs, exchange)
         return self._known[call]
 
 

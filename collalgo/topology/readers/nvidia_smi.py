@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from collalgo.base.cpu_list import is_list
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, plain
 from collalgo.topology.readers.nvidia_smi_matrix import LINKS, NEARNESS, Matrix, read
@@ -65,6 +66,12 @@ def _attributes(found: Matrix, label: str, topology: Topology) -> dict[str, Any]
     """The attributes of a GPU: its host, cores and NUMA node."""
     rest = found.table.rest[label]
     affinity = next((word for word in rest[:1] if word != "N/A"), None)
+    if affinity is not None and not is_list(affinity):
+        topology.warn(
+            f"{label}: CPU affinity {affinity[:40]!r} is not a list of cores as 0-3,8; "
+            "ignored"
+        )
+        affinity = None
     numa = rest[1] if found.has_numa and rest[1:] else ""
     return {"host": "host0", "affinity": affinity, **_numa(numa, label, topology)}
 
@@ -73,12 +80,14 @@ def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:
     """The NUMA node of a GPU; of a list, the first is that of its CPU."""
     if text in ("", "N/A"):
         return {}
-    numbers = re.match(r"(\d{1,5})(?=$|[-,])", text)
-    if numbers is None:
-        topology.warn(f"{label}: NUMA affinity {text[:40]!r} is not a number; ignored")
+    if not is_list(text):
+        topology.warn(
+            f"{label}: NUMA affinity {text[:40]!r} is not a number or a list as 0-3,8; "
+            "ignored"
+        )
         return {}
-    node = int(numbers[1])
-    if numbers[0] == text:
+    node = int(re.split("[-,]", text)[0])
+    if text.isdigit():
         return {"numa": node}
     topology.warn(f"{label}: of the NUMA nodes {text[:40]}, {node} is taken as its CPU")
     return {"numa": node, "numa_nodes": text}
@@ -174,12 +183,23 @@ class Machine:
         result = []
         for group in self._clusters(self.found.labels, "NODE"):
             affinity = tuple(self.found.rest[group[0]])
-            far = "SYS" in self.found.cells[group[0]].values()
-            if len(group) == 1 and affinity and not far:
+            if (
+                len(group) == 1
+                and affinity
+                and not self._is_far_from_its_node(group[0])
+            ):
                 alone.setdefault(affinity, []).extend(group)
             else:
                 result.append(group)
         return [*result, *alone.values()]
+
+    def _is_far_from_its_node(self, label: str) -> bool:
+        """Whether the path to another device of equal affinity is SYS."""
+        found, affinity = self.found, self.found.rest[label]
+        return any(
+            cell == "SYS" and found.rest[other] == affinity
+            for other, cell in found.cells[label].items()
+        )
 
     def _cpu(self, group: list[str]) -> str:
         """Add the CPU of a group, by the number of its NUMA node if it is given."""

@@ -463,6 +463,19 @@ def test_a_bucket_collects_arrays_of_devices_and_of_the_host_apart(devices):
     assert devices(rank, 2, "several processes") == [[9, 12, 15, 9, 12]] * 2
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_ranks_that_add_other_arrays_of_devices_to_a_bucket_are_told(devices, size):
+    def rank(comm, runtime):
+        bucket = comm.bucket()
+        for length in [5, 3] if comm.rank else [3, 5]:
+            bucket.allreduce(runtime.array(np.ones(length)))
+        with pytest.raises(MismatchError, match=r"of 3\+5'"):
+            bucket.wait()
+        return True
+
+    assert all(devices(rank, size))
+
+
 def test_messages_between_two_ranks(devices):
     def rank(comm, runtime):
         x = runtime.array(np.full(10, 1.0 + comm.rank))

@@ -38,7 +38,6 @@ from collalgo._kernels.engine.transport.segment cimport (
     rank_header,
     world_failure,
 )
-from collalgo._kernels.engine.transport.wire cimport poll_engine
 from collalgo._kernels.engine.transport.transport cimport (
     CALLED,
     CLOSED,
@@ -46,6 +45,7 @@ from collalgo._kernels.engine.transport.transport cimport (
     as_dict,
     call_record,
 )
+from collalgo._kernels.engine.transport.wire cimport poll_engine
 
 cdef extern from * nogil:
     int ACQUIRE "__ATOMIC_ACQUIRE"

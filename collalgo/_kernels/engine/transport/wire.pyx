@@ -5,22 +5,26 @@ Messages between two processes with the same tag arrive in order. No method bloc
 request is a word that the engine sets and tests.
 """
 
-import os
+from libc.stdint cimport int32_t
+
+from collalgo._kernels.engine.transport.segment cimport forks
 
 
 cdef poll_type poll_used = NULL
 cdef void *engine_used = NULL
+cdef int32_t generation = 0  # the forks before, at which the engine was set
 
 
 cdef void set_poll(poll_type poll, void *engine) noexcept nogil:
     """Set how the engine of this process is polled."""
-    global poll_used, engine_used
+    global poll_used, engine_used, generation
     engine_used = engine
+    generation = forks
     poll_used = poll
 
 
 cdef void forget_poll(void *engine) noexcept nogil:
-    """Poll an engine that ends no more."""
+    """Poll this engine no longer: it ends."""
     global poll_used
     if engine_used == engine:
         poll_used = NULL
@@ -30,19 +34,12 @@ cdef void poll_engine() noexcept nogil:
     """Let the engine of this process send what it has taken, as other calls wait.
 
     An engine may keep a message until it is polled: where a socket is full, or while a
-    connection is established. Its reader may be who the others wait for.
+    connection is established. Its reader may be who the others wait for. A forked child
+    does not poll: the engine and its sockets are its parent's.
     """
     cdef poll_type poll = poll_used
-    if poll != NULL:
+    if poll != NULL and generation == forks:
         poll(engine_used)
-
-
-def _forget_inherited():
-    """In a forked child, poll no more: the engine and its sockets are the parent's."""
-    forget_poll(engine_used)
-
-
-os.register_at_fork(after_in_child=_forget_inherited)
 
 
 def poll():

@@ -1,0 +1,115 @@
+"""What the ranks tell each other of the frames of their objects before these move."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo.base.integers import rank_of
+from collalgo.comm.current import runner_of
+from collalgo.comm.functions.sharing import broadcast
+from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
+
+if TYPE_CHECKING:
+    from collalgo.comm.runner import Runner
+
+#: The number of frames that a rank reports if its objects cannot be passed.
+UNPICKLED = -1
+
+
+class FrameExchange:
+    """The frames of the objects of this rank, and what the others tell of theirs.
+
+    Parameters
+    ----------
+    comm
+        The communicator, as the user passed it.
+    call
+        The name of the call, for errors.
+    timeout
+        Seconds of each exchange.
+    per_rank
+        Whether a rank passes an object for every rank, not one.
+
+    Attributes
+    ----------
+    rank : int
+        This rank.
+    messages : list
+        The frames of each object of this rank, none if it passes no objects.
+    numbers : ndarray
+        The numbers of frames of the objects of all ranks: a row for each rank.
+    """
+
+    def __init__(
+        self, comm: Any, call: str, timeout: float | None, *, per_rank: bool = False
+    ):
+        self._runner = cast("Runner", runner_of(comm))
+        self._call, self._timeout = call, timeout
+        self.rank, size = self._runner.rank, self._runner.size
+        self._width = size if per_rank else 1
+        self.messages: list[Frames] = [[]] * self._width
+        self.numbers = np.empty((size, 0), np.int64)
+
+    def is_root(self, root: int) -> bool:
+        """Whether this rank is the root, after a check that there is one."""
+        return self.rank == rank_of(root, "root", self._call, self._runner.size)
+
+    def tell(self, objects: Sequence[Any] | None) -> None:
+        """Tell all ranks the numbers of frames of my objects; None if I pass none.
+
+        Raises
+        ------
+        ValueError, or an error of pickle
+            On every rank, if one passes another number of objects than it should, or
+            one that cannot be pickled.
+        """
+        numbers, failure = np.zeros(self._width, np.int64), None
+        try:
+            if objects is not None:
+                self.messages = [frames_of(obj) for obj in self._checked(objects)]
+                numbers[:] = [len(frames) for frames in self.messages]
+        except Exception as error:
+            failure, numbers[:] = error, UNPICKLED
+        self.numbers = self._runner.exchange(numbers, self._call, self._timeout)
+        if failure is not None:
+            raise failure
+        failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
+        if len(failed):
+            raise ValueError(
+                f"{self._call}: rank {failed[0]} passed no valid objects; its error "
+                "says why"
+            )
+
+    def _checked(self, objects: Sequence[Any]) -> Sequence[Any]:
+        if len(objects) != self._width:
+            raise ValueError(
+                f"{self._call}: got {len(objects)} objects for {self._width} ranks; "
+                "pass one for each"
+            )
+        return objects
+
+    def lengths_of(self, root: int) -> NDArray[np.int64]:
+        """The bytes of the frames of each message of a root, by place."""
+        lengths = self._lengths(int(self.numbers[root].max()))
+        broadcast(lengths, self._runner, root, timeout=self._timeout)
+        return lengths
+
+    def all_lengths(self) -> NDArray[np.int64]:
+        """The bytes of all frames of all ranks: by place, rank, and message of it."""
+        mine = self._lengths(int(self.numbers.max()))
+        found = self._runner.exchange(mine.ravel(), self._call, self._timeout)
+        return np.moveaxis(found.reshape(-1, *mine.shape), 2, 0)
+
+    def _lengths(self, most: int) -> NDArray[np.int64]:
+        """The bytes of my frames by message and place, 0 behind the last of each."""
+        found = np.zeros((self._width, most), np.int64)
+        for row, frames in zip(found, self.messages, strict=True):
+            row[: len(frames)] = [len(frame) for frame in frames]
+        return found
+
+    def joined(self, place: int) -> Frame:
+        """The frames of all my messages at a place, one after the other."""
+        found = [frame_at(frames, place) for frames in self.messages]
+        return np.concatenate(found) if len(found) > 1 else found[0]
