@@ -106,7 +106,7 @@ def _check_nodes(options: LaunchOptions) -> None:
 
 
 def _check_meeting(options: LaunchOptions) -> None:
-    """Refuse an elastic job that does not say where its nodes meet, or says it twice."""
+    """Refuse an elastic job whose nodes have no place to meet, or two."""
     if options.discover is not None and options.rendezvous is not None:
         raise OptionError(
             "with --discover the launcher holds the store; pass no --rendezvous"
