@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import entry_points
 from urllib.parse import SplitResult, unquote, urlsplit
 
@@ -89,42 +90,79 @@ def rendezvous(
     RendezvousError
         If the store is not reached in ``settings.store_timeout`` seconds.
     """
+    place = _place(url, job, settings, name, secret)
+    return _scheme(place.url.scheme)(place)
+
+
+def store_at(url: str, job: str, secret: bytes | None = None) -> KeyValueStore:
+    """The store of a job that runs, for those who look at it.
+
+    Parameters
+    ----------
+    url, job, secret
+        As for :func:`rendezvous`.
+
+    Raises
+    ------
+    ValueError
+        If the URL names no store.
+    BootstrapError
+        If the store is not reached.
+    """
+    place = _place(url, job, Settings(1, 1), None, secret)
+    if place.url.scheme not in STORES:
+        raise ValueError(f"{url} names no store; use {', '.join(sorted(STORES))}")
+    return STORES[place.url.scheme](place, lambda _why: None)
+
+
+def _place(
+    url: str, job: str, settings: Settings, name: str | None, secret: bytes | None
+) -> Place:
     parts = urlsplit(url if "://" in url else f"collalgo://{url}")
-    make = _scheme(parts.scheme)
     if not job or "/" in job:
         raise ValueError(f"{job!r} is not a job id; pass a text without a slash")
     name = name or f"{socket.gethostname()}-{os.getpid()}"
-    return make(Place(parts, job, settings, name, secret))
+    return Place(parts, job, settings, name, secret)
 
 
 def embedded(place: Place) -> StoreRendezvous:
     """Meet at a store that a node on the host of the URL holds."""
-    host, port = place.url.hostname, place.url.port
-    if not host or not port:
-        raise ValueError(
-            f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
-        )
-    secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
-    hosting = Hosting(host, port, secret)
+    hosting = Hosting(*_embedded_at(place))
 
     def connect(lost: Callable[[str], None]) -> KeyValueStore:
         hosting.begin()
-        return Client([host], port, secret, ATTEMPT_SECONDS, lost)
+        return _embedded_store(place, lost)
 
     terms = {"job": place.job, **place.settings.terms}  # a store holds one job
     settings = replace(place.settings, terms=terms)
     return StoreRendezvous(connect, str(place), settings, place.name, hosting)
 
 
+def _embedded_at(place: Place) -> tuple[str, int, bytes]:
+    """The host and the port of an embedded store, and its secret."""
+    host, port = place.url.hostname, place.url.port
+    if not host or not port:
+        raise ValueError(
+            f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
+        )
+    secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
+    return host, port, secret
+
+
+def _embedded_store(place: Place, lost: Callable[[str], None]) -> KeyValueStore:
+    host, port, secret = _embedded_at(place)
+    return Client([host], port, secret, ATTEMPT_SECONDS, lost)
+
+
 def etcd(place: Place) -> StoreRendezvous:
     """Meet at an etcd that runs already."""
-    members = members_of(place.url.netloc)
-    prefix = f"{unquote(place.url.path).strip('/')}/{place.job}"
-
-    def connect(_lost: Callable[[str], None]) -> KeyValueStore:
-        return Etcd(members, prefix)
-
+    connect = partial(_etcd_store, place)
     return StoreRendezvous(connect, str(place), place.settings, place.name)
+
+
+def _etcd_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+    prefix = f"{unquote(place.url.path).strip('/')}/{place.job}"
+    return Etcd(members_of(place.url.netloc), prefix)
 
 
 def static(place: Place) -> StaticRendezvous:
@@ -137,6 +175,12 @@ SCHEMES: dict[str, Callable[[Place], Rendezvous]] = {
     "collalgo": embedded,
     "etcd": etcd,
     "static": static,
+}
+
+#: Connects with the store of each scheme that has one.
+STORES: dict[str, Callable[[Place, Callable[[str], None]], KeyValueStore]] = {
+    "collalgo": _embedded_store,
+    "etcd": _etcd_store,
 }
 
 
