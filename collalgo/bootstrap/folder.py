@@ -49,11 +49,9 @@ class Folder:
         self._known: set[Path] = set()
         self._has_twin = False  # which this process was told
         try:
-            is_new = _made(path)
-            _refuse_unfit(path)
+            is_new = made_private(path)
             _refuse_others(path)
-            _made(self._path)
-            _refuse_unfit(self._path)
+            made_private(self._path)
             if is_new:
                 (self._path / MADE).touch(mode=0o600)
         except OSError as error:
@@ -136,8 +134,20 @@ def taken(where: str, key: str) -> BootstrapError:
     )
 
 
+def made_private(folder: Path) -> bool:
+    """Make a folder unless it exists; whether it was made.
+
+    Raises
+    ------
+    BootstrapError
+        If it is none, another user owns it, or others may write to it.
+    """
+    is_new = _made(folder)
+    _refuse_unfit(folder)
+    return is_new
+
+
 def _made(folder: Path) -> bool:
-    """Make a folder unless it exists; whether it was made."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         folder.mkdir(mode=0o700)

@@ -34,7 +34,7 @@ _JOB = (
         "--rendezvous",
         metavar="URL",
         show_default="that of the members on this host",
-        help="Store of the job: etcd://HOST:PORT or HOST:PORT.",
+        help="Store of the job: etcd://HOST:PORT, HOST:PORT or file:///FOLDER.",
     ),
     click.option("--id", "job", default="job", help="Id of the job."),
 )

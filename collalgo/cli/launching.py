@@ -193,7 +193,8 @@ _STARTING = (
     click.option(
         "--rendezvous",
         metavar="URL",
-        help="Store of an elastic job: etcd://HOST:PORT, or HOST:PORT of one node.",
+        help="Store of an elastic job: etcd://HOST:PORT, HOST:PORT of one node, or "
+        "file:///FOLDER that all share.",
     ),
     click.option(
         "--discover",

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import entry_points
+from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.elastic.interface import Rendezvous
@@ -73,6 +75,7 @@ def rendezvous(
     url
         ``collalgo://HOST:PORT`` or ``HOST:PORT``: a store that the first node on that
         host holds; ``etcd://HOST:PORT,HOST:PORT``: an etcd that runs already;
+        ``file:///FOLDER``: a folder that all hosts share;
         ``static://NAME,NAME``: fixed members; or a scheme that another package adds.
     job
         The id of the job.
@@ -165,6 +168,18 @@ def _etcd_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
     return Etcd(members_of(place.url.netloc), prefix)
 
 
+def folder(place: Place) -> StoreRendezvous:
+    """Meet in a folder that all hosts share."""
+    connect = partial(_folder_store, place)
+    return StoreRendezvous(connect, str(place), place.settings, place.name)
+
+
+def _folder_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+    if place.url.netloc or not place.url.path.strip("/"):
+        raise ValueError(f"{place.url.geturl()!r} is not of the form file:///FOLDER")
+    return FileStore(Path(unquote(place.url.path), place.job))
+
+
 def static(place: Place) -> StaticRendezvous:
     """Meet nobody: all members are named."""
     return StaticRendezvous(tuple(place.url.netloc.split(",")), place.name)
@@ -174,6 +189,7 @@ def static(place: Place) -> StaticRendezvous:
 SCHEMES: dict[str, Callable[[Place], Rendezvous]] = {
     "collalgo": embedded,
     "etcd": etcd,
+    "file": folder,
     "static": static,
 }
 
@@ -181,6 +197,7 @@ SCHEMES: dict[str, Callable[[Place], Rendezvous]] = {
 STORES: dict[str, Callable[[Place, Callable[[str], None]], KeyValueStore]] = {
     "collalgo": _embedded_store,
     "etcd": _etcd_store,
+    "file": _folder_store,
 }
 
 
