@@ -140,7 +140,7 @@ def made_private(folder: Path) -> bool:
     Raises
     ------
     BootstrapError
-        If it is none, another user owns it, or others may write to it.
+        If it is not a folder, another user owns it, or others may write to it.
     """
     is_new = _made(folder)
     _refuse_unfit(folder)

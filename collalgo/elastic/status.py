@@ -1,6 +1,6 @@
 """What a job whose members change is doing, as its store shows it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -25,10 +25,14 @@ from collalgo.elastic.documents import (
     decoded,
 )
 from collalgo.elastic.history import HISTORY, PastEpoch
-from collalgo.elastic.tally import tally
+from collalgo.elastic.schema import Member
+from collalgo.elastic.tally import Tally, tally
 
 #: Failures that are shown.
 SHOWN_FAILURES = 5
+
+#: Names of members.
+Names = tuple[str, ...]
 
 #: An event: its name and what belongs to it, as JSON.
 Event = dict[str, Any]
@@ -60,12 +64,12 @@ class Status:
     """
 
     epoch: int
-    members: tuple[str, ...]
+    members: Names
     why: str
-    lost: tuple[str, ...]
-    asking: tuple[str, ...]
-    at_work: tuple[str, ...]
-    waiting: tuple[str, ...]
+    lost: Names
+    asking: Names
+    at_work: Names
+    waiting: Names
     leader: str | None
     excluded: dict[str, str]
     closed: str | None
@@ -80,35 +84,41 @@ def status(store: KeyValueStore) -> Status:
     RendezvousError
         If what the store holds is malformed.
     """
-    common = _documents(store, COMMON)
-    nodes = _documents(store, NODES)
-    present = common.get(ROUND, Round())
-    excluded = common.get(EXCLUDED, Excluded())
-    leader, closed = common.get(LEADER), common.get(CLOSED)
+    common, nodes = _documents(store, COMMON), _documents(store, NODES)
+    present, excluded = common.get(ROUND, Round()), common.get(EXCLUDED, Excluded())
     assert isinstance(present, Round)
     assert isinstance(excluded, Excluded)
+    leader, closed = common.get(LEADER), common.get(CLOSED)
     known = {
         key.removeprefix(NODES): node
         for key, node in nodes.items()
         if isinstance(node, Node)
     }
-    found = tally(present, known, excluded.reasons)
     failures = [each for each in history.history(store) if each.is_failure]
-    groups = (present.members, found.lost, found.survivors, found.at_work)
-    members, lost, asking, at_work = (tuple(m.name for m in each) for each in groups)
     return Status(
         present.epoch,
-        members,
+        _names(present.members),
         present.why,
-        lost,
-        asking,
-        at_work,
-        tuple(member.name for member in found.newcomers),
+        *_groups(tally(present, known, excluded.reasons)),
         leader.member.name if isinstance(leader, Leader) else None,
         excluded.reasons,
         closed.reason if isinstance(closed, Closed) else None,
         tuple(failures[: -SHOWN_FAILURES - 1 : -1]),
     )
+
+
+def _groups(found: Tally) -> tuple[Names, Names, Names, Names]:
+    """Who is lost, asks, is at work and waits."""
+    return (
+        _names(found.lost),
+        _names(found.survivors),
+        _names(found.at_work),
+        _names(found.newcomers),
+    )
+
+
+def _names(members: Iterable[Member]) -> Names:
+    return tuple(member.name for member in members)
 
 
 def _documents(store: KeyValueStore, prefix: str) -> dict[str, Document]:

@@ -49,12 +49,7 @@ def new_store(request):
         yield request.getfixturevalue("connect")
         return
     stores = []
-    if request.param == "file":
-        make = partial(FileStore, request.getfixturevalue("tmp_path") / "store")
-    else:
-        members = [("127.0.0.1", request.getfixturevalue("etcd"))]
-        prefix = f"test {secrets.token_hex(4)}"
-        make = partial(Etcd, members, prefix)
+    make = request.getfixturevalue(f"make_{request.param}")
 
     def connect():
         stores.append(make())
@@ -63,8 +58,19 @@ def new_store(request):
     yield connect
     for store in stores:
         store.close()
-    if request.param == "file":
-        return
-    cleaner = Etcd(members, prefix)
+
+
+@pytest.fixture
+def make_file(tmp_path):
+    """Open a store in a folder."""
+    return partial(FileStore, tmp_path / "store")
+
+
+@pytest.fixture
+def make_etcd(etcd):
+    """Connect with a prefix of etcd, which is removed in the end."""
+    make = partial(Etcd, [("127.0.0.1", etcd)], f"test {secrets.token_hex(4)}")
+    yield make
+    cleaner = make()
     cleaner.remove()
     cleaner.close()

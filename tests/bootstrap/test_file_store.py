@@ -138,7 +138,7 @@ def test_a_damaged_log_is_refused_not_cut_off(opened, tmp_path):
     with pytest.raises(StoreError, match=r"log is damaged at byte 24 of \d+; remove"):
         late.set("k", b"5")
     log_of(tmp_path).write_bytes(b"something else that is long enough")
-    with pytest.raises(StoreError, match="is no log of a store"):
+    with pytest.raises(StoreError, match="is not the log of a store"):
         opened()
 
 
@@ -146,11 +146,7 @@ def test_a_large_log_is_written_anew_and_nobody_notices(opened, tmp_path, monkey
     monkeypatch.setattr(file, "COMPACTED", 4096)
     one, other, seen = opened(), opened(), Seen()
     other.watch("", seen)
-    lease = one.lease(1000)
-    one.set("leased", b"l", lease=lease)
     first = one.set("kept", b"k")
-    one.set("gone", b"")
-    one.delete("gone")
     for number in range(300):
         last = one.set("k", b"%d" % number * 10)
     assert log_of(tmp_path).stat().st_size < 3 * 4096
@@ -161,6 +157,16 @@ def test_a_large_log_is_written_anew_and_nobody_notices(opened, tmp_path, monkey
     versions = [change.version for change in seen.changes]
     assert all(a <= b for a, b in pairwise(versions))
     assert one.set("k", b"") == last + 1
+
+
+def test_a_log_that_is_written_anew_keeps_its_leases(opened, monkeypatch):
+    monkeypatch.setattr(file, "COMPACTED", 0)
+    one, other = opened(), opened()
+    lease = one.lease(1000)
+    one.set("leased", b"l", lease=lease)
+    one.set("gone", b"")
+    one.delete("gone")
+    assert list(other.entries("")) == list(opened().entries("")) == ["leased"]
     lease.revoke()
     assert other.read("leased") is None
     with pytest.raises(LeaseExpired):

@@ -27,7 +27,7 @@ def noted(store, epochs):
     return history.history(store)
 
 
-def test_a_status_shows_who_is_a_member_who_waits_and_who_was_lost(node, new_store):
+def test_a_status_shows_who_is_a_member_and_who_waits(node, new_store):
     store = new_store()
     assert status(store).members == ()
     nodes = [node(name) for name in "abc"]
@@ -38,9 +38,14 @@ def test_a_status_shows_who_is_a_member_who_waits_and_who_was_lost(node, new_sto
     assert found.why == "the job has begun"
     assert found.leader in "abc"
     assert (found.waiting, found.lost, found.failures) == ((), (), ())
+
+
+def test_a_status_shows_who_was_lost_and_why_a_job_goes_on(node, new_store):
+    store = new_store()
+    nodes = [node(name) for name in "abc"]
+    all_join(*nodes)
     noted(store, 1)
-    lost = nodes.pop(0)
-    fail(lost)
+    fail(nodes.pop(0))
     until(lambda: status(store).lost == ("a",))
     second = all_join(*nodes)[0]
     past = noted(store, 2)

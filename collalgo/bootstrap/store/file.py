@@ -1,9 +1,8 @@
 """A key-value store in a folder that all processes share, without a server."""
 
-import logging
 import math
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from collalgo.base.finalizers import Lock, serving
 from collalgo.bootstrap.folder import made_private
 from collalgo.bootstrap.store.file_data import FileData
 from collalgo.bootstrap.store.file_log import FileLog, Kind, Record
+from collalgo.bootstrap.store.file_watch import Watch, Watches
 from collalgo.bootstrap.store.heartbeats import Heartbeats
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.pending import Expected, Posts
@@ -21,7 +21,6 @@ from collalgo.bootstrap.store.protocol import (
     ABSENT,
     ANSWER_SECONDS,
     VALUE_BYTES,
-    Change,
     Entry,
     Fence,
     LeaseExpired,
@@ -33,8 +32,6 @@ from collalgo.bootstrap.store.protocol import (
     fenced,
     refuse_large,
 )
-
-_LOG = logging.getLogger("collalgo")
 
 #: Seconds between two looks at the log, and at the leases of others.
 LOOK_SECONDS, LEASE_LOOK_SECONDS = 0.02, 0.2
@@ -66,8 +63,7 @@ class FileStore:
     def __init__(self, folder: Path):
         self._folder = folder
         self._lock = Lock()
-        self._watches: list[Watch] = []
-        self._pending: list[tuple[Watch, Change]] = []
+        self._watches = Watches()
         self._leases: list[Lease] = []
         self._closed = Event()
         self._posts, self._data = Posts(), FileData()
@@ -163,20 +159,10 @@ class FileStore:
             found = self._data.entries
             return {key: found[key] for key in sorted(found) if key.startswith(prefix)}
 
-    def watch(self, prefix: str, watcher: Watcher) -> "Watch":
+    def watch(self, prefix: str, watcher: Watcher) -> Watch:
         """Call a watcher for all keys with a prefix, now and at each change."""
-        watch = Watch(prefix, watcher)
         with self._changing(is_write=False):
-            present = sorted(
-                self._data.entries.items(), key=lambda item: item[1].version
-            )
-            self._watches.append(watch)
-            self._pending += [
-                (watch, Change(key, *entry))
-                for key, entry in present
-                if key.startswith(prefix)
-            ]
-        return watch
+            return self._watches.add(prefix, watcher, self._data.entries)
 
     # ---- leases
 
@@ -253,9 +239,9 @@ class FileStore:
             self._data = FileData(self._log.base)
         changes = [self._data.apply(record) for record in records]
         if is_new:
-            self._tell(self._data.changes_from(before))
+            self._watches.note(self._data.changes_from(before))
         else:
-            self._tell([each for each in changes if each is not None])
+            self._watches.note(each for each in changes if each is not None)
 
     def _append(self, records: Sequence[Record]) -> None:
         """Append records, with the lock held, and take them in."""
@@ -265,15 +251,6 @@ class FileStore:
             live = sum(len(entry.value) for entry in self._data.entries.values())
             if 2 * live < self._log.nbytes:
                 self._log.compact(self._data.version, self._data.records())
-
-    def _tell(self, changes: Sequence[Change]) -> None:
-        """Let the thread tell the watchers of changes."""
-        for change in changes:
-            self._pending += [
-                (watch, change)
-                for watch in self._watches
-                if change.key.startswith(watch.prefix)
-            ]
 
     # ---- the thread
 
@@ -289,8 +266,7 @@ class FileStore:
                 with suppress(StoreError):
                     self._end_silent()
             with self._lock:
-                self._watches = [each for each in self._watches if not each.cancelled]
-                pending, self._pending = self._pending, []
+                pending = self._watches.take()
             for watch, change in pending:
                 watch.tell(change)
 
@@ -301,27 +277,6 @@ class FileStore:
         if silent:
             with self._changing():
                 self._end_all(silent)
-
-
-class Watch:
-    """A watcher that is registered with a store in a folder."""
-
-    def __init__(self, prefix: str, watcher: Callable[[Change], None]):
-        self.prefix, self._watcher = prefix, watcher
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        """Stop the calls of the watcher."""
-        self.cancelled = True
-
-    def tell(self, change: Change) -> None:
-        """Call the watcher; its error must not end the watch."""
-        if self.cancelled:
-            return
-        try:
-            self._watcher(change)
-        except Exception:
-            _LOG.exception("a watcher of the key %s failed", change.key)
 
 
 def _check(key: str, value: bytes) -> None:

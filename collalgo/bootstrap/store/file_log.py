@@ -135,7 +135,7 @@ class FileLog:
         with self._path.open("rb") as file:
             mark, generation, base = HEAD.unpack(file.read(HEAD.size))
             if mark != MARK:
-                raise StoreError(f"{self._path} is no log of a store; remove it")
+                raise StoreError(f"{self._path} is not the log of a store; remove it")
             is_new = generation != self._generation
             if is_new:
                 self._generation, self._offset, self.base = generation, HEAD.size, base
