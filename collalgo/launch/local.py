@@ -21,6 +21,7 @@ from collalgo.engine.transport.waiting import cores
 from collalgo.launch import environment, output
 from collalgo.launch.binding import Cpus, cpus_of_ranks
 from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.error_records import of_this_launcher
 from collalgo.launch.group_guard import GroupGuard
 from collalgo.launch.hosts import positions_by_host
 from collalgo.launch.options import LaunchOptions
@@ -71,10 +72,17 @@ class Rank(Child):
         self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
     ):
         self.rank = spec.rank
-        super().__init__(command, sinks, self.rank, stdin, spec.environment, spec.cpus)
+        self._key, where = of_this_launcher().next()
+        variables = {**spec.environment, **where}
+        super().__init__(command, sinks, self.rank, stdin, variables, spec.cpus)
 
     def traceback(self) -> list[str]:
-        """The last traceback on standard error, or else the last lines of it."""
+        """The error that was recorded, the last traceback, or the last lines.
+
+        The last two are of standard error.
+        """
+        if recorded := of_this_launcher().traceback(self._key):
+            return list(recorded)
         lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
         return lines[starts[-1] :] if starts else lines[-10:]
