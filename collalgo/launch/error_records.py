@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import count
+from pathlib import Path
 
 from collalgo.base.environment import ERRORS
 
@@ -62,7 +63,7 @@ def record_error(text: str) -> None:
         return
     line = json.dumps({"key": key, "traceback": text[-MOST_CHARACTERS:]}) + "\n"
     with suppress(OSError):  # the launcher has ended, or is in another container
-        if not os.readlink(path).startswith(f"/memfd:{NAME}"):
+        if not str(Path(path).readlink()).startswith(f"/memfd:{NAME}"):
             return  # the number of the launcher is now that of another process
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         try:
