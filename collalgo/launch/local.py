@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from collalgo.base.cpu_list import shown
+from collalgo.base.signal_handlers import catches
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import environment, output
 from collalgo.launch.binding import Cpus, cpus_of_ranks
@@ -27,7 +28,7 @@ from collalgo.launch.hosts import positions_by_host
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.placement import Placement, PlannedRank
-from collalgo.launch.process import catches, exit_code, exit_reason, processes
+from collalgo.launch.process import exit_code, exit_reason, processes
 from collalgo.launch.signals import FORWARDED, signals_forwarded, signals_raise
 from collalgo.launch.supervision import (
     OF_COMMAND,

@@ -18,20 +18,6 @@ def die_with(parent: int | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def catches(process: int, number: int) -> bool:
-    """Whether a process has a handler for a signal.
-
-    Raises
-    ------
-    OSError
-        If there is no such process.
-    """
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    return False
-
-
 def processes() -> Iterator[tuple[int, int, int]]:
     """All processes that can be looked at: number, parent and process group."""
     for entry in os.scandir("/proc"):
