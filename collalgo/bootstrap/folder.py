@@ -62,8 +62,7 @@ class Folder:
             _make(self._named, made)
             _refuse_unfit(self._named)
             _refuse_others(self._named)
-            self._path.mkdir(mode=0o700, exist_ok=True)
-            _refuse_unfit(self._path)
+            make_private(self._path)
             for level in made:
                 (self._path / f"{MADE}{level}").touch(mode=0o600)
         except OSError as error:
@@ -145,6 +144,18 @@ def taken(where: str, key: str) -> BootstrapError:
         f"was started twice ({key} exists); choose one that does not exist yet, or "
         "remove it if no job uses it"
     )
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and its parents unless it exists.
+
+    Raises
+    ------
+    BootstrapError
+        If it is not a folder, another user owns it, or others may write to it.
+    """
+    _make(folder, [])
+    _refuse_unfit(folder)
 
 
 def _make(folder: Path, made: list[int]) -> None:

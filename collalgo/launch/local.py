@@ -28,6 +28,7 @@ from collalgo.launch.child import (
     close_children,
     signal_children,
 )
+from collalgo.launch.error_records import of_this_launcher
 from collalgo.launch.hosts import positions_by_host
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
@@ -84,10 +85,14 @@ class Rank(Child):
         self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
     ):
         self.rank = spec.rank
-        super().__init__(command, sinks, self.rank, stdin, spec.environment, spec.cpus)
+        self._key, where = of_this_launcher().next()
+        variables = {**spec.environment, **where}
+        super().__init__(command, sinks, self.rank, stdin, variables, spec.cpus)
 
     def traceback(self) -> list[str]:
-        """The last traceback on standard error, or else the last lines of it."""
+        """The recorded error, or the last traceback or lines of standard error."""
+        if recorded := of_this_launcher().traceback(self._key):
+            return list(recorded)
         lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
         return lines[starts[-1] :] if starts else lines[-10:]
