@@ -11,7 +11,7 @@ import pytest
 
 from tests.bootstrap.test_hosts import all_do as all_do_by_mpi
 from tests.conftest import at_leisure
-from tests.launch.test_remote import all_do
+from tests.support.remote_jobs import all_do
 
 LAYOUTS = [
     "1+1", "2+1", "1+1+1", "2+2", "3+2", "4+3", "4+4", "6+6", "8+8", "9+8",

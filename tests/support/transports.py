@@ -15,7 +15,8 @@ from collalgo.engine.transport import shm, thread
 from collalgo.engine.transport.ucx import library
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT
-from tests.support.transport_scenarios import SCENARIOS, Rank, finish
+from tests.support.transport_rank import Rank
+from tests.support.transport_scenarios import SCENARIOS, finish
 
 SCRIPT = ROOT / "tests" / "support" / "script_on_transport.py"
 
