@@ -4,6 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
+from collalgo.cost.bounds import bound
 from collalgo.cost.placement import Placement
 from collalgo.topology.domains import fast_domains
 from collalgo.topology.model import LinkKind
@@ -149,12 +150,27 @@ def test_a_loopback_is_no_network():
     assert about(machine, "from a host to itself")
 
 
-@pytest.mark.parametrize("policy", ["SHARED", "FATPIPE"])
-def test_a_medium_of_all_pairs_is_a_switch(policy):
+def test_a_medium_of_all_pairs_is_a_switch():
     text = platform(["a bus b", "a bus c", "b bus c"], "a", "b", "c", bus=10)
-    machine = parse(text.replace("latency", f"sharing_policy='{policy}' latency"), "x")
+    machine = parse(text, "x")
     assert [link.bandwidth for link in machine.links] == [0.01] * 3
-    assert bool(about(machine, "bus", "in several directions")) == (policy == "SHARED")
+    assert about(machine, "bus", "in several directions")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_routes_do_not_share_a_fat_pipe(size):
+    left, right = ([f"{side}{i}" for i in range(size)] for side in "ab")
+    routes = [f"{a} l{a} middle l{b} {b}" for a, b in product(left, right)]
+    routes += [f"{a} l{a} l{b} {b}" for side in (left, right)
+               for a, b in combinations(side, 2)]  # fmt: skip
+    speeds = {f"l{host}": 100 for host in (*left, *right)} | {"middle": 100}
+    text = platform(routes, *left, *right, **speeds)
+    text = text.replace("id='middle'", "id='middle' sharing_policy='FATPIPE'")
+    machine = parse(text, "x")
+    alone = 2 * size - 1  # the others, to each of whom a host sends 1/n of 1 GB
+    found = bound("alltoall", machine).seconds(1e9)
+    assert found == pytest.approx(alone / (2 * size) * 10, rel=1e-3)
+    assert bool(about(machine, "middle", "FATPIPE")) == (size > 1)
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3, 5])

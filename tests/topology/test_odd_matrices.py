@@ -58,6 +58,27 @@ def test_a_matrix_that_cannot_be_is_refused_with_its_row(text, message):
         parse(text, "x")
 
 
+@pytest.mark.parametrize("size", [4, 5, 8, 16])
+def test_gpus_of_one_node_stay_there_though_nvlinks_hide_their_paths(size):
+    """One without NVLinks is far from those of the other node, as it should be."""
+    half, bare = size // 2, size // 2 - 1
+
+    def path(i, k):
+        if bare not in (i, k):
+            return "NV12"
+        return "NODE" if (i < half) == (k < half) else "SYS"
+
+    node = [int(i >= half) for i in range(size)]
+    text = smi(
+        paths(size, path), lambda i: f"{32 * node[i]}-{32 * node[i] + 31}\t{node[i]}"
+    )
+    machine = parse(text, "x")
+    assert [cpu.attributes["numa"] for cpu in machine.devices("cpu")] == [0, 1]
+    assert not about(machine, "SYS apart")
+    rows = matrix(machine).splitlines()[1:]
+    assert [int(row.split("\t")[-1]) for row in rows] == node
+
+
 @pytest.mark.parametrize("size", [3, 5, 8, 16])
 def test_a_matrix_that_contradicts_itself_is_a_warning_of_what_was_made(size):
     bare = smi(paths(size, lambda i, k: "SYS" if size - 1 in (i, k) else "NV2"))

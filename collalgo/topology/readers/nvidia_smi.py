@@ -174,12 +174,23 @@ class Machine:
         result = []
         for group in self._clusters(self.found.labels, "NODE"):
             affinity = tuple(self.found.rest[group[0]])
-            far = "SYS" in self.found.cells[group[0]].values()
-            if len(group) == 1 and affinity and not far:
+            if (
+                len(group) == 1
+                and affinity
+                and not self._is_far_from_its_node(group[0])
+            ):
                 alone.setdefault(affinity, []).extend(group)
             else:
                 result.append(group)
         return [*result, *alone.values()]
+
+    def _is_far_from_its_node(self, label: str) -> bool:
+        """Whether the path to another device of equal affinity is SYS."""
+        found, affinity = self.found, self.found.rest[label]
+        return any(
+            cell == "SYS" and found.rest[other] == affinity
+            for other, cell in found.cells[label].items()
+        )
 
     def _cpu(self, group: list[str]) -> str:
         """Add the CPU of a group, by the number of its NUMA node if it is given."""
