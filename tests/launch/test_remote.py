@@ -4,7 +4,6 @@ Deadlines bound how long a failure may take to be noticed; they do not measure s
 """
 
 import re
-import socket
 import subprocess
 import sys
 
@@ -139,15 +138,13 @@ print("right")
 
 
 @pytest.mark.parallel
-def test_ranks_may_be_told_everything_by_init(tmp_path, monkeypatch):
+def test_ranks_may_be_told_everything_by_init(tmp_path, monkeypatch, reserved_port):
     monkeypatch.setenv("UCX_TLS", "tcp,self")
     script = tmp_path / "explicit.py"
     script.write_text(EXPLICIT)
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
     ranks = [
         subprocess.Popen(
-            [sys.executable, script, str(rank), str(port)],
+            [sys.executable, script, str(rank), str(reserved_port)],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
         for rank in (2, 1, 0)

@@ -93,7 +93,6 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "tests/comm/test_surviving_hosts.py": {"test_survivors_of_several_hosts_go_on"},
     "tests/comm/test_traces.py": {"is_whole"},
     "tests/comm/test_tracing.py": {"test_a_signal_writes_a_dump_of_a_rank_that_hangs"},
-    "tests/conftest.py": {"etcd"},
     "tests/elastic/test_on_hosts.py": {
         "test_a_member_dies_and_another_takes_its_place"
     },
@@ -144,7 +143,6 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective",
         "test_no_rank_survives_the_launcher",
     },
-    "tests/launch/test_ssh.py": {"port"},
     "tests/selection/test_computing.py": {
         "test_a_schedule_may_ask_for_a_choice_while_another_thread_computes"
     },
