@@ -48,6 +48,7 @@ def die_under_way(comm):
     assert error.missing == (1,)
 
 
+@pytest.mark.parallel
 def test_a_death_is_told_by_the_work():
     with pytest.raises(collalgo.CollalgoError, match="rank 1 was killed by SIGKILL"):
         spawn(die_under_way, 3, timeout=60)
@@ -89,6 +90,7 @@ def forked(comm):
     assert (comm.allreduce(np.ones(3)) == comm.size).all()
 
 
+@pytest.mark.parallel
 def test_a_forked_child_has_no_background():
     spawn(forked, 2, timeout=60)
 

@@ -125,6 +125,7 @@ def many_jobs(comm, first, count):
     return [each for each in found if each]
 
 
+@pytest.mark.parallel
 @pytest.mark.parametrize("start", [threads, spawn])
 @pytest.mark.parametrize(
     ("size", "count"),

@@ -114,7 +114,14 @@ def dies_before_anything(comm):
         comm.barrier()
 
 
-@pytest.mark.parametrize("phase", [small_calls, only_sends, dies_before_anything])
+@pytest.mark.parametrize(
+    "phase",
+    [
+        pytest.param(small_calls, marks=pytest.mark.parallel),
+        only_sends,
+        pytest.param(dies_before_anything, marks=pytest.mark.parallel),
+    ],
+)
 def test_a_death_is_noticed_in_every_phase(phase):
     for _ in range(3):
         with pytest.raises(CollalgoError, match=r"rank 1 (was killed|ended)"):

@@ -27,6 +27,7 @@ def left_in_split(comm):
         assert rest.allreduce(np.ones(1))[0] == comm.size - 1
 
 
+@pytest.mark.parallel
 def test_a_rank_that_dies_in_a_split_is_named_and_older_groups_go_on():
     with pytest.raises(collalgo.CollalgoError, match="rank 2"):
         spawn(left_in_split, 4, timeout=60)
@@ -83,5 +84,6 @@ def orphans(comm):
         part.recv(np.zeros(1), 0)
 
 
+@pytest.mark.parallel
 def test_a_group_outlives_what_it_came_from():
     spawn(orphans, 3, timeout=60)

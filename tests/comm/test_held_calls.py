@@ -123,6 +123,7 @@ def die_while_others_catch_up(comm):
     assert all(isinstance(work.exception(), PeerFailed) for work in works)
 
 
+@pytest.mark.parallel
 def test_a_death_is_told_to_who_catches_up():
     with pytest.raises(CollalgoError, match=r"^rank 1 was killed by SIGKILL"):
         spawn(die_while_others_catch_up, 3, timeout=60)

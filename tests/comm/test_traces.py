@@ -60,6 +60,7 @@ def is_whole(tracks, size):
     assert {(rank, (rank + 1) % size) for rank in range(size)} <= routes
 
 
+@pytest.mark.parallel
 def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_path):
     from functools import partial
 

@@ -53,7 +53,14 @@ def test_groups_and_messages_are_as_by_mpi():
 
 
 @pytest.mark.usefixtures("rsh")
-@pytest.mark.parametrize("duty", ["mismatch", "late", "leaver"])
+@pytest.mark.parametrize(
+    "duty",
+    [
+        pytest.param("mismatch", marks=pytest.mark.parallel),
+        "late",
+        pytest.param("leaver", marks=pytest.mark.parallel),
+    ],
+)
 def test_failures_are_as_by_mpi(duty):
     output = all_do(duty, "2+1").stdout
     assert len(set(re.findall(r"told \d+: (.*?)\.\n", output))) == 1

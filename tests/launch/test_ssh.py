@@ -15,10 +15,13 @@ from tests.support.ports import await_server
 #: Where distributions have it, which is in no user's path.
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
-pytestmark = pytest.mark.skipif(
-    SSHD is None or not all(map(shutil.which, ("ssh", "ssh-keygen"))),
-    reason="there is no OpenSSH with a server",
-)
+pytestmark = [
+    pytest.mark.parallel,
+    pytest.mark.skipif(
+        SSHD is None or not all(map(shutil.which, ("ssh", "ssh-keygen"))),
+        reason="there is no OpenSSH with a server",
+    ),
+]
 
 SERVER = """
 Port {port}
