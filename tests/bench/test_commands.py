@@ -1,6 +1,6 @@
 """The commands of the bench measure, write, compare and refuse."""
 
-import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -8,12 +8,11 @@ from collalgo.bench.cli import main
 from collalgo.bench.jobs import announcement
 from collalgo.bench.options import split_names
 from collalgo.bench.peers.environments import folder_of, peers
-from collalgo.bench.records import (
-    of_json,
-)
+from collalgo.bench.records import as_json, of_json
 from collalgo.bench.sweep import Sweep
 
 from collalgo import ALGORITHMS
+from tests.support.bench_results import cell_of
 
 pytestmark = pytest.mark.parallel
 
@@ -22,7 +21,7 @@ def bench(*arguments):
     return CliRunner().invoke(main, arguments, catch_exceptions=False)
 
 
-def test_the_command_measures_writes_and_compares(tmp_path):
+def test_the_command_measures_and_writes(tmp_path):
     files = [tmp_path / name for name in ("a.json", "a.csv", "a.svg")]
     wanted = zip(("--json", "--csv", "--plot"), files, strict=True)
     names = [str(part) for pair in wanted for part in pair]
@@ -34,24 +33,34 @@ def test_the_command_measures_writes_and_compares(tmp_path):
     assert [row.size for row in of_json(files[0])] == [8, 1024] * 2
     assert files[1].read_text().startswith("contestant,collective,ranks,size")
     assert "<svg" in files[2].read_text()
-    same = bench("compare", str(files[0]), str(files[0]))
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Files of results: as they are, and of calls that take twice as long."""
+    files = [str(tmp_path / name) for name in ("once.json", "twice.json")]
+    for file, times in zip(files, (1, 2), strict=True):
+        rows = [cell_of("a", [times * 1e-6] * 2, size=n, collective="scan")
+                for n in (8, 1024)]  # fmt: skip
+        Path(file).write_text(as_json(rows, {"cores": 2}))
+    return files
+
+
+def test_the_command_compares(results):
+    once, twice = results
+    same = bench("compare", once, once)
     assert same.exit_code == 0
     assert "same" in same.output
+    assert bench("compare", once, twice).exit_code == 1
+    assert bench("compare", twice, once).exit_code == 0
+
+
+def test_the_command_draws_what_there_are_results_of(results, tmp_path):
     picture = tmp_path / "b.svg"
-    assert bench("plot", str(files[0]), str(picture), "scan").exit_code == 0
+    assert bench("plot", results[0], str(picture), "scan").exit_code == 0
     assert "<svg" in picture.read_text()
-    nothing = bench("plot", str(files[0]), str(picture), "alltoall")
+    nothing = bench("plot", results[0], str(picture), "alltoall")
     assert "nothing to draw" in nothing.output
-    once, twice = (tmp_path / name for name in ("once.json", "twice.json"))
-    results = json.loads(files[0].read_text())
-    for file, times in ((once, 1), (twice, 2)):
-        for row in results["results"]:
-            # On a busy machine what was measured may scatter by more than this.
-            row["p50"] = times * 1e-6
-            row["runs"] = [times * 1e-6] * 2
-        file.write_text(json.dumps(results))
-    assert bench("compare", str(once), str(twice)).exit_code == 1
-    assert bench("compare", str(twice), str(once)).exit_code == 0
 
 
 @pytest.mark.parametrize(

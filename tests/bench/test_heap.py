@@ -22,16 +22,21 @@ def test_a_program_writes_before_a_call_and_reads_after_it():
     assert done == ["write", "call", "read", "read", "write"]
 
 
+def arrays_made_by(comm):
+    """The arrays in shared memory that a communicator makes from now on."""
+    made, make = [], comm.empty
+
+    def empty(*args):
+        made.append(make(*args))
+        return made[-1]
+
+    comm.empty = empty
+    return made
+
+
 def test_the_same_calls_are_timed_on_either_kind_of_arrays():
     def run(comm):
-        made, make = [], comm.empty
-
-        def empty(*args):
-            made.append(make(*args))
-            return made[-1]
-
-        comm.empty = empty
-        cells = list(heap.cells((4096,)))
+        made, cells = arrays_made_by(comm), list(heap.cells((4096,)))
         rows = [heap.compare(cell, comm, turns=1) for cell in cells]
         assert [(row["collective"], row["place"]) for row in rows] == list(heap.CALLS)
         assert all((heap.gains(row[part]) > 0).all() for row in rows for part in PARTS)

@@ -9,9 +9,7 @@ from collalgo.bench.cells import BARRIERS, Cell
 from collalgo.bench.choices import winners
 from collalgo.bench.measuring import contestants, measure, sent, why
 from collalgo.bench.peers.worker import as_one, writer
-from collalgo.bench.records import (
-    INDEPENDENT,
-)
+from collalgo.bench.records import INDEPENDENT
 from collalgo.bench.sweep import Sweep
 from collalgo.bench.timing import ROW, race, row_of, starting_barrier
 from collalgo.bench.tuning import text_of

@@ -3,9 +3,7 @@
 import pytest
 from click.testing import CliRunner
 from collalgo.bench.choices import regrets
-from collalgo.bench.records import (
-    AS_ASKED,
-)
+from collalgo.bench.records import AS_ASKED
 from collalgo.bench.tuning import gained, rules_of, text_of
 
 from collalgo import select

@@ -69,15 +69,19 @@ class Horovod(BaseHTTPRequestHandler):
         pass
 
 
+OF_HOROVODRUN = """
+import os
+import numpy as np, collalgo
+os.environ['COLLALGO_HOST'] = str(int(os.environ['HOROVOD_RANK']) // 2)
+comm = collalgo.init()
+assert comm.hosts == (0, 0, 1)
+assert comm.allreduce(np.ones(3))[0] == 3
+"""
+
+
 def test_ranks_of_horovodrun_connect_across_hosts(tmp_path):
     script = tmp_path / "rank.py"
-    script.write_text(
-        "import os\nimport numpy as np, collalgo\n"
-        "os.environ['COLLALGO_HOST'] = str(int(os.environ['HOROVOD_RANK']) // 2)\n"
-        "comm = collalgo.init()\n"
-        "assert comm.hosts == (0, 0, 1)\n"
-        "assert comm.allreduce(np.ones(3))[0] == 3\n"
-    )
+    script.write_text(OF_HOROVODRUN)
     with ThreadingHTTPServer(("127.0.0.1", 0), Horovod) as server:
         server.values = {}
         threading.Thread(target=server.serve_forever).start()

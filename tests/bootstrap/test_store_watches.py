@@ -4,9 +4,7 @@ from threading import Event, Thread
 
 import pytest
 
-from collalgo.bootstrap.store.protocol import (
-    Change,
-)
+from collalgo.bootstrap.store.protocol import Change
 from tests.support.store_clients import DEADLINE, Seen, until
 
 pytestmark = pytest.mark.parallel

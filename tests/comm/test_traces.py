@@ -34,22 +34,25 @@ def tracks_of(path):
     return found
 
 
+def check_steps_are_within_calls(spans):
+    calls = [span for span in spans if not span["name"].startswith("step")]
+    assert [call["name"] for call in calls] == [
+        *["allreduce (ring)"] * 6, "broadcast (binomial)"
+    ]  # fmt: skip
+    steps = [span for span in spans if span["name"].startswith("step")]
+    assert len([s for s in steps if s["name"] == "step 0"]) >= 6
+    for step in steps:
+        assert any(
+            call["ts"] - 2 <= step["ts"]
+            and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 2
+            for call in calls
+        )
+
+
 def is_whole(tracks, size):
     """Calls are in order, steps within calls, and every arrow has both ends."""
     for rank in range(size):
-        spans = tracks["X", rank]
-        calls = [span for span in spans if not span["name"].startswith("step")]
-        assert [call["name"] for call in calls] == [
-            *["allreduce (ring)"] * 6, "broadcast (binomial)"
-        ]  # fmt: skip
-        steps = [span for span in spans if span["name"].startswith("step")]
-        assert len([s for s in steps if s["name"] == "step 0"]) >= 6
-        for step in steps:
-            assert any(
-                call["ts"] - 2 <= step["ts"]
-                and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 2
-                for call in calls
-            )
+        check_steps_are_within_calls(tracks["X", rank])
     sent = {e["id"]: e for rank in range(size) for e in tracks.get(("s", rank), [])}
     taken = {e["id"]: e for rank in range(size) for e in tracks.get(("f", rank), [])}
     assert sent.keys() == taken.keys()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -143,39 +144,51 @@ comm.allreduce(np.ones(3)) if comm.rank else comm.allreduce_async(np.ones(3)).wa
 """
 
 
-@pytest.mark.parametrize("by", ["signal", "command"])
-def test_a_signal_writes_a_dump_of_a_rank_that_hangs(by, tmp_path):
-    script = tmp_path / "hangs.py"
+@contextmanager
+def hanging_job(folder):
+    """A job of three ranks, of which one does not make the call of the others."""
+    script = folder / "hangs.py"
     script.write_text(HANGING)
     # Of a shell the signal would be the end.
     line = ["sh", "-c", f"{sys.executable} {script}; true"]
     command = [sys.executable, "-m", "collalgo", "run", "-n", "3"]
     job = subprocess.Popen(
         [*command, *line], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "COLLALGO_DUMP": str(tmp_path / "dumps")},
+        env={**os.environ, "COLLALGO_DUMP": str(folder / "dumps")},
     )  # fmt: skip
     try:
         for _ in range(3):
             assert "ready" in job.stdout.readline()
         time.sleep(0.5)
-        if by == "signal":
-            job.send_signal(signal.SIGUSR1)
-            until = time.monotonic() + 20
-            while len(list(tmp_path.glob("dumps/*.json"))) < 3:
-                assert time.monotonic() < until
-                time.sleep(0.05)
-        else:
-            done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
-            assert done.exit_code == 0, done.output
-            assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
+        yield job
+    finally:
+        job.terminate()
+        job.communicate(timeout=30)
+
+
+def dump_by_signal(job, folder):
+    job.send_signal(signal.SIGUSR1)
+    until = time.monotonic() + 20
+    while len(list(folder.glob("*.json"))) < 3:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def dump_by_command(job, _folder):
+    done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
+    assert done.exit_code == 0, done.output
+    assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("dump", [dump_by_signal, dump_by_command])
+def test_a_signal_writes_a_dump_of_a_rank_that_hangs(dump, tmp_path):
+    with hanging_job(tmp_path) as job:
+        dump(job, tmp_path / "dumps")
         code, output = analyzed(tmp_path / "dumps")
         assert code == 1
         assert re.search(r"rank 1 diverged first, at call #2", output), output
         assert re.search(r"rank 0: .*under way for .*waiting for rank", output), output
         assert job.poll() is None  # it goes on
-    finally:
-        job.terminate()
-        job.communicate(timeout=30)
 
 
 def test_files_that_are_no_dumps_are_refused(tmp_path):

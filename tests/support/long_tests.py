@@ -8,34 +8,9 @@ LONG_FILES: set[str] = {
 }
 
 LONG_FUNCTIONS: dict[str, set[str]] = {
-    "tests/algorithms/test_grids.py": {
-        "test_trees_on_a_torus_go_from_neighbour_to_neighbour_and_share_no_link"
-    },
-    "tests/base/test_known_files.py": {
-        "test_a_trace_of_another_tool_is_refused_on_every_rank_before_the_block"
-    },
-    "tests/bench/test_cluster.py": {
-        "test_a_cluster_takes_only_its_own_namespaces_down",
-        "test_races_are_told_beside_the_bound_and_the_peers",
-    },
-    "tests/bench/test_commands.py": {"test_the_command_measures_writes_and_compares"},
-    "tests/bench/test_heap.py": {
-        "test_the_same_calls_are_timed_on_either_kind_of_arrays"
-    },
-    "tests/bootstrap/test_folder.py": {"test_links_and_files_are_refused"},
     "tests/bootstrap/test_init_urls.py": {
         "test_ranks_of_horovodrun_connect_across_hosts"
     },
-    "tests/bootstrap/test_key_value_store.py": {
-        "test_a_fence_forbids_a_change_unless_its_key_has_the_version"
-    },
-    "tests/bootstrap/test_store.py": {
-        "test_closing_a_client_waits_until_the_store_has_read_all"
-    },
-    "tests/bootstrap/test_store_hostile.py": {
-        "test_unauthenticated_connections_disturb_no_client"
-    },
-    "tests/comm/devices/test_device_ends.py": {"test_streams_do_not_wait_for_the_dead"},
     "tests/comm/devices/test_device_refusals.py": {
         "rank",
         "test_what_cannot_be_is_refused_and_loses_nothing",
@@ -85,14 +60,6 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_arrays_cannot_be_resized_during_a_call",
         "test_the_root_keeps_its_part_of_a_scatter_in_turn",
     },
-    "tests/comm/test_persistent_calls.py": {"on_each_rank", "test_persistent_calls"},
-    "tests/comm/test_shrinking.py": {
-        "test_all_accept_one_decision_whatever_dies_meanwhile",
-        "test_revoking_ends_calls_messages_and_calls_in_the_background",
-    },
-    "tests/comm/test_surviving_hosts.py": {"test_survivors_of_several_hosts_go_on"},
-    "tests/comm/test_traces.py": {"is_whole"},
-    "tests/comm/test_tracing.py": {"test_a_signal_writes_a_dump_of_a_rank_that_hangs"},
     "tests/elastic/test_on_hosts.py": {
         "test_a_member_dies_and_another_takes_its_place"
     },

@@ -82,11 +82,15 @@ def test_a_communicator_may_be_closed_while_streams_go_on(devices):
     assert devices(rank, 3, "several processes") == [3.0] * 3
 
 
+def end(process):
+    process.kill()
+    process.wait()
+
+
 def test_streams_do_not_wait_for_the_dead(devices, caplog, monkeypatch):
     """Several calls are on the stream of a rank when the process of another ends."""
     monkeypatch.setattr(context, "PATIENCE", 0.1)
-    lone = subprocess.Popen(["sleep", "60"])
-    gates = []
+    lone, gates = subprocess.Popen(["sleep", "60"]), []
 
     def rank(comm, runtime):
         if comm.rank:
@@ -96,8 +100,7 @@ def test_streams_do_not_wait_for_the_dead(devices, caplog, monkeypatch):
         for _ in range(3):
             comm.allreduce(x)
         if comm.rank == 0:
-            lone.kill()
-            lone.wait()
+            end(lone)
             runtime.values(x)
         comm.barrier()
         comm.close()
