@@ -124,7 +124,7 @@ def test_an_empty_folder_of_the_user_stays_after_ranks_have_connected(tmp_path):
         assert list(folder.iterdir()) == []
 
 
-def test_links_and_files_are_refused(tmp_path):
+def test_links_are_refused(tmp_path):
     target = tmp_path / "target"
     target.mkdir()
     for name, aim in (("link", target), ("dangling", tmp_path / "nowhere")):
@@ -136,6 +136,9 @@ def test_links_and_files_are_refused(tmp_path):
     (target / INSIDE).symlink_to(tmp_path)
     with pytest.raises(BootstrapError, match="which is a symbolic link; choose"):
         Folder(target)
+
+
+def test_other_files_are_refused(tmp_path):
     named_alike = tmp_path / INSIDE
     named_alike.mkdir()
     (named_alike / "thesis.tex").touch()

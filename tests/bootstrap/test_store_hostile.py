@@ -58,6 +58,13 @@ def test_a_secret_is_refused_at_once_only_after_a_while(server, connect):
     server_again.close()
 
 
+def send_noise(connection):
+    with pytest.raises(OSError):  # disconnected while it still sends
+        for _ in range(50):
+            connection.sendall(secrets.token_bytes(10_000))
+            time.sleep(0.01)
+
+
 def test_unauthenticated_connections_disturb_no_client(
     server, connect, caplog, monkeypatch
 ):
@@ -69,10 +76,7 @@ def test_unauthenticated_connections_disturb_no_client(
     half = socket.create_connection(address)
     half.sendall(b"x" * 10)
     noise = socket.create_connection(address)
-    with pytest.raises(OSError):  # disconnected while it still sends
-        for _ in range(50):
-            noise.sendall(secrets.token_bytes(10_000))
-            time.sleep(0.01)
+    send_noise(noise)
     good.set("a", b"1")
     silent.settimeout(5)
     assert len(silent.recv(100)) == HELLO_BYTES
