@@ -11,7 +11,8 @@ from collalgo.base.input_files import special
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import sizes_between
 from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
-from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.engine.dtypes import DTYPES
+from collalgo.engine.reduction import OPS
 from collalgo.launch.hosts import MAX_SLOTS
 
 

@@ -19,7 +19,8 @@ from collalgo.base.environment import DUMP as DUMP_FOLDER
 from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
-from collalgo.engine.reduction import DTYPES, RECORDED_OPS
+from collalgo.engine.dtypes import dtype_text
+from collalgo.engine.reduction import RECORDED_OPS
 from collalgo.errors import CollalgoError
 
 #: The folder of dumps without it, in the working directory.
@@ -137,7 +138,7 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
         **record,
         "collective": call_name(record),
         "count": elements(record),
-        "dtype": DTYPES[record["dtype"]],
+        "dtype": dtype_text(record["dtype"]),
         "op": RECORDED_OPS[op] if op >= 0 else None,
         **noted,
     }
