@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from collalgo.launch.child import Deadline, as_completed
+from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host
 from collalgo.launch.messages import report
@@ -219,7 +219,7 @@ class Nodes:
 
     def _end(self, agent: NodeAgent) -> None:
         """React to the end of an agent: try its host again in a while."""
-        agent.signal(signal.SIGKILL)  # what it has left
+        kill_children([agent])  # what it has left
         node = next(node for node in self._nodes.values() if node.agent is agent)
         node.agent = None
         code = agent.returncode or 0
