@@ -18,11 +18,9 @@ from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
-from collalgo.base.cpu_list import shown
 from collalgo.base.environment import NICS
 from collalgo.bootstrap.interfaces import Interface
 from collalgo.engine.transport.waiting import cores
-from collalgo.errors import BootstrapError
 from collalgo.launch import binding, environment, network
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
 from collalgo.launch.signals import FORWARDED
@@ -213,17 +211,8 @@ def _try_hosts(hosts: list[list[Any]]) -> list[list[str]]:
     ]
 
 
-def _cpus(kind: str, ranks: int) -> list[str]:
-    """What each of some ranks would be bound to, or the error if they cannot be."""
-    try:
-        found = binding.cpus_of_ranks(binding.Binding(kind), ranks)
-    except BootstrapError as error:
-        return [f"error: {error}"]
-    return ["" if each is None else shown(each) for each in found]
-
-
 #: The answer to each request but that to run.
-ANSWERS: Mapping[str, Callable[..., Any]] = {"try": _try_hosts, "cpus": _cpus}
+ANSWERS: Mapping[str, Callable[..., Any]] = {"try": _try_hosts}
 
 
 def _watch_launcher(numbers: bytes) -> None:

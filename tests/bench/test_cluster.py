@@ -182,6 +182,27 @@ def test_a_job_runs_on_the_cluster_and_knows_its_links(cluster, name, tmp_path):
     assert not list(processes(plan))
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["-m", "timeit", "-n", "1"], [sys.executable, "-m", "timeit", "-n", "1"]),
+        ([__file__, "-m"], [sys.executable, __file__, "-m"]),
+        (["true", "-m"], ["true", "-m"]),
+    ],
+)
+def test_a_cluster_runs_scripts_modules_and_programs(given, line, monkeypatch):
+    lines = []
+
+    def record(_layout, command, **_):
+        lines.append([*command])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("collalgo.bench.cluster.cli.run", record)
+    done = CliRunner().invoke(main, ["run", str(FILES / "star.yaml"), *given])
+    assert done.exit_code == 0, done.output
+    assert lines == [line]
+
+
 def test_without_root_the_command_says_what_it_needs(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     done = CliRunner().invoke(main, ["up", str(FILES / "star.yaml")])
