@@ -27,6 +27,7 @@ import numpy as np
 from collalgo import elastic
 from collalgo.bootstrap.store.protocol import Fenced, StoreError
 from collalgo.bootstrap.store.server import Server
+from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.launch.environment import free_port
 from collalgo.launch.process import processes
 
@@ -57,28 +58,39 @@ def member(url: str, name: str) -> None:
     """Take part in a job, and commit steps; SIGUSR1 makes the members meet again."""
     settings = elastic.Settings(LEAST, MOST, last_call=0.1, silence=SILENCE)
     meeting = elastic.rendezvous(url, "bench", settings, name, bytes.fromhex(SECRET))
+    assert isinstance(meeting, StoreRendezvous)
     asked: list[int] = []
     signal.signal(signal.SIGUSR1, lambda *_: asked.append(1))
     while True:
         place = meeting.join()
-        print(
-            json.dumps(["joined", place.epoch, place.size, time.monotonic()]),
-            flush=True,
-        )
+        _tell("joined", place)
         asked.clear()
-        while not asked and (not (change := meeting.change())
-                             or not (change.is_failure or change.waiting)):  # fmt: skip
-            try:
-                fences = [place.fence] if place.fence else []
-                meeting.store.set("epoch/step", name.encode(), fences=fences)
-            except Fenced:
-                print(
-                    json.dumps(["fenced", place.epoch, 0, time.monotonic()]), flush=True
-                )
+        while not asked and not _must_meet(meeting.change()):
+            if not _commit(meeting, place):
+                _tell("fenced", place)
                 break
-            except StoreError:
-                pass
             time.sleep(0.005)
+
+
+def _tell(what: str, place: elastic.Membership) -> None:
+    told = [what, place.epoch, place.size, time.monotonic()]
+    print(json.dumps(told), flush=True)
+
+
+def _must_meet(change: elastic.MembershipChange | None) -> bool:
+    """Whether a member was lost, or others wait."""
+    return change is not None and (change.is_failure or change.waiting > 0)
+
+
+def _commit(meeting: StoreRendezvous, place: elastic.Membership) -> bool:
+    """Commit a step: False if this process is no longer a member."""
+    assert place.fence is not None
+    with suppress(StoreError):
+        try:
+            meeting.store.set("epoch/step", b"", fences=[place.fence])
+        except Fenced:
+            return False
+    return True
 
 
 class Member:
