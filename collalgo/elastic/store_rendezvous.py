@@ -243,13 +243,14 @@ class StoreRendezvous:
         return [*gone, *self._survey_again()]
 
     def _renew(self) -> list[Event]:
-        """Begin another lease; what hung at the last one has vanished."""
+        """Begin another lease, and write again what hung at the last one."""
         try:
             self._link.renew()
         except StoreError:
             return []
         own = [self._state.own_key, *([LEADER] if self._state.leads else [])]
-        return [Seen(key, self._state.value(key).version, None) for key in own]
+        gone = [Seen(key, self._state.value(key).version, None) for key in own]
+        return [*gone, Command.RETRY]
 
     def _is_own(self, key: str) -> bool:
         return key == self._state.own_key

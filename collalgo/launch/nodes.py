@@ -197,9 +197,17 @@ class Nodes:
         for agent in as_completed(self._running(), deadline):
             deadline.at_most(0.0)
             self._end(agent)
+        self._release_ended()
         if not self._running() and not self._has_finished:
             time.sleep(deadline.left() or 0.0)
         self._end_late()
+
+    def _release_ended(self) -> None:
+        """Release what the agents hold that have ended; a job may start many."""
+        for agent in self.agents:
+            if agent.ended:
+                agent.close()
+        self.agents = self._running()
 
     def _end_late(self) -> None:
         """End the agents that do not start in time."""

@@ -12,9 +12,13 @@ import sys
 import pytest
 
 from collalgo.errors import BootstrapError
+from collalgo.launch import nodes, output
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host
+from collalgo.launch.network import Listener
+from collalgo.launch.node_agent import NodeAgent
 from collalgo.launch.process import processes
+from collalgo.launch.remote_shell import remote_shell
 from tests.launch.test_restarting import SCRIPT, weights
 
 ELASTIC = """
@@ -184,3 +188,22 @@ def test_a_script_that_does_not_end_is_ended(tmp_path, monkeypatch):
     running = discovery(tmp_path, "#!/bin/sh\necho a\nexec sleep 1000\n")
     with pytest.raises(BootstrapError, match=r"it has not ended in 0\.1 s"):
         running.first()
+
+
+@pytest.mark.usefixtures("rsh")
+def test_a_host_that_is_tried_again_and_again_holds_no_descriptors(monkeypatch):
+    monkeypatch.setattr(nodes, "FIRST_PAUSE", 0.0)
+    before, started = len(os.listdir("/proc/self/fd")), []
+    sinks, here = output.sinks(), Listener()
+
+    def start(node):
+        started.append(node)
+        assert len(os.listdir("/proc/self/fd")) < before + 20
+        return NodeAgent(node.host, remote_shell(), sinks, here.endpoint(""), None)
+
+    hosts = nodes.Nodes(start, 1, 0.5)
+    hosts.change([Host("nowhere", 1)])
+    assert hosts.run() == 255
+    hosts.close()
+    here.close()
+    assert len(started) > 10
