@@ -157,6 +157,15 @@ def test_every_overload_gives_what_gloo_gives_and_packs_in_the_order_of_calls():
 
 
 @pytest.mark.parallel
+def test_results_of_tensors_are_tensors():
+    done = subprocess.run(
+        [BIN / "python", "-m", "tests.support.script_torch_arguments"],
+        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.stdout == "right\n", done.stdout + done.stderr
+
+
+@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([2, 3], {2}))
 def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare(size):
     duties = ("data_parallel", "ends_of_backward_passes", "waits_in_backward_passes")

@@ -143,7 +143,7 @@ def refused(comm, store):
     try:
         group.all_to_all_single(torch.ones(4), torch.ones(4), [2, 2], splits)
     except collalgo.MismatchError as error:
-        assert "rank 0 sends 1 elements to rank 0, which expects 2" in str(error)
+        assert "rank 0 sends 1 rows to rank 0, which expects 2" in str(error)
     else:
         raise AssertionError(splits)
     group.allreduce(x).wait()

@@ -11,7 +11,7 @@ cdef class Reducing(Rooted):
         self, buf, op, counts, out, algorithm, bint reproducible, timeout
     )
     cdef object scatter_converted(
-        self, tuple found, cnp.ndarray source, counts, out, algorithm,
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
         bint reproducible, timeout
     )
     cdef tuple converted(self, op, source, str caller)

@@ -93,14 +93,14 @@ cdef class Reducing(Rooted):
         if may_convert(op, source):
             if found := self.converted(op, source, "reduce_scatter"):
                 return self.scatter_converted(
-                    found, source, counts, out, algorithm, reproducible, timeout
+                    buf, found, source, counts, out, algorithm, reproducible, timeout
                 )
         if counts is not None or rows % self.size:
             mine, start, elements = self.uneven_block(source, rows, counts)
         if fits(out, source, mine, 1):
             result = target = out
         else:
-            result, target = block_result(source, start, mine, out)
+            result, target = block_result(buf, source, start, mine, out)
         self.call(
             "reduce_scatter", source, target, timeout, algorithm, source, op, 0, -1,
             elements, reproducible,
@@ -108,7 +108,7 @@ cdef class Reducing(Rooted):
         return result
 
     cdef object scatter_converted(
-        self, tuple found, cnp.ndarray source, counts, out, algorithm,
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
         bint reproducible, timeout
     ):
         """Scatter the reduction of converted elements."""
@@ -117,7 +117,7 @@ cdef class Reducing(Rooted):
             inner, way.op, counts, None, algorithm, reproducible, timeout
         )
         shape = (len(inner), *(<object>source).shape[1:])
-        result, target = result_array(out, source, shape, "reduce_scatter")
+        result, target = result_array(buf, out, source, shape, "reduce_scatter")
         check_result(target, "reduce_scatter")
         self.convert_back(way, inner, target)
         return result
@@ -179,10 +179,10 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
 
-cdef tuple block_result(cnp.ndarray source, int64_t start, int64_t rows, out):
+cdef tuple block_result(buf, cnp.ndarray source, int64_t start, int64_t rows, out):
     """The result of a rank that receives a block of ``source``, and its array."""
     shape = (rows, *(<object>source).shape[1:])
-    result, target = result_array(out, source, shape, "reduce_scatter")
+    result, target = result_array(buf, out, source, shape, "reduce_scatter")
     if out is not None:
         twins = (source[start : start + rows], target)
         check_overlap(source, target, twins, "reduce_scatter")

@@ -53,6 +53,20 @@ cdef class Mailbox(Receiving):
             self.begin_receive("irecv", buf, source, tag, seconds)
         )
 
+    def sendrecv(self, buf, to, tag, out, source, recv_tag, double seconds):
+        """Send a message and receive one at the same time."""
+        if source is None:
+            self.check_background("sendrecv")
+        cdef Message received = self.begin_receive(
+            "sendrecv", out, source, recv_tag, seconds
+        )
+        try:
+            self.finish(self.begin_send("sendrecv", buf, to, tag, seconds))
+        except BaseException:
+            self.withdraw(received)
+            raise
+        return self.finish(received)
+
     cdef Message begin_send(self, str name, buf, to, tag, double seconds):
         self.check_open(name)
         cdef int64_t rank = self.checked(to, "to", name, self.size - 1)

@@ -15,6 +15,7 @@ from collalgo._kernels.comm.work cimport Work
 from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.context import seconds_of_wait
+from collalgo.comm.awaiting import outcome_of
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.dtypes import dtype_code
@@ -188,6 +189,10 @@ cdef class Message(Tagged):
     def result(self, timeout=None):
         """The same as :meth:`wait`."""
         return self.wait(timeout)
+
+    def __await__(self):
+        """Wait in an event loop of asyncio; see :class:`Work`."""
+        return outcome_of(self)
 
     def exception(self, timeout=None):
         """Wait until the message is done, and return its exception or None."""
