@@ -83,7 +83,7 @@ def job(tmp_path, rsh):
 def test_a_host_is_lost_and_comes_back(job):
     running = job("-H", "a:1,b:1", "--min", "1")
     agent = int(running.until(r"\[1\] members 2 process (\d+)")[1])
-    parents = {process: parent for process, parent, _ in processes()}
+    parents = {each.number: each.parent for each in processes()}
     os.kill(agent, signal.SIGKILL)
     running.until(r"host b is lost: .* ended with -9; it is tried again in 1 s")
     running.until(r"\[1\] members 2")

@@ -11,7 +11,7 @@ import pytest
 import collalgo
 from collalgo import ALGORITHMS, Topology
 from collalgo.algorithms import ring
-from collalgo.base import disk_cache
+from collalgo.base import code_identity, disk_cache
 from collalgo.selection import kept_choices
 from collalgo.selection.on_host import HostPricer
 from collalgo.selection.on_topology import TopologyPricer
@@ -80,7 +80,7 @@ def test_each_figure_has_choices_of_its_own(kept, monkeypatch):
     TopologyPricer(topology, devices=gpus[::-1]).choices("scan")
     topology.link(*link.ends, link.kind, 1.0)
     TopologyPricer(topology).choices("scan")
-    monkeypatch.setattr(kept_choices, "_code", lambda: "other code")
+    monkeypatch.setattr(code_identity, "of_code", lambda: "other code")
     kept()
     host(2).choices("scan")
     assert len({*asked}) == len(asked) == 11
@@ -109,4 +109,4 @@ def test_all_code_that_makes_prices_is_part_of_the_key():
     package = Path(collalgo.__file__).parent
     folders = {str(Path(f).parent.relative_to(package)) for f in loaded.stdout.split()}
     moves_bytes = {f for f in folders if f.startswith(("_kernels/e", "engine/t"))}
-    assert folders - moves_bytes - {".", "_kernels"} <= set(kept_choices.CODE)
+    assert folders - moves_bytes - {".", "_kernels"} <= set(code_identity.CODE)
