@@ -14,7 +14,7 @@ from collalgo.bootstrap.store.protocol import (
     LeaseExpired,
     StoreError,
 )
-from collalgo.elastic import exclusion
+from collalgo.elastic import exclusion, history
 from collalgo.elastic.documents import (
     CLOSED,
     COMMON,
@@ -268,9 +268,12 @@ class StoreRendezvous:
 
     def _enter(self, state: Participant) -> None:
         """Make a state the present one, and tell those who wait or watch."""
+        is_new = state.phase is Phase.MEMBER and state.epoch > self._state.epoch
         with self._changed:
             self._state = state
             self._changed.notify_all()
+        if is_new and state.round.members[0] == state.member:
+            history.note(self.store, state.round)
         change = self.change()
         if change is not None and change != self._told:
             for watcher in self._watchers:

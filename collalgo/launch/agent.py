@@ -89,6 +89,8 @@ class AgentJob:
         The interfaces that the engine may use; empty for all.
     is_function : bool
         Whether the command runs a function, whose failures go to the store of the job.
+    restarts : int or None
+        Restarts of each rank, at most, if ranks may die and come back.
     """
 
     command: list[str]
@@ -98,6 +100,7 @@ class AgentJob:
     binding: str = binding.Binding.NONE.value
     interfaces: list[str] = field(default_factory=list)
     is_function: bool = False
+    restarts: int | None = None
 
     def encode(self) -> bytes:
         """The request to run it."""
@@ -122,9 +125,12 @@ class AgentJob:
             RankSpec(int(rank), common | own, bound)
             for (rank, own), bound in zip(self.ranks.items(), cpus, strict=True)
         ]
-        return LocalLaunch(
-            self.command, specs, scope=Scope.ONE_HOST, supervision=self._supervision()
-        )
+        how = self.command, specs, None, Scope.ONE_HOST, False, self._supervision()
+        if self.restarts is None:
+            return LocalLaunch(*how)
+        from collalgo.launch.restarting import RestartingLaunch
+
+        return RestartingLaunch(*how, restarts=self.restarts, node={})
 
     def _supervision(self) -> Supervision:
         """Failures are shown; those of a function go to the store of the job."""

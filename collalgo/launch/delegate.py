@@ -14,7 +14,7 @@ from collalgo.engine.transport.waiting import cores
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
 from collalgo.launch.binding import Binding, cpus_of_ranks
-from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.child import Child, Deadline, as_completed, signal_children
 from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.messages import report
@@ -95,7 +95,7 @@ class DelegatedLaunch:
         """Run the launcher, and write the time before each of its lines."""
         sinks = output.sinks(timestamp=True)
         with closing(Child(self.line, sinks)) as child:
-            send = child.signal
+            send = partial(signal_children, [child])
 
             def work() -> int:
                 for _ in as_completed([child], Deadline()):
@@ -121,7 +121,7 @@ class DelegatedLaunch:
 
 def _stop(child: Child, number: int) -> None:
     """Pass the request to stop on to the launcher, and wait for its end."""
-    child.signal(number)
+    signal_children([child], number)
     for _ in as_completed([child], Deadline()):
         pass
 

@@ -1,5 +1,6 @@
 """Files for users: whole or not at all, and never over those of others."""
 
+import codecs
 import errno
 import os
 import socket
@@ -225,3 +226,17 @@ def test_no_file_is_written_otherwise():
         if path.suffix in (".py", ".pyx") and any(w in path.read_text() for w in words)
     }
     assert found <= known
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_a_text_is_read_in_any_encoding_and_with_any_line_ends(
+    tmp_path, encoding, ends
+):
+    path = tmp_path / "file"
+    for text in ("", "a\n", "é: 1\nb: ü\n"):
+        path.write_bytes(text.replace("\n", ends).encode(encoding))
+        assert read_text(path, 1000) == text
+    path.write_bytes(codecs.BOM_UTF16_LE + b"abc")
+    with pytest.raises(ValueError, match="byte 4 is not UTF-16"):
+        read_text(path, 1000)

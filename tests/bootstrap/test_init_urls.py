@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 import collalgo
 from collalgo import BootstrapError
 from collalgo.bootstrap.foreign_stores import SharedPrefix
+from collalgo.bootstrap.init_urls import connect_by_url
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.store.etcd import Etcd
 from tests.integrations.test_torch import BIN
 from tests.support.connecting import RANK, all_connect
@@ -42,7 +45,9 @@ def test_ranks_connect_over_etcd_and_leave_nothing(hosts, times, tmp_path, etcd)
     with pytest.raises(BootstrapError, match="another job has used etcd://"):
         collalgo.init(f"etcd://127.0.0.1:{etcd}/my jobs/7", rank=0, size=2)
     store.remove()
-    with pytest.raises(BootstrapError, match="key said/1 was not set within"):
+    with pytest.raises(
+        BootstrapError, match=r"0\.3 s for rank 1, which has not joined"
+    ):
         url = f"etcd://127.0.0.1:{etcd}/my jobs/8"
         collalgo.init(url, rank=0, size=2, join_timeout=0.3)
     assert store.entries("") == {}
@@ -128,6 +133,29 @@ def test_a_missing_secret_is_asked_for(monkeypatch):
         collalgo.init("env://")
     with pytest.raises(BootstrapError, match=r"no secret.*COLLALGO_SECRET"):
         collalgo.init("tcp://192.0.2.1:1", rank=0, size=2)
+
+
+def error_of(url, rank, secret, timeout):
+    with pytest.raises(BootstrapError) as caught:  # init takes one call at a time
+        connect_by_url(JoinArguments(url, rank, 2, secret, timeout=timeout))
+    return caught.value
+
+
+def test_ranks_with_different_secrets_name_the_secret(caplog, reserved_port):
+    url = f"tcp://127.0.0.1:{reserved_port}"
+    with ThreadPoolExecutor(1) as pool:
+        root = pool.submit(error_of, url, 0, "of the job", 4)
+        error = error_of(url, 1, "of another", 60)
+        assert not root.done()
+        at_root = root.result(20)
+    assert str(error).startswith(f"the store at {url[6:]} has another secret than this")
+    assert "it does not know the secret" in caplog.text
+    assert "rank 1, which has not joined" in str(at_root)
+    assert "Processes at 127.0.0.1 have come with another secret" in str(at_root)
+    assert (at_root.rank, at_root.missing) == (0, (1,))
+    for each in (error, at_root):
+        assert "pass the same secret= on all ranks" in str(each)
+        assert "of the job" not in str(each)
 
 
 def test_ranks_connect_over_a_store_of_the_user(tmp_path):

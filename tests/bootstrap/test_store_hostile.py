@@ -3,11 +3,13 @@
 import logging
 import secrets
 import socket
+import threading
 import time
 
 import pytest
 
 from collalgo.bootstrap.store import server as server_module
+from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.connection import exactly
 from collalgo.bootstrap.store.protocol import KEY_BYTES, StoreError, add
 from collalgo.bootstrap.store.server import Server
@@ -31,6 +33,29 @@ def test_a_wrong_secret_is_refused_and_logged_once(connect, caplog):
     good = connect()
     good.set("a", b"1")
     assert caplog.text.count("was refused: it does not know the secret") == 1
+
+
+def test_a_secret_is_refused_at_once_only_after_a_while(server, connect):
+    """The store of an earlier job may still end, and the right one then begin."""
+    late = []
+
+    def replace():
+        time.sleep(0.3)
+        server.close()
+        late.append(server_module.Server(b"another", "127.0.0.1", server.port))
+
+    other = threading.Thread(target=replace)
+    other.start()
+    client = connect(b"another", timeout=20)
+    other.join()
+    client.set("a", b"1")
+    client.close()
+    late[0].close()
+    server_again = server_module.Server(SECRET)
+    with pytest.raises(StoreError, match="has another secret than this process"):
+        Client(["127.0.0.1"], server_again.port, b"another", 60)
+    assert server_again.other_secrets == {"127.0.0.1"}
+    server_again.close()
 
 
 def send_noise(connection):

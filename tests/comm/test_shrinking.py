@@ -5,13 +5,21 @@ needs processes is in test_surviving_processes.py.
 """
 
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier, Event
 
 import numpy as np
 import pytest
 
-from collalgo import CollectiveTimeout, CommunicatorRevoked, PeerFailed, threads
+from collalgo import (
+    CollectiveTimeout,
+    CommunicatorClosed,
+    CommunicatorRevoked,
+    PeerFailed,
+    threads,
+)
 from collalgo._kernels.engine.transport import survivors
 from collalgo.comm.current import runner_of
 from collalgo.engine.transport import thread
@@ -204,6 +212,55 @@ def test_all_accept_one_decision_whatever_dies_meanwhile(size, seed):
     longest = check_are_one(decisions)
     for number, gone in enumerate(longest, 1):
         assert set(gone) == {rank for rank in range(size) if lives[rank] < number}
+
+
+def in_two_threads(comm, first, second):
+    """What two calls return or raise, of which the second is made during the first."""
+    with ThreadPoolExecutor(2) as pool:
+        begun = pool.submit(first)
+        while comm.rank in survivors.missing(shared_of(comm), 1):
+            assert not begun.done()
+        after = pool.submit(second)
+        return [each.exception() or each.result() for each in (after, begun)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("second", ["shrink", "grow"])
+def test_a_rank_shrinks_a_communicator_in_one_thread_at_a_time(size, second):
+    refused = Barrier(size)
+
+    def on_each_rank(comm):
+        if comm.rank == size - 1:  # so that the others wait
+            refused.wait(20)
+            return sum_of(comm.shrink(timeout=20))
+
+        def again():
+            try:
+                getattr(comm, second)(timeout=20)
+            finally:
+                refused.wait(20)
+
+        error, left = in_two_threads(comm, lambda: comm.shrink(timeout=20), again)
+        assert re.match(rf"{second}: rank {comm.rank} is in shrink or grow", str(error))
+        assert (error.rank, error.collective) == (comm.rank, second)
+        return sum_of(left)
+
+    assert threads(on_each_rank, size, timeout=30) == [size] * size
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_closing_a_communicator_ends_a_wait_for_survivors(size):
+    def on_each_rank(comm):
+        if comm.rank == size - 1:
+            ended.wait(20)
+            return
+        end = partial(comm.close) if comm.rank % 2 else partial(comm.abort, "planted")
+        _, error = in_two_threads(comm, lambda: comm.shrink(timeout=20), end)
+        assert isinstance(error, CommunicatorClosed), error
+        ended.wait(20)
+
+    ended = Barrier(size)
+    threads(on_each_rank, size, timeout=30)
 
 
 def test_revoking_ends_a_wait_for_a_group():

@@ -28,10 +28,12 @@ def place(request, reserved_port):
     """A URL of each scheme with a store."""
     if request.param == "etcd":
         return f"etcd://127.0.0.1:{request.getfixturevalue('etcd')}/tests"
+    if request.param == "file":
+        return f"file://{request.getfixturevalue('tmp_path')}/shared"
     return f"127.0.0.1:{reserved_port}"
 
 
-@pytest.mark.parametrize("place", ["collalgo", "etcd"], indirect=True)
+@pytest.mark.parametrize("place", ["collalgo", "etcd", "file"], indirect=True)
 def test_nodes_that_name_one_url_and_job_meet(place):
     nodes = [elastic.rendezvous(place, "j", SHORT, name, SECRET) for name in "ab"]
     check_agree(all_join(*nodes))

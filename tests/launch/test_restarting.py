@@ -134,9 +134,11 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
         ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
         ("--per-node 2 -n 2", "need --elastic"),
         ("--elastic --nodes 2 --rendezvous a:1 -H a:2", "start it on each host"),
+        ("--elastic --discover setup.py --rendezvous a:1", "pass no --rendezvous"),
+        ("--discover setup.py -n 2", "need --elastic"),
         ("-n 2 --min 3", "--min 3 is more than the 2 ranks"),
         ("-n 2 --min 0", "0 is not in the range"),
-        ("-H a:2 --min 1", "are for ranks of this host"),
+        ("-n 2 --mpi --min 1", "are for ranks that collalgo starts itself"),
     ],
 )
 def test_limits_that_mean_nothing_are_refused(words, error, capsys):

@@ -66,6 +66,26 @@ def test_what_a_new_process_cannot_import_is_refused_at_once(fn):
         assert "\n" not in str(e.value)
 
 
+@pytest.mark.parametrize("name", ["fn", "Instance()"])
+def test_what_only_the_main_process_defines_is_named(tmp_path, name):
+    """Pickles by name succeed there, and a rank finds no such name."""
+    script = tmp_path / "guarded.py"
+    script.write_text(
+        "import collalgo\n"
+        "if __name__ == '__main__':\n"
+        "    def fn(comm): return 1\n"
+        "    class Instance:\n"
+        "        def __call__(self, comm): return 1\n"
+        f"    try: collalgo.spawn({name}, 2)\n"
+        "    except collalgo.CollalgoError as error: print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True
+    )
+    assert "a new process cannot import the function" in done.stdout
+    assert "collalgo.threads(fn, size)" in done.stdout
+
+
 @pytest.mark.usefixtures("no_cloudpickle")
 def test_a_function_typed_at_a_prompt_is_refused_at_once(monkeypatch):
     main = of_a_prompt()

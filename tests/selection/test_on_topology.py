@@ -35,6 +35,19 @@ def test_the_choice_is_the_cheapest_and_no_better_than_the_bound(collective, nby
     assert again.seconds == pytest.approx(chosen.seconds)
 
 
+@pytest.mark.parametrize("collective", ["allreduce", "allgather"])
+def test_orders_of_one_price_are_listed_once(collective):
+    chosen = select(collective, 1 << 20, topology=Topology.load("dgx1v", hosts=2))
+    prices = [(c.algorithm, c.seconds) for c in chosen.able]
+    assert len(prices) > len(set(prices))
+    listed = [(c.algorithm, c.seconds) for c in chosen.distinct]
+    assert sorted(listed) == sorted(set(prices))
+    assert chosen.distinct[0] is chosen.choice
+    lines = chosen.explain(None).replace(", ranks along the ring", "").splitlines()
+    rows = [" ".join(line.split()) for line in lines if line.endswith(" us")]
+    assert len(rows) == len(listed)
+
+
 def price_of(chosen, name):
     named = [c for c in chosen.candidates if c.algorithm.partition("(")[0] == name]
     return min(c.seconds for c in named)

@@ -22,7 +22,7 @@ from collalgo._kernels.engine.transport.segment cimport RANK_CLOSED, RANK_FAILED
 
 from collalgo.base.integers import INT64_MAX, integer
 from collalgo.comm.point_to_point import errors
-from collalgo.engine.reduction import DTYPES
+from collalgo.engine.dtypes import dtype_text
 
 #: Seconds in which a rank that closes waits for others to read what it has sent.
 LAST_SECONDS = 5.0
@@ -179,7 +179,7 @@ cdef class Mailbox(Receiving):
         peer.progress()
         arrival = <Arrival>peer.unexpected.first(tag)
         if arrival is not None:
-            return peer.rank, DTYPES[arrival.head.dtype], arrival.head.count
+            return peer.rank, dtype_text(arrival.head.dtype), arrival.head.count
         if peer.failure is not None and not (is_any and peer.has_left):
             raise peer.error("probe")
         return None
