@@ -91,12 +91,10 @@ def test_ranks_of_horovodrun_connect_across_hosts(tmp_path):
         server.values = {}
         threading.Thread(target=server.serve_forever).start()
         common = {
-            **os.environ,
-            "UCX_TLS": "tcp,self",
-            "HOROVOD_SIZE": "3",
+            **os.environ, "UCX_TLS": "tcp,self", "HOROVOD_SIZE": "3",
             "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
             "HOROVOD_GLOO_RENDEZVOUS_PORT": str(server.server_port),
-        }
+        }  # fmt: skip
         ranks = [
             subprocess.Popen(
                 [sys.executable, script],

@@ -59,6 +59,7 @@ def test_a_root_is_a_rank_of_any_type_of_integers(call):
 
 def of_integers(comm):
     """What takes an integer by itself, before any other rank is asked."""
+    # Long: a table of calls, one a line.
     x = np.ones(3)
     return {
         "to": lambda wrong: comm.send(x, wrong),

@@ -1,7 +1,7 @@
 """Calls in the background: every collective, in order, made while nobody waits."""
 
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -142,33 +142,23 @@ def test_who_wants_to_know_is_told():
     threads(on_each_rank, 2, timeout=60)
 
 
+def random_allreduces(part, seed):
+    """Calls in the background, of which each may be followed by one that waits."""
+    dice = np.random.default_rng(seed)
+    for _ in range(100):
+        count = int(dice.integers(0, 3000))
+        work = part.allreduce_async(np.full(count, 1.0))
+        if dice.random() < 0.5:
+            assert (part.allreduce(np.ones(3)) == part.size).all()
+        assert (work.wait() == part.size).all()
+
+
 @pytest.mark.parallel
 def test_several_threads_may_give_calls_to_communicators_of_their_own():
     def on_each_rank(comm):
         parts = [comm.dup() for _ in range(4)]
-        failures = []
-
-        def work(part, seed):
-            try:
-                dice = np.random.default_rng(seed)
-                for _ in range(100):
-                    count = int(dice.integers(0, 3000))
-                    work = part.allreduce_async(np.full(count, 1.0))
-                    if dice.random() < 0.5:
-                        assert (part.allreduce(np.ones(3)) == part.size).all()
-                    assert (work.wait() == part.size).all()
-            except BaseException as error:
-                failures.append(error)
-
-        runners = [
-            threading.Thread(target=work, args=(part, seed))
-            for seed, part in enumerate(parts)
-        ]
-        for runner in runners:
-            runner.start()
-        for runner in runners:
-            runner.join()
-        assert not failures
+        with ThreadPoolExecutor(len(parts)) as pool:
+            list(pool.map(random_allreduces, parts, range(len(parts))))
 
     threads(on_each_rank, 2, timeout=60)
 

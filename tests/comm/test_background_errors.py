@@ -127,8 +127,13 @@ def interrupted_in_many_ways(comm):
             interrupted_by(part, how)
             part.close()
     comm.barrier()
+
+
+def receives_in_a_handler(comm):
+    """The message that a handler receives comes second."""
+    comm.barrier()
     if comm.rank == 0:
-        taken = []  # by the handler, whose message comes second
+        taken = []
         signal.signal(
             signal.SIGALRM, lambda *_: taken.append(comm.recv(np.ones(1), 1)[0])
         )
@@ -143,3 +148,7 @@ def interrupted_in_many_ways(comm):
 
 def test_a_call_of_a_signal_handler_during_another_says_what_it_is():
     spawn(interrupted_in_many_ways, 2, timeout=60)
+
+
+def test_a_signal_handler_may_receive_a_message_while_its_rank_does():
+    spawn(receives_in_a_handler, 2, timeout=60)

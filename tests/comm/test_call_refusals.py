@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parallel
 RANKS = 3
 
 
-def test_what_each_call_refuses_before_it_sends():
+def test_what_an_alltoall_refuses_before_it_sends():
     def on_each_rank(comm):
         x = np.ones(4)
         with pytest.raises(ValueError, match="length 4, not a multiple of the 3"):
@@ -29,16 +29,17 @@ def test_what_each_call_refuses_before_it_sends():
             comm.alltoallv(x, [2, 2])
         with pytest.raises(ValueError, match="none negative"):
             comm.alltoallv(x, [[-1, 5, 0]] * 3)
+
+    threads(on_each_rank, RANKS)
+
+
+def test_what_calls_with_a_root_refuse_before_they_send():
+    def on_each_rank(comm):
+        x = np.ones(4)
         with pytest.raises(ValueError, match="axis 0 of the root's array has length 4"):
             comm.scatter(x, root=comm.rank)
         with pytest.raises(ValueError, match=r"passed 4 rows but counts \[1, 1, 1\]"):
             comm.scatterv(x, [1, 1, 1], root=comm.rank)
-        with pytest.raises(ValueError, match="scan has no op 'avg'"):
-            comm.scan(x, "avg")
-        with pytest.raises(
-            TypeError, match="out has dtype float32 but buf has float64"
-        ):
-            comm.exscan(x, out=x.astype(np.float32))
         with pytest.raises(
             ValueError, match=r"out has shape \(4,\) but the result has"
         ):
@@ -47,6 +48,19 @@ def test_what_each_call_refuses_before_it_sends():
             comm.gather(x, root=3)
         with pytest.raises(TypeError, match="scatter: needs an array"):
             comm.scatter([1, 2, 3])
+
+    threads(on_each_rank, RANKS)
+
+
+def test_what_a_scan_refuses_before_it_sends():
+    def on_each_rank(comm):
+        x = np.ones(4)
+        with pytest.raises(ValueError, match="scan has no op 'avg'"):
+            comm.scan(x, "avg")
+        with pytest.raises(
+            TypeError, match="out has dtype float32 but buf has float64"
+        ):
+            comm.exscan(x, out=x.astype(np.float32))
 
     threads(on_each_rank, RANKS)
 

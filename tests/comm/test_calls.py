@@ -14,7 +14,7 @@ pytestmark = pytest.mark.parallel
 RANKS = 3
 
 
-def test_the_functions_are_the_methods():
+def test_the_functions_with_a_root_are_the_methods():
     def on_each_rank(comm):
         rank, size = comm.rank, comm.size
         x = np.full(2, rank)
@@ -29,6 +29,13 @@ def test_the_functions_are_the_methods():
         ]
         rows = np.arange(size) if rank == 0 else np.empty(1, int)
         assert collalgo.scatterv(rows, comm).tolist() == [rank]
+
+    threads(on_each_rank, RANKS)
+
+
+def test_the_functions_without_a_root_are_the_methods():
+    def on_each_rank(comm):
+        rank, size = comm.rank, comm.size
         assert collalgo.alltoall(np.arange(size) + 10 * rank, comm).tolist() == [
             rank + 10 * i for i in range(size)
         ]
@@ -71,6 +78,16 @@ def test_arrays_that_are_not_contiguous_are_packed_and_unpacked():
         comm.alltoall(columns, out=wide[:, 1::2])
         assert wide[:, 1::2].tolist() == swapped.tolist()
         assert not wide[:, ::2].any()
+        one = np.ones(8)[::2]
+        assert comm.scan(one) is one
+        assert one.tolist() == [rank + 1.0] * 4
+
+    threads(on_each_rank, RANKS)
+
+
+def test_arrays_of_a_root_that_are_not_contiguous_are_packed_and_unpacked():
+    def on_each_rank(comm):
+        rank, size = comm.rank, comm.size
         mine = np.zeros(6)[::2]
         source = (
             np.arange(2 * size * 3.0).reshape(2 * size, 3)[::2] if rank == 1 else mine
@@ -79,9 +96,6 @@ def test_arrays_that_are_not_contiguous_are_packed_and_unpacked():
         assert got.tolist() == [6 * rank, 6 * rank + 1, 6 * rank + 2]
         got = comm.gather(mine, root=2)
         assert got is None or got[0].tolist() == [0, 1, 2]
-        one = np.ones(8)[::2]
-        assert comm.scan(one) is one
-        assert one.tolist() == [rank + 1.0] * 4
 
     threads(on_each_rank, RANKS)
 

@@ -13,6 +13,7 @@ from collalgo import (
     spawn,
     threads,
 )
+from collalgo.comm.communicator import Communicator
 from tests.conftest import at_leisure
 
 WRONG = {
@@ -56,19 +57,17 @@ def one_job(comm, seed):
     dice, delays = random.Random(seed), random.Random(f"{seed} {comm.rank}")
     calls, culprit = dice.randrange(1, 5), dice.randrange(1, comm.size)
     how = dice.choice(sorted(WRONG))
+    wrong = WRONG[how] if comm.rank == culprit else RIGHT.get(how, right)
     number = 0
     try:
         for number in range(1, calls + 1):
             rest(delays)
             if not right_call(comm, dice):
                 return f"job {seed}: wrong result of call {number}"
-        number = calls + 1
-        rest(delays)
-        call = WRONG[how] if comm.rank == culprit else RIGHT.get(how, right)
-        call(comm)
-        number += 1
-        rest(delays)
-        comm.barrier()
+        for call in (wrong, Communicator.barrier):
+            number += 1
+            rest(delays)
+            call(comm)
     except MismatchError as error:
         if number <= calls or error.sequence != calls + 1:
             return f"job {seed}: {error} in call {number}, {how} in {calls + 1}"

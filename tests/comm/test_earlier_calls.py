@@ -153,6 +153,19 @@ def test_a_call_is_completed_though_the_next_one_has_timed_out(size, count):
 LONG = 5000
 
 
+def receive_until_one_is_missing(comm):
+    """The number of the message that was not sent, counted like the sender's."""
+    for number in range(1, 100):
+        data = np.empty(LONG, int)
+        try:
+            comm.recv(data, 0, timeout=30)
+        except CollectiveTimeout as error:
+            assert error.sequence == number + 1
+            return error.sequence
+        assert (data == number).all()
+    raise AssertionError("more messages than were sent")
+
+
 def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up():
     failed = Event()
 
@@ -165,15 +178,7 @@ def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up()
             return caught.value.sequence
         comm.recv(np.empty(LONG, int), 0)
         assert failed.wait(30)
-        for number in range(1, 100):
-            data = np.empty(LONG, int)
-            try:
-                comm.recv(data, 0, timeout=30)
-            except CollectiveTimeout as error:
-                assert error.sequence == number + 1
-                return error.sequence
-            assert (data == number).all()
-        raise AssertionError("more messages than were sent")
+        return receive_until_one_is_missing(comm)
 
     sent, received = threads(on_each_rank, 2, timeout=60)
     assert sent == received

@@ -4,6 +4,7 @@ import gc
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -95,23 +96,26 @@ STEPS = st.one_of(
 )
 
 
+def part_of(parent, kind, dice):
+    """A group, None if this rank is not in it, and its ranks in its parent."""
+    colors = dice.integers(0, 3, parent.size)
+    keys = dice.permutation(parent.size)
+    if kind == "dup":
+        return parent.dup(), range(parent.size)
+    if kind == "split":
+        color = colors[parent.rank]
+        part = parent.split(color or None, keys[parent.rank])
+        return part, [i for i in np.argsort(keys) if color and colors[i] == color]
+    chosen = [i for i in keys if colors[i] == 1]
+    return parent.group(chosen) if parent.rank in chosen else None, chosen
+
+
 def nested(comm, steps):
     """Make groups of groups, each checked against the ranks that it should have."""
     mine = [(comm, tuple(range(comm.size)))]
     for kind, seed in steps:
         parent, ranks = mine[-1]
-        dice = np.random.default_rng(seed)
-        colors = dice.integers(0, 3, len(ranks))
-        keys = dice.permutation(len(ranks))
-        if kind == "dup":
-            part, chosen = parent.dup(), range(len(ranks))
-        elif kind == "split":
-            color = colors[parent.rank]
-            part = parent.split(color or None, keys[parent.rank])
-            chosen = [i for i in np.argsort(keys) if color and colors[i] == color]
-        else:
-            chosen = [i for i in keys if colors[i] == 1]
-            part = parent.group(chosen) if parent.rank in chosen else None
+        part, chosen = part_of(parent, kind, np.random.default_rng(seed))
         if part is None:
             break
         mine.append((part, tuple(ranks[i] for i in chosen)))
@@ -139,12 +143,11 @@ CALLS = 400
 
 def one_call(part, dice, others):
     """A random call of a group, in the foreground or not: how to check its result."""
-    kind = dice.integers(0, 5)
-    count = int(dice.integers(0, 2000))
-    root = int(dice.integers(0, part.size))
-    background = dice.random() < 0.5
+    kind, count = int(dice.integers(0, 5)), int(dice.integers(0, 2000))
+    root, background = int(dice.integers(0, part.size)), dice.random() < 0.5
     ranks = np.array(others)
-    mine = np.full(count, ranks[part.rank], np.int64)
+    shape = (part.size, count) if kind == 4 else count
+    mine = np.full(shape, ranks[part.rank], np.int64)
     make, expected = (
         (part.allreduce, ranks.sum()),
         (part.broadcast, ranks[root]),
@@ -152,23 +155,37 @@ def one_call(part, dice, others):
         (part.reduce, ranks.max()),
         (part.alltoall, ranks[:, None]),
     )[kind]
-    named = {"root": root} if kind in (1, 3) else {}
-    if kind == 3:
-        named["op"] = "max"
-    if kind == 4:
-        mine = np.full((part.size, count), ranks[part.rank])
+    named = {1: {"root": root}, 3: {"root": root, "op": "max"}}.get(kind, {})
     name = make.__name__
-    if background:
-        work = getattr(part, f"{name}_async")(mine, **named)
-    else:
-        result = make(mine, **named)
+    begun = getattr(part, f"{name}_async" if background else name)(mine, **named)
 
     def check():
-        found = work.wait() if background else result
+        found = begun.wait() if background else begun
         if not (kind == 3 and part.rank != root):
             assert (found == expected).all(), name
 
     return check
+
+
+def random_part(comm, plan):
+    """A group of random ranks, with their list; None if this rank is not in it."""
+    size = int(plan.integers(1, comm.size + 1))
+    members = plan.permutation(comm.size)[:size].tolist()
+    return (comm.group(members), members) if comm.rank in members else None
+
+
+def perform(parts, seed):
+    """Random calls of some groups, with at most 20 of unchecked results."""
+    chosen, checks = np.random.default_rng(seed), []
+    for _ in range(CALLS):
+        part = parts[chosen.integers(0, len(parts))]
+        dice = np.random.default_rng(chosen.integers(1 << 30))
+        if part is not None:
+            checks.append(one_call(part[0], dice, part[1]))
+        if len(checks) > 20:
+            checks.pop(0)()
+    for check in checks:
+        check()
 
 
 def random_calls(comm, seed=0):
@@ -176,39 +193,11 @@ def random_calls(comm, seed=0):
     plan = np.random.default_rng(seed)
     duties = []
     for _ in range(3):
-        parts = []
-        for _ in range(4):
-            size = int(plan.integers(1, comm.size + 1))
-            members = plan.permutation(comm.size)[:size].tolist()
-            if comm.rank in members:
-                parts.append((comm.group(members), members))
-            else:
-                parts.append(None)
+        parts = [random_part(comm, plan) for _ in range(4)]
         duties.append((parts, int(plan.integers(1 << 30))))
-    failures = []
-
-    def perform(parts, seed):
-        chosen, checks = np.random.default_rng(seed), []
-        try:
-            for _ in range(CALLS):
-                part = parts[chosen.integers(0, len(parts))]
-                dice = np.random.default_rng(chosen.integers(1 << 30))
-                if part is not None:
-                    checks.append(one_call(part[0], dice, part[1]))
-                if len(checks) > 20:
-                    checks.pop(0)()
-            for check in checks:
-                check()
-        except BaseException as error:
-            failures.append(error)
-
-    runners = [threading.Thread(target=perform, args=duty) for duty in duties]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(len(duties)) as pool:
+        for each in [pool.submit(perform, *duty) for duty in duties]:
+            each.result()
 
 
 @pytest.mark.parallel

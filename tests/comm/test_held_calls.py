@@ -52,17 +52,19 @@ def test_who_holds_calls_makes_them(crowded):
     threads(on_each_rank, 2, timeout=60)
 
 
-def test_calls_that_are_held_do_not_wake_the_thread(crowded):
-    def switches():
-        found = {}
-        for thread in threading.enumerate():
-            status = Path(f"/proc/self/task/{thread.native_id}/status")
-            if thread.name == "collalgo":
-                with suppress(OSError):  # it may end, if it is of an earlier test
-                    text = status.read_text()
-                    found[thread] = int(re.search(r"\nvoluntary\D*(\d+)", text)[1])
-        return found
+def switches():
+    """How often each thread of the library has slept."""
+    found = {}
+    for thread in threading.enumerate():
+        status = Path(f"/proc/self/task/{thread.native_id}/status")
+        if thread.name == "collalgo":
+            with suppress(OSError):  # it may end, if it is of an earlier test
+                text = status.read_text()
+                found[thread] = int(re.search(r"\nvoluntary\D*(\d+)", text)[1])
+    return found
 
+
+def test_calls_that_are_held_do_not_wake_the_thread(crowded):
     def on_each_rank(comm):
         for calls in range(60):
             if calls == 10:

@@ -64,15 +64,20 @@ def test_a_write_under_a_lease_that_has_ended_is_repeated_at_once(node, monkeypa
     assert not failures
 
 
-def test_survivors_go_on_without_a_member_that_dies_and_take_it_back(node):
-    nodes = [node(name) for name in "abc"]
-    first = all_join(*nodes)
+def lose_first(nodes):
+    """The first member dies, of which the others are told."""
     lost, changed = nodes.pop(0), Event()
     nodes[0].watch(lambda change: change.is_failure and changed.set())
     fail(lost)
     assert changed.wait(DEADLINE)
     until(lambda: all(each.change() is not None for each in nodes))
     assert nodes[1].change().lost == ("a",)
+
+
+def test_survivors_go_on_without_a_member_that_dies_and_take_it_back(node):
+    nodes = [node(name) for name in "abc"]
+    first = all_join(*nodes)
+    lose_first(nodes)
     second = all_join(*nodes)
     check_agree(second)
     assert second[0].epoch == 2

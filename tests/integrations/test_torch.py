@@ -31,7 +31,7 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
-    "elastic_state",
+    "elastic_state", "elastic_sums",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls",
 )  # fmt: skip
@@ -102,20 +102,23 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     assert gloo["algorithm"].startswith("gloo of torch")
 
 
-@pytest.mark.parallel
-@pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
-def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+def as_started_by(launcher, step):
+    """Command lines and their environments, without the variables of torch."""
     variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     env = {name: value for name, value in os.environ.items() if name not in variables}
     python = [BIN / "python", SCRIPT, "groups"]
     if launcher == "mpiexec":
-        commands = [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]]
-        environments = [env]
-    else:
-        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": tmp_path.name + str(os.getpid()),
-                "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1"}  # fmt: skip
-        commands = [python] * 2
-        environments = [{**env, **step, "SLURM_PROCID": str(rank)} for rank in (0, 1)]
+        return [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]], [env]
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": step + str(os.getpid()),
+            "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1"}  # fmt: skip
+    ranks = [{**env, **step, "SLURM_PROCID": str(rank)} for rank in (0, 1)]
+    return [python] * 2, ranks
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
+def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+    commands, environments = as_started_by(launcher, tmp_path.name)
     started = [
         subprocess.Popen(
             command, env=each, text=True,

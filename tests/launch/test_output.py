@@ -94,14 +94,11 @@ def test_lines_of_ranks_never_mix(turns):
     output = file.value()
     for line in output.splitlines():
         assert not line or line.startswith((b"[0] ", b"[1] ", b"[2] "))
+    found = parts(output)
     for number in range(3):
-        lines = [
-            line for line in written[number].replace(b"\r", b"\n").split(b"\n") if line
-        ]
         prefix = f"[{number}] ".encode()
-        found = output.replace(b"\r", b"\n").split(b"\n")
         mine = [line.removeprefix(prefix) for line in found if line.startswith(prefix)]
-        assert [line for line in mine if line] == lines
+        assert list(filter(None, mine)) == list(filter(None, parts(written[number])))
 
 
 def test_an_unfinished_line_waits_for_its_end_and_is_bounded():

@@ -116,8 +116,7 @@ def test_nothing_is_lost_to_a_slow_reader_and_signals():
     assert text_of(0, lines).split() == text_of(1, lines).split() == words
 
 
-def test_a_stop_loses_no_output(tmp_path):
-    program = """
+UNTIL_STOPPED = """
 import signal, sys
 over = []
 signal.signal(signal.SIGTERM, lambda *_: over.append(1))
@@ -126,8 +125,11 @@ while not over:
     print(f"line {number} END\\n", end="", flush=True)
     number += 1
 """
+
+
+def test_a_stop_loses_no_output(tmp_path):
     with subprocess.Popen(
-        [*RUN, "2", "--log-dir", str(tmp_path), sys.executable, "-c", program],
+        [*RUN, "2", "--log-dir", str(tmp_path), sys.executable, "-c", UNTIL_STOPPED],
         stdout=subprocess.PIPE,
     ) as job:
         first = os.read(job.stdout.fileno(), 100)

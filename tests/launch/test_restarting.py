@@ -12,6 +12,7 @@ from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
 from tests.support.paths import SCRIPTS
+from tests.support.processes import ended
 
 SCRIPT = SCRIPTS / "script_elastic.py"
 
@@ -115,17 +116,12 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
             )
             for _ in range(2)
         ]  # fmt: skip
-        try:
+        with ended(nodes):
             for node in nodes:
                 assert node.stdout.readline() == "[0] members 2\n"
             nodes[0].kill()
             assert nodes[1].stdout.readline() == "[0] members 1\n"
             assert nodes[1].wait(60) == 0
-        finally:
-            for node in nodes:
-                node.kill()
-                node.wait()
-                node.stdout.close()
 
 
 @pytest.mark.parallel

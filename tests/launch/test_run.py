@@ -131,27 +131,28 @@ def test_a_rank_that_is_killed_is_named(script):
     assert "rank 1 was killed by SIGKILL" in done.stderr
 
 
+WITH_CHILDREN = """
+import subprocess
+comm = collalgo.init()
+child = subprocess.Popen(['sleep', '100'])
+print(os.getpid(), child.pid, flush=True)
+collalgo.barrier()
+if comm.rank:
+    comm.barrier()
+time.sleep(100)
+"""
+
+
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
 )
 def test_no_rank_survives_the_launcher(script, number, code):
     """Ctrl-C, a polite and a rude kill: ranks and their children end with it."""
-    path = script(
-        "import subprocess\n"
-        "comm = collalgo.init()\n"
-        "child = subprocess.Popen(['sleep', '100'])\n"
-        "print(os.getpid(), child.pid, flush=True)\n"
-        "collalgo.barrier()\n"
-        "if comm.rank:\n    comm.barrier()\n"
-        "time.sleep(100)\n"
-    )
     launcher = subprocess.Popen(
-        [*COLLALGO, "run", "-n", "3", path],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
+        [*COLLALGO, "run", "-n", "3", script(WITH_CHILDREN)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
     lines = [launcher.stdout.readline().split() for _ in range(3)]
     ranks = [int(line[1]) for line in lines]
     children = [int(line[2]) for line in lines]
@@ -179,17 +180,20 @@ main()
 """
 
 
+UNTIL_INTERRUPTED = """
+comm = collalgo.init()
+print('ready', flush=True)
+try:
+    while True:
+        if comm.rank: comm.barrier()
+        else: time.sleep(0.01)
+except KeyboardInterrupt:
+    print('interrupted', comm.closed or comm.rank == 0, flush=True)
+"""
+
+
 def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
-    path = script(
-        "comm = collalgo.init()\n"
-        "print('ready', flush=True)\n"
-        "try:\n"
-        "    while True:\n"
-        "        if comm.rank: comm.barrier()\n"
-        "        else: time.sleep(0.01)\n"
-        "except KeyboardInterrupt:\n"
-        "    print('interrupted', comm.closed or comm.rank == 0, flush=True)\n"
-    )
+    path = script(UNTIL_INTERRUPTED)
     launcher = subprocess.Popen(
         [sys.executable, "-c", SLOW_LAUNCHER, "run", "-n", "2", path],
         stdout=subprocess.PIPE,

@@ -241,8 +241,8 @@ def test_an_order_of_the_ranks_of_a_host_is_run_on_all_hosts(nics):
             assert again.seconds == pytest.approx(expected), one.row.name
 
 
-@pytest.mark.parametrize("slow", range(4))
-def test_a_slow_host_is_the_end_of_a_pipeline(slow):
+def hosts_of_which_one_is(slow):
+    """Four hosts of two cores, one with a NIC of half the bandwidth."""
     topology = Topology("one slow NIC")
     topology.add("switch", "switch")
     for i in range(4):
@@ -254,6 +254,12 @@ def test_a_slow_host_is_the_end_of_a_pipeline(slow):
             topology.link(one, cpu, "smp", 4.0)
         topology.link(nic, cpu, "pcie")
         topology.link(nic, "switch", "network", 0.0125 if i == slow else 0.025)
+    return topology
+
+
+@pytest.mark.parametrize("slow", range(4))
+def test_a_slow_host_is_the_end_of_a_pipeline(slow):
+    topology = hosts_of_which_one_is(slow)
     chosen = select("allreduce", 1 << 26, topology=topology, algorithm="pipeline")
     assert chosen.algorithm == "pipeline(segments=256)"
     assert chosen.choice.order == ("" if slow in (0, 3) else "narrow")

@@ -5,6 +5,15 @@ from collections import defaultdict, deque
 from collalgo.integrations.msccl.cells import Cell
 
 
+def blocks_of(program):
+    """Each block of a program with its GPU, its number there, and its steps to come."""
+    return [
+        (gpu, number, block, enumerate(block.steps))
+        for gpu, of_gpu in enumerate(program.blocks)
+        for number, block in enumerate(of_gpu)
+    ]
+
+
 def outcome(program, dice):
     """What all chunks hold in the end: a home, and the ranks that contributed."""
     cells = program.cells
@@ -13,12 +22,7 @@ def outcome(program, dice):
         for rank in range(cells.size)
     ]
     ways, over = defaultdict(deque), set()
-    blocks = [
-        (gpu, number, block, enumerate(block.steps))
-        for gpu, of_gpu in enumerate(program.blocks)
-        for number, block in enumerate(of_gpu)
-    ]
-    waiting = [(block, next(block[3], None)) for block in blocks]
+    waiting = [(block, next(block[3], None)) for block in blocks_of(program)]
     while waiting := [(block, step) for block, step in waiting if step]:
         able = [
             i for i, (block, step) in enumerate(waiting) if can(block, step, ways, over)

@@ -47,8 +47,7 @@ def all_pairs(size):
             for k in range(size - 1)
         ]
         blocks = [(-1, -1, 0, adding)]
-        for peer in others:
-            place = others.index(peer)
+        for place, peer in enumerate(others):
             there = [p for p in range(size) if p != peer].index(me)
             steps = [
                 ("s", f"i{peer}", f"s{there}", 1),

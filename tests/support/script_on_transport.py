@@ -65,15 +65,20 @@ def ucx_wire(rank):
     return wire
 
 
+def mpi_rank():
+    """The rank of this process, which has no memory file, and its wire."""
+    from mpi4py import MPI
+
+    from collalgo.engine.transport.mpi import Mpi
+
+    comm = MPI.COMM_WORLD.Dup()
+    rank = comm.Get_rank()
+    return rank, -1, Mpi(comm).wire(None, rank, len(hosts), 0)
+
+
 def main():
     if engine == "mpi":
-        from mpi4py import MPI
-
-        from collalgo.engine.transport.mpi import Mpi
-
-        comm = MPI.COMM_WORLD.Dup()
-        rank, descriptor = comm.Get_rank(), -1
-        wire = Mpi(comm).wire(None, rank, len(hosts), 0)
+        rank, descriptor, wire = mpi_rank()
     else:
         rank, descriptor = map(int, mine)
         wire = ucx_wire(rank) if engine == "ucx" else None

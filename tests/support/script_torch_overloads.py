@@ -25,6 +25,14 @@ from tests.support.torch_overloads import (
 )
 
 
+def on_gloo_if_defined(gloo, overload, rank, size, shape):
+    """The result of gloo; None where it refuses, crashes or leaves parts of a sum."""
+    found = None
+    if shape or overload.call not in CRASH_ON_GLOO:
+        found = result(gloo, overload, rank, size, shape, False)
+    return None if overload.call == "reduce" and rank != size - 1 else found
+
+
 def every_overload(comm, store):
     """Compare all overloads; the calls that gloo refuses, with their first overload."""
     rank, size = comm.rank, comm.size
@@ -35,11 +43,7 @@ def every_overload(comm, store):
         for overload in overloads():
             if overload.call in POINT_TO_POINT:
                 continue
-            expected = None
-            if shape or overload.call not in CRASH_ON_GLOO:
-                expected = result(gloo, overload, rank, size, shape, False)
-            if overload.call == "reduce" and rank != size - 1:
-                expected = None  # gloo leaves parts of the sum there
+            expected = on_gloo_if_defined(gloo, overload, rank, size, shape)
             if expected is None and rank == 0:
                 refused.add(overload.call)
             for named in (False, True):
@@ -66,25 +70,28 @@ def options_of(kind, **fields):
     return opts
 
 
+def packed_calls(group, rank, size):
+    """Calls that pack, with what they give of the sum of the ranks."""
+    total = size * (size + 1) / 2
+    scaled = options_of(dist.AllreduceOptions, reduceOp=dist._make_nccl_premul_sum(2.0))
+    return (
+        (lambda x, out: group.allgather(out, x[0]), total),
+        (lambda x, out: group.all_gather_single(torch.stack(out), x[0]), total),
+        (lambda x, out: group.alltoall(out, list(x)), total),
+        (lambda x, out: group.reduce_scatter(out[0], list(x)), total * size),
+        (lambda x, out: group.gather(out if rank == 0 else [], x[0], 0), total),
+        (lambda x, out: group.scatter(out[0], list(x) if rank == 0 else [], 0), total),
+        (lambda x, out: group.allreduce([x], scaled), 2 * total * size),
+        (lambda x, out: group.allreduce(x), total * size),
+    )
+
+
 def packed_in_order(comm, store):
     """A call reads what the call before has written, also where it is packed."""
     rank, size = comm.rank, comm.size
-    group, total = CollalgoGroup(comm, store), size * (size + 1) / 2
-    scaled = options_of(dist.AllreduceOptions, reduceOp=dist._make_nccl_premul_sum(2.0))
+    group = CollalgoGroup(comm, store)
     for turn in range(size):
-        for call, expected in (
-            (lambda x, out: group.allgather(out, x[0]), total),
-            (lambda x, out: group.all_gather_single(torch.stack(out), x[0]), total),
-            (lambda x, out: group.alltoall(out, list(x)), total),
-            (lambda x, out: group.reduce_scatter(out[0], list(x)), total * size),
-            (lambda x, out: group.gather(out if rank == 0 else [], x[0], 0), total),
-            (
-                lambda x, out: group.scatter(out[0], list(x) if rank == 0 else [], 0),
-                total,
-            ),
-            (lambda x, out: group.allreduce([x], scaled), 2 * total * size),
-            (lambda x, out: group.allreduce(x), total * size),
-        ):
+        for call, expected in packed_calls(group, rank, size):
             x = torch.full((4, size), rank + 1.0).t()  # not contiguous
             out = [torch.zeros(4) for _ in range(size)]
             late(comm, turn)
@@ -99,6 +106,10 @@ def packed_in_order(comm, store):
         group.allgather(out, torch.full((4,), rank + 1.0))
         group.allreduce(out[-1]).wait()
         assert (out[-1] == size * size).all(), out
+
+
+def means_of_small_integers(comm, store):
+    size, group = comm.size, CollalgoGroup(comm, store)
     lists = [torch.full((3,), 100, dtype=torch.int8) for _ in range(size)]
     found = torch.zeros(3, dtype=torch.int8)
     group.reduce_scatter(found, lists, dist.ReduceOp.AVG).wait()
@@ -107,6 +118,7 @@ def packed_in_order(comm, store):
 
 def refused(comm, store):
     """What is not one tensor, or not one for each rank, is refused."""
+    # Long: a table of the calls.
     rank, size = comm.rank, comm.size
     group, x = CollalgoGroup(comm, store), torch.ones(4)
     root = dist.BroadcastOptions()
@@ -151,8 +163,8 @@ def refused(comm, store):
 
 
 def beside_calls(comm, store):
-    """Sequence numbers, options, a monitored barrier, and the end of a call."""
-    rank, group = comm.rank, CollalgoGroup(comm, store)
+    """Sequence numbers, options and a monitored barrier."""
+    group = CollalgoGroup(comm, store)
     before = group._get_sequence_number_for_group()
     for _ in range(3):
         group.allreduce(torch.ones(2)).wait()
@@ -165,6 +177,12 @@ def beside_calls(comm, store):
         assert "ProcessGroupGloo" in str(error), error
     else:
         raise AssertionError("options of gloo")
+    monitored_barrier(group, SECONDS)
+
+
+def splits(comm, store):
+    """Groups of a group."""
+    rank, group = comm.rank, CollalgoGroup(comm, store)
     part = group.split_group([1, 0])
     part.allreduce(x := torch.tensor([rank])).wait()
     assert (x.item(), part.rank(), part.size()) == (1, rank, 2)
@@ -176,9 +194,13 @@ def beside_calls(comm, store):
         assert "one job" in str(error)
     else:
         raise AssertionError("merged")
-    monitored_barrier(group, SECONDS)
+
+
+def ends_of_calls(comm, store):
+    """A call that no other rank makes ends, and with it those of the others."""
+    rank, group = comm.rank, CollalgoGroup(comm, store)
     comm.barrier()
-    if rank == 0:  # whose call no other rank makes
+    if rank == 0:
         work = group.allreduce(torch.ones(2))
         assert not work.is_completed()
         work.abort()
@@ -203,6 +225,10 @@ if __name__ == "__main__":
             0
         ]
         print(f"{size} ranks: {calls} calls; gloo refuses", *refusals)
-    for check, size in ((packed_in_order, 3), (refused, 2), (beside_calls, 2)):
-        collalgo.threads(partial(check, store=dist.HashStore()), size)
+    for size, *checks in (
+        (3, packed_in_order, means_of_small_integers),
+        (2, refused, beside_calls, splits, ends_of_calls),
+    ):
+        for check in checks:
+            collalgo.threads(partial(check, store=dist.HashStore()), size)
     print("right")

@@ -56,6 +56,7 @@ def value(rank, shape, salt=0):
 
 def contents(call, rank, size, shape):
     """The outputs and inputs of a call: a tensor, or a list of them."""
+    # Long: a table of the calls.
     is_root, one, other = rank == size - 1, value(rank, shape), value(rank, (3,))
     each, theirs = ([value(rank, shape, i) for i in range(size)] for _ in range(2))
     wide, as_wide = (value(rank, (size * sum(shape[:1] or (1,)), *shape[1:]), i)

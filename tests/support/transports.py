@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from collalgo.engine.transport import shm, thread
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT
+from tests.support.processes import ended
 from tests.support.transport_rank import Rank
 from tests.support.transport_scenarios import SCENARIOS, finish
 from tests.support.ucx import skip_without_ucx
@@ -60,8 +61,8 @@ def _on_hosts(scenario, hosts, folder, engine):
     if engine == "ucx":
         skip_without_ucx()
     files = {host: shm.create(hosts.count(host)) for host in set(hosts)}
+    words = [sys.executable, SCRIPT, scenario, folder, ",".join(map(str, hosts))]
     try:
-        words = [sys.executable, SCRIPT, scenario, folder, ",".join(map(str, hosts))]
         ranks = [
             subprocess.Popen(
                 [*words, engine, str(rank), str(files[host])],
@@ -70,11 +71,8 @@ def _on_hosts(scenario, hosts, folder, engine):
             )
             for rank, host in enumerate(hosts)
         ]  # fmt: skip
-        try:
+        with ended(ranks):
             errors = [rank.communicate(timeout=120)[1] for rank in ranks]
-        finally:
-            for rank in ranks:
-                rank.kill()
     finally:
         for descriptor in files.values():
             os.close(descriptor)

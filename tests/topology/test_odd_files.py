@@ -64,19 +64,21 @@ def test_gpus_of_one_pcie_device_are_ranks_that_share_its_slot(parts):
     assert slot.bandwidth == pytest.approx(31.5, rel=1e-3)
 
 
-@pytest.mark.parametrize("ports", [2, 4])
-@pytest.mark.parametrize("as_functions", [True, False])
-def test_ports_of_one_card_share_its_slot(ports, as_functions):
+def cards_of(ports, as_functions):
+    """The PCIe functions of a card: one for each port, or one for all of them."""
     nets = [
         f'<net name="mlx5_{i}" dev="{i}" speed="200000" port="{i + 1}"/>'
         for i in range(ports)
     ]
-    if as_functions:
-        cards = [
-            pci(f"0000:61:00.{i}", f"<nic>{net}</nic>") for i, net in enumerate(nets)
-        ]
-    else:
-        cards = [pci("0000:61:00.0", f"<nic>{''.join(nets)}</nic>")]
+    if not as_functions:
+        nets = ["".join(nets)]
+    return [pci(f"0000:61:00.{i}", f"<nic>{net}</nic>") for i, net in enumerate(nets)]
+
+
+@pytest.mark.parametrize("ports", [2, 4])
+@pytest.mark.parametrize("as_functions", [True, False])
+def test_ports_of_one_card_share_its_slot(ports, as_functions):
+    cards = cards_of(ports, as_functions)
     gpu = pci("0000:62:00.0", '<gpu dev="0" sm="80" rank="0"/>')
     machine = parse(nccl(pci("0000:60:00.0", gpu + "".join(cards))), "x")
     nics = machine.devices("nic")
