@@ -1,7 +1,7 @@
 """The choice of algorithms on topologies."""
 
 from importlib.resources import files
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +12,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.orders import ring_order
+from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -174,8 +175,14 @@ def test_the_command_chooses_on_a_topology():
     assert "hierarchical(hosts=(8, 8))" in result.output
 
 
-@pytest.mark.parametrize("kind", ["nvlink", "pcie", "nic"])
-@pytest.mark.parametrize("collective", ["allreduce", "broadcast", "allgather"])
+KINDS = ("nvlink", "pcie", "nic")
+WIDENED = ("allgather", "broadcast", "allreduce")
+
+
+@pytest.mark.parametrize(
+    ("collective", "kind"),
+    at_leisure(product(WIDENED, KINDS), zip(WIDENED, KINDS, strict=True)),
+)
 def test_more_bandwidth_never_makes_the_choice_slower(collective, kind):
     chosen = []
     for speed in (8.0, 12.0, 30.0, 100.0):

@@ -2,6 +2,7 @@
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from collalgo import Topology, select
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, breaks
+from tests.conftest import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -22,8 +24,10 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("name", MACHINES)
-@pytest.mark.parametrize("collective", COLLECTIVES)
+EVERY = [*product(COLLECTIVES, MACHINES)]
+
+
+@pytest.mark.parametrize(("collective", "name"), at_leisure(EVERY, EVERY[::3]))
 def test_what_has_no_price_could_not_have_won(collective, name):
     machine, parameters = MACHINES[name]
     topology = Topology.load(machine, **parameters)
