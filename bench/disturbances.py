@@ -149,10 +149,8 @@ def agent() -> Iterator[Times]:
             ranks: list[int] = []
             while len(ranks) < 4:
                 time.sleep(0.05)
-                ranks = [
-                    each for each, parent, _ in processes() if parent == launcher.pid
-                ]
-                ranks = [each for each in ranks if _name(each) == "sleep"]
+                children = [p for p in processes() if p.parent == launcher.pid]
+                ranks = [p.number for p in children if _name(p.number) == "sleep"]
             watched = [os.pidfd_open(each) for each in ranks]
             began = time.monotonic()
             launcher.kill()

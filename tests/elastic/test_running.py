@@ -16,10 +16,7 @@ import pytest
 
 import collalgo
 from collalgo import CollalgoError, PeerFailed, elastic, threads
-from collalgo.bootstrap.store.client import Client
-from collalgo.bootstrap.store.server import Server
-from collalgo.elastic import Settings, State
-from collalgo.elastic.store_rendezvous import StoreRendezvous
+from collalgo.elastic import State
 from collalgo.errors import RendezvousClosed
 from tests.support.store_clients import DEADLINE, until
 
@@ -114,26 +111,6 @@ def test_other_errors_are_those_of_the_user():
 
 
 # ---- members that meet
-
-
-@pytest.fixture
-def meet():
-    """Meetings of a job, over an embedded store; they end with the test."""
-    servers, made = [], []
-
-    def start(name, least=1, most=3):
-        settings = Settings(least, most, last_call=0.2, silence=2.0, join_timeout=20.0)
-        connect = partial(Client, ["127.0.0.1"], servers[-1].port, b"key", 2.0)
-        made.append(StoreRendezvous(connect, "job j", settings, name))
-        return made[-1]
-
-    start.next = lambda: servers.append(Server(b"key", "127.0.0.1"))
-    start.next()
-    yield start
-    for each in made:
-        each.shutdown()
-    for each in servers:
-        each.close()
 
 
 def sum_of(comm):
@@ -263,14 +240,6 @@ def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
         meet.next()
 
 
-def test_who_comes_after_the_end_is_told(meet):
-    meeting = meet("n0")
-    train = elastic.run(lambda comm, state: comm.size)
-    assert train(State(), comm=elastic.connect(meeting)) == 1
-    with pytest.raises(RendezvousClosed, match="it has come to its end"):
-        elastic.connect(meet("n1"))
-
-
 def test_members_that_wait_in_a_group_go_on_with_the_others():
     """One waits in a group, whose members all live, for one that has left it."""
 
@@ -293,21 +262,3 @@ def test_members_that_wait_in_a_group_go_on_with_the_others():
             return None
 
     assert threads(on_each_rank, 3, timeout=20) == [2.0, 2.0, None]
-
-
-@pytest.mark.parametrize("restarts", ["", "0", "1", "3"])
-def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
-    meet, monkeypatch, caplog, restarts
-):
-    meeting = meet("late", 1)
-    meeting.close("it has come to its end")
-    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
-    monkeypatch.setattr("collalgo.elastic.running.meeting_of_launcher", lambda: meeting)
-    with pytest.raises(SystemExit) as caught:
-        elastic.run(lambda comm, state: None)(new_state())
-    assert caught.value.code == 0
-    (line,) = caplog.messages
-    if restarts in ("1", "3"):
-        assert line == "the job ended before this rank, started again, was needed"
-    else:
-        assert "which is closed (it has come to its end); start another job" in line

@@ -68,7 +68,10 @@ def narrow_array(tensor: Tensor) -> NDArray[Any] | None:
         import ml_dtypes
 
         name, word = NARROW[tensor.dtype]
-        return _on_memory_of(tensor.view(word)).view(getattr(ml_dtypes, name))
+        narrow: NDArray[Any] = _on_memory_of(tensor.view(word)).view(
+            getattr(ml_dtypes, name)
+        )
+        return narrow
     if tensor.dtype in QUANTISED and tensor.qscheme() == torch.per_tensor_affine:
         word = QUANTISED[tensor.dtype]
         memory = tensor.untyped_storage(), tensor.storage_offset()

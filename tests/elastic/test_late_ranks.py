@@ -1,0 +1,33 @@
+"""Ranks that come after the end of their job."""
+
+import pytest
+
+from collalgo import elastic
+from collalgo.elastic import State
+from collalgo.errors import RendezvousClosed
+
+
+def test_who_comes_after_the_end_is_told(meet):
+    meeting = meet("n0")
+    train = elastic.run(lambda comm, state: comm.size)
+    assert train(State(), comm=elastic.connect(meeting)) == 1
+    with pytest.raises(RendezvousClosed, match="it has come to its end"):
+        elastic.connect(meet("n1"))
+
+
+@pytest.mark.parametrize("restarts", ["", "0", "1", "3"])
+def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
+    meet, monkeypatch, caplog, restarts
+):
+    meeting = meet("late", 1)
+    meeting.close("it has come to its end")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+    monkeypatch.setattr("collalgo.elastic.running.meeting_of_launcher", lambda: meeting)
+    with pytest.raises(SystemExit) as caught:
+        elastic.run(lambda comm, state: None)(State(step=0))
+    assert caught.value.code == 0
+    (line,) = caplog.messages
+    if restarts in ("1", "3"):
+        assert line == "the job ended before this rank, started again, was needed"
+    else:
+        assert "which is closed (it has come to its end); start another job" in line
