@@ -274,6 +274,8 @@ register("Topology.of", "collalgo.comm.topology:of")
 register("world of MPI", "collalgo.integrations.mpi4py:world_communicator")
 register("communicator of mpi4py", "collalgo.integrations.mpi4py:communicator")
 register("dtype of torch", "collalgo.integrations.torch.tensors:dtype_of")
+register("narrow array of torch", "collalgo.integrations.torch.tensors:narrow_array")
+register("new tensor of torch", "collalgo.integrations.torch.tensors:new_like")
 
 
 def __getattr__(name: str) -> Any:

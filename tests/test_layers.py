@@ -86,6 +86,8 @@ HOOKS = {
     "world of MPI": "init under mpiexec; mpi4py is optional",
     "communicator of mpi4py": "comm= may be one of mpi4py, which is optional",
     "dtype of torch": "arrays may be tensors of torch, which is optional",
+    "narrow array of torch": "arrays may be tensors of torch, which is optional",
+    "new tensor of torch": "results of tensors are tensors of torch, which is optional",
 }
 
 

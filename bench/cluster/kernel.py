@@ -193,16 +193,24 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
     if end.address:
         _in(layout, place, "ip", "addr", "add", end.address, "dev", end.name)
     _in(layout, place, "ip", "link", "set", end.name, "up")
-    _in(
-        layout,
-        place,
-        *("tc", "qdisc", "add", "dev", end.name, "root", "tbf"),
-        *("rate", f"{8 * rate:.0f}bit"),
-        *("burst", str(max(int(BURST * rate), 65536))),
-        *("latency", f"{QUEUE}s"),
-    )
+    _set_qdisc(layout, end, _token_bucket(rate))
     if place and end.address and not end.address.startswith("10.254."):
         _route_by_source(layout, end)
+
+
+def _token_bucket(rate: float) -> list[str]:
+    """The queueing discipline that limits an interface to a rate."""
+    return [
+        *("tbf", "rate", f"{8 * rate:.0f}bit"),
+        *("burst", str(max(int(BURST * rate), 65536))),
+        *("latency", f"{QUEUE}s"),
+    ]
+
+
+def _set_qdisc(layout: Layout, end: Interface, qdisc: list[str]) -> None:
+    """Pass what leaves an interface through a queueing discipline."""
+    command = ("tc", "qdisc", "replace", "dev", end.name, "root", *qdisc)
+    _in(layout, end.namespace, *command)
 
 
 def _route_by_source(layout: Layout, end: Interface) -> None:
@@ -226,6 +234,9 @@ def _neighbours(layout: Layout, host: str) -> Iterator[str]:
 def set_link(layout: Layout, link: str, *, working: bool) -> None:
     """Cut a link, named by its ends or by a NIC, or mend it.
 
+    Both ends drop what they would send. The interfaces stay up, since one that is set
+    down loses its routes.
+
     Raises
     ------
     ClusterError
@@ -235,10 +246,10 @@ def set_link(layout: Layout, link: str, *, working: bool) -> None:
     if len(found) != 1:
         names = ", ".join(cable.link for cable in layout.cables)
         raise ClusterError(f"{len(found)} links are called {link!r}; there are {names}")
-    # The remote end, so that the host's own interface stays up.
-    end = next((e for e in found[0].ends if not e.namespace), found[0].ends[1])
-    state = "up" if working else "down"
-    _in(layout, end.namespace, "ip", "link", "set", end.name, state)
+    cable = found[0]
+    qdisc = _token_bucket(cable.bytes_per_second) if working else ["blackhole"]
+    for end in cable.ends:
+        _set_qdisc(layout, end, qdisc)
 
 
 def processes(layout: Layout) -> Iterator[int]:

@@ -12,6 +12,16 @@ def cores_of(text: str) -> set[int]:
     return cores
 
 
+def is_list(text: str) -> bool:
+    """Whether a text is a list of this form, with no range that ends before it begins.
+
+    >>> [is_list(text) for text in ("0-3,8", "5", "99-1", "0-3,", "all")]
+    [True, True, False, False, False]
+    """
+    parts = [re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", p) for p in text.split(",")]
+    return all(part and int(part[1]) <= int(part[2] or part[1]) for part in parts)
+
+
 def shown(cpus: Iterable[int]) -> str:
     """The list of some numbers, as ``0-3,8``."""
     ranges: list[list[int]] = []

@@ -1,5 +1,6 @@
 """Files that users name, to be read: regular files and streams, of limited size."""
 
+import codecs
 import os
 import stat
 from pathlib import Path
@@ -12,6 +13,15 @@ SPECIAL = {
     stat.S_IFCHR: "a device",
     stat.S_IFBLK: "a device",
 }
+
+#: The byte order marks (BOM), each with its encoding; the longer ones come first.
+_ENCODINGS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 def is_open_stream(path: str | Path) -> bool:
@@ -61,10 +71,23 @@ def read_bytes(path: str | Path, most: int) -> bytes:
     return data
 
 
-def read_text(path: str | Path, most: int) -> str:
-    """The content of a text file; as :func:`read_bytes`, and only UTF-8."""
-    data = read_bytes(path, most)
+def text_of(data: bytes) -> str:
+    """The text of a file with LF line ends: UTF-8, or UTF-16 or -32 with a BOM.
+
+    Raises
+    ------
+    ValueError
+        With the first byte that is wrong.
+    """
+    encoding = next((name for bom, name in _ENCODINGS if data.startswith(bom)), "utf-8")
     try:
-        return data.decode()
+        text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise ValueError(f"byte {error.start} is not UTF-8") from None
+        name = encoding.removesuffix("-sig").upper()
+        raise ValueError(f"byte {error.start} is not {name}") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_text(path: str | Path, most: int) -> str:
+    """The content of a text file; as :func:`read_bytes` and :func:`text_of`."""
+    return text_of(read_bytes(path, most))

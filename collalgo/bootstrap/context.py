@@ -16,6 +16,7 @@ from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.survivors import HostSurvivors, SurvivorRounds
 from collalgo.cost.host_profile import HostProfile
+from collalgo.errors import BootstrapError
 
 if TYPE_CHECKING:  # as only worlds on several hosts need it
     from collalgo.topology.model import Topology
@@ -105,6 +106,8 @@ class Context:
         A short label that all ranks of the world give it.
     group_calls : GroupCalls
         Compares the calls that make groups of it.
+    has_left : bool
+        Whether this rank has left.
     groups : set of Context
         The worlds that were made of its ranks, while they are in use.
     engine : str or None
@@ -153,7 +156,7 @@ class Context:
             if failure_agreement is None
             else failure_agreement.group_calls
         )
-        self._has_failed = self._has_left = False
+        self._has_failed = self.has_left = False
         self._survivor_rounds: SurvivorRounds[Context] | None = None
         self.groups: WeakSet[Context] = WeakSet()
 
@@ -198,9 +201,16 @@ class Context:
                 self.transport.rank,
                 self.transport.size,
             )
-        found = self._survivor_rounds.connect(self.rendezvous, timeout)
+        found = self._survivor_rounds.connect(
+            self.rendezvous, timeout, self._check_present
+        )
         found.newcomers = self.newcomers
         return found
+
+    def _check_present(self) -> None:
+        """Raise BootstrapError if another thread has closed this world."""
+        if self.has_left:
+            raise BootstrapError("the communicator was closed while it was shrunk")
 
     def has_other_calls(self) -> bool:
         """Whether a member of a group that is waited for is known to do something else.
@@ -233,8 +243,8 @@ class Context:
 
     def _leave(self, exit_reason: str, *, failed: bool) -> dict[str, Any] | None:
         found = None
-        if not (self._has_left or self.transport.closed or self.transport.forked):
-            self._has_left = True
+        if not (self.has_left or self.transport.closed or self.transport.forked):
+            self.has_left = True
             in_order = not (failed or self._has_failed)
             if self._failure_agreement is not None:
                 self._failure_agreement.leave(exit_reason, in_order=in_order)

@@ -179,9 +179,16 @@ class StoreSurvivors:
 
 
 def living(
-    among: Survivors, number: int, rank: int, size: int, timeout: float
+    among: Survivors,
+    number: int,
+    rank: int,
+    size: int,
+    timeout: float,
+    check: Callable[[], None],
 ) -> tuple[int, ...]:
     """The ranks of a world of ``size`` that are left, as a round has decided.
+
+    ``check`` is called while it waits, and raises what ends the wait.
 
     Raises
     ------
@@ -193,6 +200,7 @@ def living(
     end = time.monotonic() + timeout
     among.come(number)
     while (gone := among.decision(number, TURN_SECONDS)) is None:
+        check()
         if time.monotonic() >= end:
             late = [each for each in among.missing(number) if not among.is_gone(each)]
             raise _too_late(late, rank, timeout)
@@ -233,12 +241,18 @@ class SurvivorRounds(Generic[World]):
         self._among, self._rank, self._size = among, rank, size
         self._rounds = 0
 
-    def connect(self, rendezvous: SurvivorRendezvous[World], timeout: float) -> World:
+    def connect(
+        self,
+        rendezvous: SurvivorRendezvous[World],
+        timeout: float,
+        check: Callable[[], None],
+    ) -> World:
         """Connect with the others that are left, as a new world."""
         end = time.monotonic() + min(timeout, LONGEST_SECONDS)
         while True:
             number, left = self._rounds + 1, max(end - time.monotonic(), 0.0)
-            members = living(self._among, number, self._rank, self._size, left)
+            of_round = self._among, number, self._rank, self._size
+            members = living(*of_round, left, check)
             self._rounds, left = number, max(end - time.monotonic(), 0.0)
             of_members = members.index(self._rank), members, left, self._among.is_gone
             found = rendezvous.connect_survivors(f"shrink#{number}", *of_members)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from collalgo.base.input_files import special
-from collalgo.base.units import UNIT
+from collalgo.base.units import SIZE, UNIT
 from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -204,8 +204,10 @@ def _number(text: str) -> int | float:
 def _parameter(word: str) -> tuple[str, Any]:
     """Parse a parameter: a number, a word, or a list as 4x4, 4,4 or (4, 4)."""
     name, equals, value = word.partition("=")
-    if not equals and UNIT.fullmatch(word):
-        raise click.BadParameter(f"write a size as one word: 64{word}, not 64 {word}")
+    if not equals and (SIZE.fullmatch(word) or UNIT.fullmatch(word)):
+        raise click.BadParameter(
+            f"{word!r} is not a parameter; write sizes as --size 64M"
+        )
     if not equals:
         raise click.BadParameter(f"{word!r} must be of the form name=value")
     if value in ("true", "false"):

@@ -10,6 +10,7 @@ import click
 
 from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
+from collalgo.base.units import UNIT
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
@@ -146,7 +147,8 @@ def _sizes_and_parameters(
     if words and "=" not in words[0]:
         if range_ is not None:
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
-        range_, words = words[0], words[1:]
+        parts = 1 + any(map(UNIT.fullmatch, words[1:2]))  # as 64 MiB in two words
+        range_, words = " ".join(words[:parts]), words[parts:]
     sizes = parse_sizes(None, None, range_ or "8..1G")
     assert sizes is not None
     return sizes, words

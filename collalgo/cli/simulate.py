@@ -1,14 +1,17 @@
 """The command ``collalgo simulate``."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import click
 
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.chrome_trace import TRACE
 from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.algorithm_argument import algorithms_named
 from collalgo.cli.machine import (
     assume_option,
     assuming,
@@ -40,7 +43,9 @@ from collalgo.topology.model import Topology
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 
 
-@click.command("simulate", epilog=epilog("time", "x bound", "bound", "assumed"))
+@click.command(
+    "simulate", epilog=epilog("time", "x bound", "bound", "assumed", "rounds, fluid")
+)
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("algorithm")
 @click.argument("what")
@@ -95,17 +100,18 @@ def simulate_command(
     """Predict the time of a schedule on a topology, and find its bottleneck.
 
     WHAT and its parameters are those of collalgo topo. ALGORITHM is one of collalgo
-    algorithms, or synthesized: trees computed for the topology.
+    algorithms, FILE.py, FILE.py:FUNCTION or FILE.xml as of collalgo verify, or
+    synthesized: trees computed for the topology.
     """
     check_has_root(collective, root)
     try:
         machine = load_machine(what, parameters, faults)
-        schedule: str | ScheduleFunction = algorithm
+        schedule = _of_file(algorithm, collective)
         where: dict[str, Any] = {"collective": collective, "root": root}
         how = where | {"model": model, "link_model": assuming(figures, assume)}
         if isinstance(machine, Topology):
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
-            schedule = _schedule(collective, algorithm, machine, how)
+            schedule = _synthesised(schedule, machine, how)
             if picture:
                 _check_one(sizes)
                 timeline(schedule, machine, *sizes, **how).write(picture, force=force)
@@ -130,12 +136,28 @@ def _prices(
         return [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
 
 
-def _schedule(
-    collective: str, algorithm: str, machine: Topology, how: dict[str, Any]
+def _of_file(algorithm: str, collective: str) -> str | ScheduleFunction:
+    """The algorithm of FILE or FILE.py:FUNCTION; or the name itself of another."""
+    if not re.search(r"\.(py|xml)$|\.py:", algorithm):
+        return algorithm
+    found = algorithms_named(algorithm, collective)
+    if len(found) != 1:
+        names = ", ".join(each.name for each in found if isinstance(each, Algorithm))
+        raise click.UsageError(
+            f"{algorithm} has {len(found)} algorithms of {collective}"
+            + (f": {names}; name one of them, and the file by --load" if names else "")
+        )
+    return found[0].name if isinstance(found[0], Algorithm) else found[0]
+
+
+def _synthesised(
+    schedule: str | ScheduleFunction, machine: Topology, how: dict[str, Any]
 ) -> str | ScheduleFunction:
-    """The synthesised schedule of a name, or the name of an algorithm."""
+    """The synthesised schedule of a name, or the schedule itself."""
+    if not isinstance(schedule, str):
+        return schedule
     placement = Placement(machine, how["order"] or (), how["link_model"])
-    return synthesized(collective, algorithm, placement) or algorithm
+    return synthesized(how["collective"], schedule, placement) or schedule
 
 
 def _check_one(sizes: list[int]) -> None:

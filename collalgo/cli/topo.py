@@ -187,6 +187,7 @@ def draw(
 
     try:
         with patience("drawing"):
-            draw_picture(load(what, parameters, faults), output, host, force=force)
+            whole = load(what, parameters)
+            draw_picture(whole, output, host, faults=faults, force=force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error

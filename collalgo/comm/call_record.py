@@ -5,7 +5,8 @@ from typing import Any
 
 from collalgo.comm.call_text import NO_OP, UNEVEN
 from collalgo.engine.call import Call
-from collalgo.engine.reduction import DTYPES, RECORDED_OPS, dtype_name
+from collalgo.engine.dtypes import dtype_code, dtype_description
+from collalgo.engine.reduction import RECORDED_OPS
 from collalgo.schedule.collective import COLLECTIVES
 
 
@@ -27,8 +28,9 @@ def record_of(
     """
     op = RECORDED_OPS.index(call.op) if call.op else NO_OP
     collective = list(COLLECTIVES).index(call.collective)
-    dtype = DTYPES.index(dtype_name(call.dtype))
-    compared = _fingerprint(collective, dtype, op, call.root, count, *length, name)
+    dtype = dtype_code(call.dtype)
+    described = dtype_description(call.dtype)
+    compared = _fingerprint(collective, described, op, call.root, count, *length, name)
     if op == NO_OP and call.counts is not None:  # which names it, only
         op = UNEVEN
     return (compared, collective, dtype, op, call.root, count, name)

@@ -12,7 +12,8 @@ from collalgo.comm.call_text import (
     elements,
     group_text,
 )
-from collalgo.engine.reduction import DTYPES, RECORDED_OPS
+from collalgo.engine.dtypes import dtype_text
+from collalgo.engine.reduction import RECORDED_OPS
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
@@ -105,7 +106,7 @@ def _with_ranks(call: dict[str, Any]) -> str:
 
 def _call(call: dict[str, Any]) -> str:
     op = RECORDED_OPS[call["op"]] if call["op"] >= 0 else None
-    dtype = DTYPES[call["dtype"]]
+    dtype = dtype_text(call["dtype"])
     if ranks := group_text(call):
         return f"{_collective(call)} #{call['number']} ({ranks})"
     named = _collective(call), call["number"], elements(call)
@@ -231,7 +232,7 @@ def _value(what: str, call: dict[str, Any]) -> str:
     if what == "count":
         return f"{elements(call)} elements"
     if what == "dtype":
-        return str(DTYPES[call[what]])
+        return dtype_text(call[what])
     if what == "op":
         return f"op {RECORDED_OPS[call[what]]!r}"
     return f"{what} {call[what]!r}"

@@ -14,7 +14,7 @@ from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
 if TYPE_CHECKING:
     from collalgo.comm.runner import Runner
 
-#: The number of frames that a rank tells of whose objects cannot be passed.
+#: The number of frames that a rank reports if its objects cannot be passed.
 UNPICKLED = -1
 
 

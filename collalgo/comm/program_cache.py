@@ -18,12 +18,13 @@ from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
+from collalgo.engine.dtypes import dtype_code
 from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
 from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
-from collalgo.engine.reduction import DIVIDED, dtype_name, reduction
+from collalgo.engine.reduction import DIVIDED, MEANS, reduction
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Decision, Question, decisions
@@ -224,10 +225,10 @@ class ProgramCache:
                 f"{call.collective}: root {call.root} is out of range; this "
                 f"communicator has {self.size} ranks, 0 to {self.size - 1}"
             )
-        if call.op == "avg" and COLLECTIVES[call.collective].prefix:
+        if call.op in MEANS and COLLECTIVES[call.collective].prefix:
             raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
         try:
-            dtype_name(call.dtype)
+            dtype_code(call.dtype)
             return reduction(call.dtype, call.op) if call.op else None
         except (TypeError, ValueError) as error:
             raise type(error)(f"{call.collective}: {error}") from None

@@ -4,6 +4,7 @@ import math
 import sys
 import weakref
 from functools import cached_property, partial
+from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -43,6 +44,8 @@ class Runner(CollectiveRunner):
         The programs of this rank.
     recovery : Recovery
         Turns the status of a program into an error.
+    regrouping : Lock
+        Held while a thread shrinks or grows the communicator.
     """
 
     def __init__(self, context: Context, timeout: float | None = None):
@@ -60,8 +63,8 @@ class Runner(CollectiveRunner):
         )
         self.label, self.hosts = context.label, context.hosts
         if context.one_thread:
-            refuse = partial(refuse_background, self.rank)
-            self.submit = refuse  # type: ignore[method-assign]
+            self.submit = partial(refuse_background, self.rank)  # type: ignore[method-assign]
+        self.regrouping = Lock()
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)

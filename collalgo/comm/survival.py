@@ -1,5 +1,7 @@
 """Going on after failures: revoke a communicator, and form one of its survivors."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from collalgo.bootstrap.context import Newcomers, checked_timeout
@@ -46,6 +48,10 @@ class Survival:
         ------
         CollectiveTimeout
             If a rank that is alive has not called it in time.
+        CommunicatorClosed
+            If it is closed, also by another thread meanwhile.
+        CollalgoError
+            If another thread is in this call, or in :meth:`grow`.
 
         Examples
         --------
@@ -62,9 +68,9 @@ class Survival:
         >>> collalgo.threads(on_each_rank, 4)
         [3.0, None, 3.0, 3.0]
         """
-        self._runner.check_open("shrink")
         seconds = self.timeout if timeout is None else checked_timeout(timeout)
-        context = self._runner.context.shrink(seconds)
+        with self._only_thread("shrink"):
+            context = self._runner.context.shrink(seconds)
         return type(self)(self._runner.subgroup(context), self.timeout)  # type: ignore[call-arg]
 
     def grow(self: Surviving, timeout: float | None = None) -> Surviving:
@@ -82,21 +88,55 @@ class Survival:
 
         Raises
         ------
+        CommunicatorClosed
+            If it is closed.
         CollalgoError
-            If the communicator has no place where others could wait.
+            If the communicator has no place where others could wait, or another thread
+            is in this call, or in :meth:`shrink`.
         RendezvousError
             If there are too few members in time, or the store cannot be reached.
         """
-        self._runner.check_open("grow")
-        newcomers = self._newcomers
-        if newcomers is None:
+        with self._only_thread("grow"):
+            newcomers = self._newcomers
+            if newcomers is None:
+                raise CollalgoError(
+                    f"grow: rank {self._runner.rank} has no rendezvous that new ranks "
+                    "can join; start the job by collalgo run --min, or make the "
+                    "communicator by elastic.connect"
+                )
+            self._runner.context.revoke_next()
+            context = newcomers.grow(timeout)
+        return type(self)(context, self.timeout)  # type: ignore[call-arg]
+
+    @contextmanager
+    def _only_thread(self, call: str) -> Iterator[None]:
+        """Refuse a second thread of this rank: the ranks might pair them differently.
+
+        Raises
+        ------
+        CommunicatorClosed
+            If the communicator is closed, also by another thread meanwhile.
+        CollalgoError
+            If another thread is in it.
+        """
+        runner = self._runner
+        runner.check_open(call)
+        if not runner.regrouping.acquire(blocking=False):
             raise CollalgoError(
-                f"grow: rank {self._runner.rank} has no rendezvous that new ranks can "
-                "join; start the job by collalgo run --min, or make the communicator "
-                "by elastic.connect"
+                f"{call}: rank {runner.rank} is in shrink or grow on this communicator "
+                "already; call one of them, in one thread of each rank",
+                rank=runner.rank,
+                collective=call,
             )
-        self._runner.context.revoke_next()
-        return type(self)(newcomers.grow(timeout), self.timeout)  # type: ignore[call-arg]
+        try:
+            yield
+        except (CollalgoError, ValueError):
+            if runner.context.has_left:
+                runner.context.release()  # the memory, which was in use when it left
+            runner.check_open(call)
+            raise
+        finally:
+            runner.regrouping.release()
 
     @property
     def _newcomers(self) -> Newcomers | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.base.foreign import package_of
+from collalgo.base.hooks import hook
 from collalgo.base.integers import INT64_MAX, integer, shown
 from collalgo.engine.devices.arrays import Shadow, is_on_device, shadow_of
 
@@ -51,6 +52,10 @@ def _from_dlpack(buf: Any, caller: str) -> Array:
     try:
         return np.from_dlpack(buf)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        if package_of(buf) == "torch":  # which has dtypes that DLPack does not have
+            narrow: Array | None = hook("narrow array of torch")(buf)
+            if narrow is not None:
+                return narrow
         raise TypeError(
             f"{caller}: NumPy cannot share the memory of this "
             f"{type(buf).__name__} ({error}); pass a contiguous NumPy array"
@@ -81,7 +86,9 @@ def _advice(buf: Any) -> str:
     """The advice for an object that is not an array."""
     if isinstance(buf, list | tuple | int | float | complex | np.generic):
         return "wrap it with numpy.array(...)"
-    if isinstance(buf, dict | set | frozenset | str | bytes) or buf is None:
+    if buf is None:
+        return "also a rank that only receives passes an array, or out= to a scatter"
+    if isinstance(buf, dict | set | frozenset | str | bytes):
         return "use the call for objects of Python, as broadcast_object or send_object"
     return ADVICE.get(package_of(buf), "pass the data as an array")
 
@@ -209,10 +216,16 @@ def _place(array: Array) -> tuple[object, ...]:
 
 
 def result_array(
-    out: Any, like: Array, shape: tuple[int, ...], caller: str
+    buf: Any, out: Any, like: Array, shape: tuple[int, ...], caller: str
 ) -> tuple[Any, Array]:
-    """The return value of a call, ``out`` or a new array, and the array to write to."""
+    """The return value of a call, ``out`` or a new array, and the array to write to.
+
+    A new array is one of the package of ``buf``, on whose memory ``like`` is.
+    """
     if out is None:
+        if package_of(buf) == "torch" and not isinstance(like, Shadow):
+            fresh = hook("new tensor of torch")(buf, shape)
+            return fresh, as_array(fresh, caller)
         if isinstance(like, Shadow):
             fresh = like.fresh(shape)
             return fresh.on_device(), fresh

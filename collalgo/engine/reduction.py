@@ -1,4 +1,4 @@
-"""The dtypes and ops, with their names in NumPy, mpi4py and torch."""
+"""The ops, with their names in NumPy, mpi4py and torch, and their kernels."""
 
 from functools import cache
 from typing import Any
@@ -12,6 +12,7 @@ from collalgo._kernels.engine.reduction.reduce import (
     Reduction,
 )
 from collalgo.base.foreign import package_of
+from collalgo.engine.dtypes import FLOAT8, dtype_code, dtype_text, kind_of
 
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
 OPS = (*OPERATIONS, "avg")
@@ -22,6 +23,9 @@ WIDE_MEAN, SPLIT_MEAN = "avg of integers", "avg of 64-bit integers"
 
 #: The names of ops by their numbers in the records of calls.
 RECORDED_OPS = (*OPS, WIDE_MEAN, SPLIT_MEAN)
+
+#: The ops of all means.
+MEANS = ("avg", WIDE_MEAN, SPLIT_MEAN)
 
 #: The ops whose complete sums are divided by the number of ranks.
 DIVIDED = ("avg", WIDE_MEAN)
@@ -41,20 +45,6 @@ _SYNONYMS = {
     "logical_or": "lor",
     "logical_xor": "lxor",
 }
-
-#: The kinds of float8 that ``ml_dtypes`` defines and that have a zero.
-FLOAT8 = (
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-)
-
-#: The names of all dtypes; the ranks of a communicator compare the index in this list.
-DTYPES = (*(name for name in FAMILIES if name != "float8"), *FLOAT8)
 
 
 def op_name(op: Any, caller: str) -> str:
@@ -101,25 +91,6 @@ def _mpi_names() -> dict[int, str]:
     return {getattr(MPI, name.upper()).handle: name for name in names}
 
 
-def dtype_name(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype that can be communicated and reduced.
-
-    Raises
-    ------
-    TypeError
-        If it cannot, as for objects, strings, structures and foreign byte order.
-    """
-    name = str(dtype.name)
-    if dtype.isnative and name in DTYPES:
-        return name
-    if dtype.isnative and dtype.kind in "iu":  # a C integer type under another name
-        return f"{'u' if dtype.kind == 'u' else ''}int{8 * dtype.itemsize}"
-    native = "" if dtype.isnative else " (not in this machine's byte order)"
-    raise TypeError(
-        f"dtype {dtype}{native} is not supported; use one of {', '.join(DTYPES)}"
-    )
-
-
 @cache
 def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Reduction:
     """The kernel for a dtype and an op of :data:`OPS`.
@@ -129,12 +100,13 @@ def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Redu
     TypeError
         If the dtype does not have the op, as ``band`` of floats or ``min`` of complex.
     """
-    name = dtype_name(dtype)
-    if op == "avg" and name == "bool":
-        raise TypeError("op 'avg' is not defined for bool")
+    kind = kind_of(dtype)
+    tables = _float8_tables(dtype) if kind in FLOAT8 else None
+    family = "float8" if tables else kind
+    undivided = op == "avg" and kind in ("bool", "timedelta64")
+    if undivided or family not in FAMILIES or not dtype.isnative:
+        raise TypeError(f"op {op!r} is not defined for {dtype_text(dtype_code(dtype))}")
     operation = op if op in OPERATIONS else "sum"
-    tables = _float8_tables(dtype) if name in FLOAT8 else None
-    family = "float8" if tables else name
     return Reduction(family, operation, dtype.itemsize, tables, variant)
 
 

@@ -158,10 +158,20 @@ class Selection:
         """The candidates that can run."""
         return [c for c in self.candidates if c.obstacle is None]
 
+    @cached_property
+    def distinct(self) -> list[Candidate]:
+        """The candidates that can run, once for all orders of ranks of one price."""
+        found: dict[tuple[str, float], Candidate] = {}
+        for one in self.able:
+            known = found.setdefault((one.algorithm, one.seconds), one)
+            if known.order and not one.order and known is not self.choice:
+                found[one.algorithm, one.seconds] = one
+        return list(found.values())
+
     @property
     def reason(self) -> str:
         """The reason of the choice, in a few words."""
-        others = self.able[1:]
+        others = self.distinct[1:]
         if not others:
             return "the only one that can run"
         second = min(others, key=lambda candidate: candidate.seconds)
@@ -237,7 +247,7 @@ class Selection:
 
     def _prices(self, most: int | None) -> Iterator[str]:
         """The prices of the cheapest candidates, and of all of the user's own."""
-        able = self.able
+        able = self.distinct
         rest = [] if most is None else able[most:]
         shown = able[:most] + [one for one in rest if is_users(one.row)]
         width = max(len(c.words) for c in shown)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from collalgo.errors import TopologyError
 from collalgo.topology.domains import distance_from_hosts
+from collalgo.topology.elements import check_speed
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 
 
@@ -81,7 +82,7 @@ def marked(is_assumed: object) -> str:
 
 
 def check(given: Mapping[str, float]) -> None:
-    """Refuse unknown names, and speeds that are not positive.
+    """Refuse unknown names, and speeds that no link has.
 
     Raises
     ------
@@ -94,8 +95,7 @@ def check(given: Mapping[str, float]) -> None:
                 f"there is no assumed speed {name!r}; the names are "
                 f"{', '.join(names())}"
             )
-        if not 0 < speed < float("inf"):
-            raise TopologyError(f"{name}: {speed!r} GB/s must be more than 0")
+        check_speed(f"{name}: a speed", speed)
 
 
 def with_assumed_speeds(

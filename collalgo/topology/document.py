@@ -22,10 +22,11 @@ from typing import Any
 
 from collalgo.base import output_files
 from collalgo.base.hostlist import expand
+from collalgo.base.seal import MAKER
 from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
 from collalgo.topology.document_values import Parameters, column, number_of, whole
-from collalgo.topology.elements import identifier
+from collalgo.topology.elements import check_printable, identifier
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.values import name, number
 
@@ -49,6 +50,7 @@ def build(document: Any, parameters: Parameters | None = None) -> Topology:
     if not isinstance(document, dict) or document.get("collalgo") != VERSION:
         raise TopologyError(f"the file does not begin with 'collalgo: {VERSION}'")
     _no_others("the document", document, _TOP)
+    _check_words(document)
     values = _parameters(document, parameters or {})
     sources = _list(document, "source") or _list(document, "sources")
     source = "; ".join(map(str, sources))
@@ -62,6 +64,17 @@ def build(document: Any, parameters: Parameters | None = None) -> Topology:
     for text in _list(document, "warnings"):
         topology.warn(str(text))
     return topology
+
+
+def _check_words(document: dict[str, Any]) -> None:
+    """Refuse a name with control characters, and a mark that is not collalgo's."""
+    check_printable(str(document.get("name", "")))
+    maker = document.get("maker", MAKER)
+    if not isinstance(maker, str) or MAKER not in maker:
+        raise TopologyError(
+            f"maker: {maker!r:.40} is not the mark of a file that collalgo wrote; "
+            "leave it out"
+        )
 
 
 def _parameters(document: dict[str, Any], given: Parameters) -> Parameters:

@@ -1,8 +1,10 @@
 """The values of topology documents: ranges of words, and numbers with parameters."""
 
+import math
 import re
 from typing import Any
 
+from collalgo.base.cpu_list import is_list
 from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.values import integer, name, number
@@ -11,6 +13,9 @@ from collalgo.topology.values import integer, name, number
 NUMBERS = ("speed",)
 INTEGERS = ("sm", "numa", "socket", "family", "model")
 WORDS = ("affinity", "allowed", "cores", "busid", "gcn", "arch", "vendor", "rail")
+
+#: The words that are lists of cores.
+CORE_LISTS = ("cores", "allowed")
 
 #: What makes a word a range.
 RANGE = re.compile(r"\[[0-9][0-9, -]*\]")
@@ -29,7 +34,10 @@ def column(
         return _hosts(expand(name(value, where)), ids, where)
     if key in ("name", *WORDS):
         value = name(value, where)
-    if isinstance(value, str) and len(ids) > 1 and RANGE.search(value):
+    is_range = isinstance(value, str) and len(ids) > 1 and RANGE.search(value)
+    if key in CORE_LISTS:
+        _check_cores(expand(value) if is_range else [value], where)
+    if is_range:
         return _spread(expand(value), ids, where)
     if key in NUMBERS:
         value = number_of(value, values, where)
@@ -38,6 +46,14 @@ def column(
     elif key == "ranks" and not _are_ranks(value):
         raise TopologyError(f"{where}: {value!r:.40} is not a list of ranks")
     return [_plain(value) for _ in ids]
+
+
+def _check_cores(values: list[str], where: str) -> None:
+    for value in values:
+        if not is_list(value):
+            raise TopologyError(
+                f"{where}: {value[:40]!r} is not a list of cores as 0-3,8"
+            )
 
 
 def _are_ranks(value: Any) -> bool:
@@ -80,7 +96,7 @@ def number_of(value: Any, values: Parameters, what: str) -> Any:
     if found and found[2] in values:
         return int(found[1] or 1) * values[found[2]]
     if re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", text):
-        return number(text, what)
+        return number(text, what, -math.inf, math.inf)  # the element has its range
     raise TopologyError(
         f"{what}: {text[:40]!r} is neither a number nor one of the parameters "
         f"{', '.join(values) or '(none)'}"

@@ -1,6 +1,5 @@
 """A picture of a topology, laid out in layers by networkx and drawn by matplotlib."""
 
-import math
 from collections import Counter
 from typing import Any
 
@@ -9,8 +8,11 @@ import networkx as nx
 from collalgo.base import plotting
 from collalgo.base.plotting import new_figure
 from collalgo.errors import TopologyError
+from collalgo.topology.assumed import with_assumed_speeds
 from collalgo.topology.domains import distance_from_hosts, host_named
-from collalgo.topology.model import FAST, Kind, LinkKind, Topology
+from collalgo.topology.draw_lines import FAILED, Line, draw_lines, left_of, legend
+from collalgo.topology.faults import WHOLE, Faults
+from collalgo.topology.model import FAST, Kind, Link, LinkKind, Topology
 
 #: The layers of a machine, from the top.
 LAYERS = (
@@ -30,15 +32,6 @@ COLOURS = {
     Kind.HOST: "#4a90d9",
     Kind.SWITCH: "#d9d0f0",
 }
-LINES = {
-    LinkKind.NVLINK: "#3f7d00",
-    LinkKind.XGMI: "#b0202a",
-    LinkKind.ICI: "#00838f",
-    LinkKind.C2C: "#8a4fbf",
-    LinkKind.PCIE: "#7a828c",
-    LinkKind.SMP: "#1f5fa8",
-    LinkKind.NETWORK: "#c07800",
-}
 
 Graph = Any
 
@@ -47,7 +40,12 @@ MOST_DRAWN = 1000
 
 
 def draw(
-    topology: Topology, path: Any, host: str | None = None, *, force: bool = False
+    topology: Topology,
+    path: Any,
+    host: str | None = None,
+    *,
+    faults: Faults = WHOLE,
+    force: bool = False,
 ) -> None:
     """Write a picture, SVG or PNG by its name.
 
@@ -60,34 +58,50 @@ def draw(
         The file to write.
     host
         Draw the inside of this host instead.
+    faults
+        What has failed, which is drawn dashed in red, and what is slow, which has the
+        fraction that is left beside it.
     force
         Write over a file that collalgo has not written.
 
     Raises
     ------
     TopologyError
-        If there is no such host, nothing to draw, or too much.
+        If there is no such host or fault, nothing to draw, or too much.
     ImportError
         Without matplotlib; it comes with ``pip install 'collalgo[plot]'``.
     """
+    left = faults.of(topology)
+    known = with_assumed_speeds(topology)
     if host is None and len(topology.hosts) > 1:
-        graph, positions = _network(topology)
+        graph, positions = _network(known)
     else:
-        graph, positions = _machine(topology, host_named(topology, host))
+        graph, positions = _machine(known, host_named(topology, host))
     if not positions:
         raise TopologyError(f"{topology.name}: there are no devices to draw")
     width = max(_inches(graph), 7.0)
     figure = new_figure(min(width, 60.0), 6.0)
     axes = figure.subplots()
+    axes.set_title(f"{left.name} {host or ''}".strip())
+    _fill(axes, graph, positions, left)
+    plotting.save(figure, path, force=force, dpi=150)
+
+
+def _fill(
+    axes: Any, graph: Graph, positions: dict[str, Any], topology: Topology
+) -> None:
+    """Draw the lines, the boxes and the legend, marked by what a machine has left."""
     axes.set_axis_off()
-    axes.set_title(f"{topology.name} {host or ''}".strip())
-    _lines(axes, graph, positions)
-    _boxes(axes, graph, positions)
-    _legend(axes, graph)
+    lines = [
+        Line(positions[a], positions[b], links, left_of(links, topology))
+        for a, b, links in graph.edges(data="links")
+    ]
+    draw_lines(axes, lines)
+    _boxes(axes, graph, positions, topology)
+    legend(axes, lines)
     lowest = min(y for _, y in positions.values())
     axes.set_xlim(-0.02, 1.02)
     axes.set_ylim(lowest - 0.5, 0.6)  # arcs need room above the first row
-    plotting.save(figure, path, force=force, dpi=150)
 
 
 def _inches(graph: Graph) -> float:
@@ -133,13 +147,15 @@ def _machine(topology: Topology, host: str) -> tuple[Graph, dict[str, Any]]:
         label = device.id.removeprefix(f"{host}/")
         if kind is Kind.NIC and device.name:
             label = device.name
-        graph.add_node(device.id, kind=kind, layer=layer, label=label)
+        graph.add_node(
+            device.id, kind=kind, layer=layer, label=label, devices={device.id}
+        )
     order = _tree_order(topology, [d.id for d in inside])
     ordered: nx.MultiGraph[str] = nx.MultiGraph()
     ordered.add_nodes_from((id, graph.nodes[id]) for id in order)
     for link in topology.links:
         if set(link.ends) <= set(ordered):
-            ordered.add_edge(*link.ends, link=link)
+            ordered.add_edge(*link.ends, links=[link])
     return ordered, _layered(ordered)
 
 
@@ -174,16 +190,24 @@ def _network(topology: Topology) -> tuple[Graph, dict[str, Any]]:
         node = device.id if own or not device.host else device.host
         box[device.id] = node
         if node in graph:
+            graph.nodes[node]["devices"].add(device.id)
             continue
         kind = device.kind if own or not device.host else Kind.HOST
         layer = -distance.get(device.id, 1) if own else 0
         label = node if kind is not Kind.HOST else _summary(node, counts)
-        graph.add_node(node, kind=kind, layer=layer, label=label)
+        graph.add_node(node, kind=kind, layer=layer, label=label, devices={device.id})
     for link in topology.links:
         a, b = (box[end] for end in link.ends)
-        if a != b:  # links of one kind between two boxes are one line
-            graph.add_edge(a, b, key=link.kind, link=link)
+        if a != b:
+            _add_line(graph, a, b, link)
     return graph, _layered(graph)
+
+
+def _add_line(graph: Graph, a: str, b: str, link: Link) -> None:
+    """Add a link between two boxes; those of one kind are one line."""
+    if not graph.has_edge(a, b, link.kind):
+        graph.add_edge(a, b, key=link.kind, links=[])
+    graph.edges[a, b, link.kind]["links"].append(link)
 
 
 def _summary(host: str, counts: Counter[tuple[str, Kind]]) -> str:
@@ -195,45 +219,12 @@ def _summary(host: str, counts: Counter[tuple[str, Kind]]) -> str:
     return "\n".join([host, *shown])
 
 
-def _lines(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:
-    """Draw a line between rows, and within a row an arc."""
-    many = graph.number_of_edges() > 150
-    straight, styles = [], []
-    for a, b, link in graph.edges(data="link"):
-        (x0, y0), (x1, y1) = positions[a], positions[b]
-        width = 0.6 if many else 0.8 + 0.9 * min(link.count, 4)
-        if abs(y0 - y1) >= 1e-6:
-            straight.append([(x0, y0), (x1, y1)])
-            styles.append((LINES[link.kind], width))
-            continue
-        # Further ends have flatter arcs.
-        bend = math.copysign(0.2 / math.sqrt(abs(x0 - x1)), x0 - x1)
-        arc = {"arrowstyle": "-", "shrinkA": 8, "shrinkB": 8}
-        arc |= {"lw": width, "color": LINES[link.kind]}
-        arc |= {"alpha": _opacity(many), "connectionstyle": f"arc3,rad={bend}"}
-        axes.annotate("", (x1, y1), (x0, y0), arrowprops=arc)
-    if straight:  # one object, as thousands take seconds
-        _draw_straight(axes, straight, styles, _opacity(many))
-
-
-def _opacity(many: bool) -> float:
-    return 0.5 if many else 0.85
-
-
-def _draw_straight(
-    axes: Any, lines: list[Any], styles: list[tuple[str, float]], opacity: float
+def _boxes(
+    axes: Any, graph: Graph, positions: dict[str, Any], topology: Topology
 ) -> None:
-    from matplotlib.collections import LineCollection
-
-    colours, widths = zip(*styles, strict=True)
-    axes.add_collection(
-        LineCollection(lines, colors=colours, linewidths=widths, alpha=opacity)
-    )
-
-
-def _boxes(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:
     for node, data in graph.nodes(data=True):
         x, y = positions[node]
+        is_lost = data["devices"].isdisjoint(topology.graph)
         axes.plot([x], [y], alpha=0)  # extends the limits of the axes
         axes.text(
             x,
@@ -245,21 +236,8 @@ def _boxes(axes: Any, graph: Graph, positions: dict[str, Any]) -> None:
             bbox={
                 "boxstyle": "round,pad=0.35",
                 "facecolor": COLOURS[data["kind"]],
-                "edgecolor": "#30353b",
-                "linewidth": 0.6,
+                "edgecolor": FAILED if is_lost else "#30353b",
+                "linestyle": "--" if is_lost else "-",
+                "linewidth": 1.6 if is_lost else 0.6,
             },
         )
-
-
-def _legend(axes: Any, graph: Graph) -> None:
-    """A legend entry for each kind of link, with its speeds."""
-    speeds: dict[LinkKind, set[str]] = {}
-    for _, _, link in graph.edges(data="link"):
-        each = None if link.bandwidth is None else link.bandwidth / link.count
-        speeds.setdefault(link.kind, set()).add("?" if each is None else f"{each:.4g}")
-    for kind, found in speeds.items():
-        shown = ", ".join(sorted(found)[:4]) + (", ..." if len(found) > 4 else "")
-        axes.plot([], [], color=LINES[kind], lw=2, label=f"{kind.value} {shown} GB/s")
-    if speeds:
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, -0.06), ncols=3,
-                    frameon=False, fontsize=8)  # fmt: skip

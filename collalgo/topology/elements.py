@@ -4,14 +4,18 @@ A bandwidth is in GB/s (10^9 bytes per second) in each direction, a latency in s
 Unknown values are None; assumed values are named in ``Link.assumed``.
 """
 
-import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from collalgo.errors import TopologyError
+
+#: The least and the most GB/s of a link or a port, and the most seconds of a link:
+#: all prices and bounds are exact within them.
+LEAST_SPEED, MOST_SPEED, MOST_LATENCY = 1e-6, 1e9, 10.0
 
 #: The most cables of a link.
 MOST_CABLES = 1_000_000
@@ -29,14 +33,27 @@ def identifier(text: str) -> str:
     Raises
     ------
     TopologyError
-        If it is too long.
+        If it is too long or has control characters.
     """
+    check_printable(text)
     if len(text) > LONGEST_ID:
         raise TopologyError(
             f"an id of {len(text)} characters, {text[:40]!r}...; at most {LONGEST_ID} "
             "are possible"
         )
     return _SPECIAL.sub("_", text)
+
+
+def check_printable(text: str) -> None:
+    """Refuse control characters, which would change what a terminal shows."""
+    if text.isprintable():
+        return
+    for letter in text:
+        if unicodedata.category(letter)[0] == "C":
+            raise TopologyError(
+                f"the name {text[:40]!r} has the control character {letter!r}; "
+                "remove it"
+            )
 
 
 class Kind(str, Enum):
@@ -137,12 +154,25 @@ class Link:
 
 
 def check(link: Link) -> None:
-    """Refuse numbers out of range."""
-    for what, value in (("bandwidth", link.bandwidth), ("latency", link.latency)):
-        if value is not None and not (math.isfinite(value) and value >= 0):
-            raise TopologyError(f"{link}: a {what} of {value} is not possible")
+    """Refuse numbers out of range; a bandwidth of 0 means that there is no link."""
+    if link.bandwidth:
+        check_speed(f"{link}: a bandwidth", link.bandwidth)
+    if link.latency is not None and not 0 <= link.latency <= MOST_LATENCY:
+        raise TopologyError(
+            f"{link}: a latency of {link.latency:g} s is not possible; links have 0 to "
+            f"{MOST_LATENCY:g} s"
+        )
     if not 1 <= link.count <= MOST_CABLES:
         raise TopologyError(f"{link}: {link.count} cables are not possible")
+
+
+def check_speed(what: str, speed: float) -> None:
+    """Refuse a speed in GB/s that no link or port has."""
+    if not LEAST_SPEED <= speed <= MOST_SPEED:
+        raise TopologyError(
+            f"{what} of {speed:g} GB/s is not possible; speeds are {LEAST_SPEED:g} to "
+            f"{MOST_SPEED:g} GB/s"
+        )
 
 
 def merged(old: Link, new: Link) -> Link:

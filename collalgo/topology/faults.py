@@ -1,15 +1,25 @@
 """Machines with faults: without some elements, or with slower links."""
 
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from numbers import Real
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import with_assumed_speeds
-from collalgo.topology.model import Link, Topology
+from collalgo.topology.elements import check
+from collalgo.topology.model import Link, LinkKind, Topology
 
 #: Between the two ends of a link in its name.
 BETWEEN = "-"
+
+#: How messages and tables show a link: maybe with its kind, and with spaces.
+_SHOWN = re.compile(
+    rf"(?:({'|'.join(kind.value for kind in LinkKind)})\s+)?(?:from\s+)?"
+    r"(\S+)\s+(?:-|->|<->|to)\s+(\S+)"
+)
 
 #: The most names that an error lists.
 LISTED = 8
@@ -53,7 +63,7 @@ def without(topology: Topology, *names: str) -> Topology:
 
 def degraded(topology: Topology, name: str, factor: float) -> Topology:
     """The topology with slower links."""
-    if not 0 < factor <= 1:
+    if not isinstance(factor, Real) or not 0 < factor <= 1:
         raise TopologyError(
             f"{name}={factor!r}: the remaining fraction of the bandwidth must be "
             "above 0 and at most 1; remove a failed element by without()"
@@ -62,13 +72,22 @@ def degraded(topology: Topology, name: str, factor: float) -> Topology:
     of_devices = [link for one in element.devices for link in topology.links_of(one)]
     known = with_assumed_speeds(topology)
     found = topology.part({device.id for device in topology.devices()})
-    slow = {(*link.ends, link.kind) for link in (*element.links, *of_devices)}
-    for a, b, kind in slow:
-        link = known.graph.edges[a, b, kind]["link"]
-        found.graph.edges[a, b, kind]["link"] = replace(
-            link, bandwidth=link.bandwidth * factor, fraction=link.fraction * factor
-        )
+    for link in {*element.links, *of_devices}:
+        a, b = link.ends
+        _slow_down(found, known.graph.edges[a, b, link.kind]["link"], factor)
     return _named(found, topology, f"with {name} at {factor:g}")
+
+
+def _slow_down(topology: Topology, link: Link, factor: float) -> None:
+    """Put a slower link in place of one of known speed."""
+    left = (link.bandwidth or 0.0) * factor
+    slow = replace(link, bandwidth=left, fraction=link.fraction * factor)
+    try:
+        check(slow)
+    except TopologyError as error:
+        raise TopologyError(f"{error}; remove a failed element by without()") from None
+    a, b = link.ends
+    topology.graph.edges[a, b, link.kind]["link"] = slow
 
 
 def _named(found: Topology, whole: Topology, fault: str) -> Topology:
@@ -85,8 +104,13 @@ def _element(topology: Topology, name: str) -> Element:
     Raises
     ------
     TopologyError
-        If no element, or more than one, has the name.
+        If no element, or more than one, has the name, or it is not a text.
     """
+    if not isinstance(name, str):
+        raise TopologyError(
+            f"{topology.name}: {name!r} is not the name of a device, host or link; "
+            f"write it as 'host0' or 'gpu0{BETWEEN}gpu1'"
+        )
     found = _elements(topology, name)
     if not found:
         raise TopologyError(
@@ -112,12 +136,23 @@ def _elements(topology: Topology, name: str) -> list[Element]:
     if devices := _ending(ids, name):
         return [Element(device, (device,)) for device in devices]
     found = {}
-    for i in (i for i, letter in enumerate(name) if letter == BETWEEN):
-        for ends in product(_ending(ids, name[:i]), _ending(ids, name[i + 1 :])):
-            if links := topology.graph.get_edge_data(*ends):
-                between = tuple(data["link"] for data in links.values())
-                found[frozenset(ends)] = Element(BETWEEN.join(ends), links=between)
+    for kind, first, second in _named_ends(name):
+        for ends in product(_ending(ids, first), _ending(ids, second)):
+            links = topology.graph.get_edge_data(*ends) or {}
+            between = [each["link"] for key, each in links.items() if kind in ("", key)]
+            if between:
+                label = BETWEEN.join(ends)
+                found[frozenset(ends)] = Element(label, links=tuple(between))
     return [*found.values()]
+
+
+def _named_ends(name: str) -> Iterator[tuple[str, str, str]]:
+    """The kind, or "" for all, and the two ends that the name of a link may mean."""
+    if shown := _SHOWN.fullmatch(name.strip()):
+        yield shown[1] or "", shown[2], shown[3]
+        return
+    for i in (i for i, letter in enumerate(name) if letter == BETWEEN):
+        yield "", name[:i], name[i + 1 :]
 
 
 def _ending(ids: list[str], name: str) -> list[str]:

@@ -12,6 +12,8 @@ from collalgo.topology.elements import (
     Link,
     LinkKind,
     check,
+    check_printable,
+    check_speed,
     identifier,
     merged,
     renamed,
@@ -79,7 +81,11 @@ class DeviceGraph:
         if len(self.graph) >= LARGEST:
             raise TopologyError(f"{self.source}: more than {LARGEST} devices")
         unique = self._unused(identifier(id))
+        for text in (host, name):
+            check_printable(text)
         known = {key: value for key, value in attributes.items() if value is not None}
+        if "speed" in known:
+            check_speed(f"{unique}: a port", known["speed"])
         device = Device(unique, Kind(kind), host, name, known)
         self.graph.add_node(unique, device=device)
         return unique

@@ -85,8 +85,9 @@ class Topology(DeviceGraph):
         Parameters
         ----------
         *names
-            Links by their ends, as ``"gpu1-gpu5"``; devices, as ``"host1/nic0"``;
-            hosts, as ``"host1"``. The host may be left out where only one device, or
+            Links by their ends, as ``"gpu1-gpu5"``, or as the library prints them, as
+            ``"nvlink host0/gpu1 - host0/gpu5"``; devices, as ``"host1/nic0"``; hosts,
+            as ``"host1"``. The host may be left out where only one device, or
             one link, has such a name.
 
         Raises

@@ -1,6 +1,6 @@
 """Warn of implausible values in a topology."""
 
-from collalgo.topology.model import Kind, Link, LinkKind, Topology
+from collalgo.topology.model import FAST, Kind, Link, LinkKind, Topology
 
 #: The greatest plausible GB/s of a cable in each direction.
 MOST = {
@@ -13,7 +13,10 @@ MOST = {
     LinkKind.NETWORK: 1000.0,
 }
 
-#: The same for the port of a NIC.
+#: The least plausible GB/s of a cable that bypasses PCIe.
+LEAST_OF_FAST = 0.5
+
+#: The greatest of the port of a NIC.
 MOST_OF_PORT = 400.0
 
 
@@ -53,10 +56,13 @@ def _review_uplink(topology: Topology, switch: str) -> None:
 
 
 def _review_link(topology: Topology, link: Link) -> None:
-    if link.bandwidth is not None and link.bandwidth / link.count > MOST[link.kind]:
+    if link.bandwidth is not None:
         each = link.bandwidth / link.count
-        topology.warn(
-            f"{link}: {each:g} GB/s is more than any such cable carries; check the unit"
-        )
+        is_slow = link.kind in FAST and each < LEAST_OF_FAST
+        if is_slow or each > MOST[link.kind]:
+            topology.warn(
+                f"{link}: {each:g} GB/s is {'less' if is_slow else 'more'} than any "
+                "such cable carries; check the unit"
+            )
     if link.latency is not None and link.latency > 1.0:
         topology.warn(f"{link}: a latency of {link.latency:g} s is implausible")

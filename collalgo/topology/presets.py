@@ -9,6 +9,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
 from collalgo.topology.domains import devices_by_host
+from collalgo.topology.elements import LEAST_SPEED, MOST_LATENCY, MOST_SPEED
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.graph import LARGEST
 from collalgo.topology.leaf_spine import leaf_spine
@@ -16,9 +17,6 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.places import place
 from collalgo.topology.tiles import tiled_torus
 from collalgo.topology.values import number
-
-#: The speeds that a link can have, in GB/s, and the longest latency, in seconds.
-LEAST_SPEED, MOST_SPEED, MOST_LATENCY = 1e-6, 1e9, 10.0
 
 #: The fabrics, with the defaults of their parameters besides bandwidth and latency.
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {

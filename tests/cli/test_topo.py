@@ -127,21 +127,3 @@ def test_brackets_of_a_file_are_printed_as_they_are(name, tmp_path):
     document = {"collalgo": "topology/1", "name": name, "devices": [device]}
     path.write_text(json.dumps(document))
     assert run("show", path).count(name) > 1
-
-
-def test_a_size_in_two_words_is_refused_with_the_word_to_write():
-    told = CliRunner().invoke(
-        main, ["select", "allreduce", "64", "MiB", "--topology", "dgx1v"]
-    )
-    assert told.exit_code == 2
-    assert "write a size as one word: 64MiB, not 64 MiB" in " ".join(
-        told.output.split()
-    )
-
-
-def test_a_file_in_place_of_an_algorithm_is_told_how_to_be_loaded():
-    told = CliRunner().invoke(main, ["simulate", "allreduce", "mine.py", "dgx1v"])
-    assert told.exit_code
-    assert "import a file first (in commands by --load)" in " ".join(
-        told.output.split()
-    )

@@ -44,6 +44,12 @@ SELECT = ("select", "allreduce")
             (*SELECT, "--topology", "dgx1v", "1M", "hosts=2", "--hosts", "4"),
             "hosts is given twice: 2 and 4",
         ),
+        (
+            ("bound", "allreduce", "dgx1v", "64", "MiB"),
+            "'64' is not a parameter; write",
+        ),
+        (("simulate", "allreduce", "ring", "dgx1v", "MiB"), "sizes as --size 64M"),
+        ((*SELECT, "64", "XiB", "--topology", "dgx1v"), "'XiB' must be of the form"),
         (("bound", "allreduce", "dgx1v", "--only", "foo"), "nvlink"),
         (("algorithms", "-n", "99999999"), "not in the range 1<=x<=1024"),
         (("algorithms", "show", "ring", "-n", "99999999"), "range 1<=x<=256"),
@@ -127,6 +133,50 @@ def test_a_selection_lists_ten_candidates_or_all(ranks):
     assert listed[0] == 10
     assert f"and {listed[1] - 10} more, up to " in few
     assert "more, up to" not in everything
+
+
+@pytest.mark.parametrize("size", ["64 MiB", "1.5 K", "2 gb", "64MiB"])
+def test_a_size_may_be_two_words(size):
+    shown = CliRunner().invoke(main, [*SELECT, *size.split(), "-n", "2"]).output
+    one = CliRunner().invoke(main, [*SELECT, size, "-n", "2"]).output
+    assert shown == one
+    assert shown.startswith("allreduce of ")
+
+
+SCHEDULES = """
+import collalgo
+from collalgo.algorithms import ring
+
+
+@collalgo.algorithm("allreduce", "of_a_file")
+def of_a_file(group):
+    yield from ring.allreduce(group)
+
+
+def plain(group):
+    yield from ring.allreduce(group)
+"""
+
+
+def test_a_file_is_simulated_as_it_is_verified(tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SCHEDULES)
+    of = {}
+    for name in ("ring", path, f"{path}:of_a_file", f"{path}:plain"):
+        words = ["simulate", "allreduce", str(name), "dgx1v", "--size", "1M"]
+        shown = CliRunner().invoke(main, words).output
+        of[name] = re.sub(r"allreduce by \S+ of", "", shown)
+    assert len(set(of.values())) == 1
+    assert "bottleneck" in of["ring"]
+    reason = "has 0 algorithms of allgather"
+    assert reason in refused("simulate", "allgather", str(path), "dgx1v")
+    assert "has no function 'x'" in refused(
+        "simulate", "allreduce", f"{path}:x", "dgx1v"
+    )
+    path = tmp_path / "two.py"
+    path.write_text("".join(SCHEDULES.replace("of_a_file", n) for n in ("one", "two")))
+    reason = "has 2 algorithms of allreduce: one, two; name one of them"
+    assert reason in refused("simulate", "allreduce", str(path), "dgx1v")
 
 
 @pytest.mark.parametrize("dims", ["4x4", "4,4", "(4, 4)"])

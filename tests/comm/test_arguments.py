@@ -157,6 +157,8 @@ def test_who_has_no_array_is_told_what_to_pass():
         as_array([1.0], "allreduce")
     with pytest.raises(TypeError, match="dict; use the call for objects"):
         as_array({}, "broadcast")
+    with pytest.raises(TypeError, match="NoneType; also a rank that only receives"):
+        as_array(None, "scatterv")
     pandas = type("Series", (), {"__module__": "pandas.core.series"})
     with pytest.raises(TypeError, match=r"Series; pass its copy x\.to_numpy"):
         as_array(pandas(), "allreduce")

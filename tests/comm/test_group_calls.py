@@ -10,7 +10,7 @@ from collalgo import CollectiveTimeout, MismatchError, PeerFailed, spawn, thread
 from collalgo.bootstrap.group_calls import WORDS, GroupCall, shortened
 from tests.comm.test_differing import told as told_by_case
 from tests.conftest import at_leisure
-from tests.launch.test_remote import all_do
+from tests.support.remote_jobs import all_do
 
 pytestmark = pytest.mark.parallel
 

@@ -16,7 +16,8 @@ import pytest
 
 import collalgo
 from collalgo import ALGORITHMS, spawn
-from collalgo.engine.reduction import DTYPES, FLOAT8, OPS, reduction
+from collalgo.engine.dtypes import DTYPES, FLOAT8
+from collalgo.engine.reduction import OPS, reduction
 from collalgo.schedule.collective import COLLECTIVES
 from tests.conftest import at_leisure
 from tests.support.oracle import check, vectors

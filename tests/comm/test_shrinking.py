@@ -5,13 +5,21 @@ needs processes is in test_surviving_processes.py.
 """
 
 import random
+import re
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Barrier, Event
 
 import numpy as np
 import pytest
 
-from collalgo import CollectiveTimeout, CommunicatorRevoked, PeerFailed, threads
+from collalgo import (
+    CollectiveTimeout,
+    CommunicatorClosed,
+    CommunicatorRevoked,
+    PeerFailed,
+    threads,
+)
 from collalgo._kernels.engine.transport import survivors
 from collalgo.comm.current import runner_of
 from collalgo.engine.transport import thread
@@ -133,20 +141,17 @@ def test_revoking_ends_calls_messages_and_calls_in_the_background():
     ready = Barrier(4)
 
     def on_each_rank(comm):
+        work = comm.allreduce_async(np.ones(10)) if comm.rank == 3 else None
+        ready.wait(20)
         if comm.rank == 0:
-            ready.wait(20)
             comm.revoke()
         elif comm.rank == 1:
-            ready.wait(20)
             with pytest.raises(CommunicatorRevoked, match="rank 0 has revoked"):
                 comm.barrier()
         elif comm.rank == 2:
-            ready.wait(20)
             with pytest.raises(CommunicatorRevoked, match="recv: rank 0 has revoked"):
                 comm.recv(np.empty(3), 1)
         else:
-            work = comm.allreduce_async(np.ones(10))
-            ready.wait(20)
             with pytest.raises(CommunicatorRevoked):
                 work.wait()
         with pytest.raises(CommunicatorRevoked) as caught:
@@ -171,6 +176,16 @@ def test_shrinking_breaks_off_who_is_still_in_a_call():
     threads(on_each_rank, 3)
 
 
+def check_are_one(decisions):
+    """Check that all ranks found the same as far as they lived: all three decisions."""
+    longest = max(decisions, key=len)
+    assert len(longest) == 3
+    for rank, found in enumerate(decisions):
+        assert found == longest[: len(found)]
+        assert all(rank not in gone for gone in found)
+    return longest
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 12])
 @pytest.mark.parametrize("seed", range(4))
 def test_all_accept_one_decision_whatever_dies_meanwhile(size, seed):
@@ -193,16 +208,59 @@ def test_all_accept_one_decision_whatever_dies_meanwhile(size, seed):
         return found
 
     with ThreadPoolExecutor(size) as pool:
-        decisions = [each.result(60) for each in [
-            pool.submit(take_part, rank) for rank in range(size)
-        ]]  # fmt: skip
-    longest = max(decisions, key=len)
-    assert len(longest) == 3
-    for rank, found in enumerate(decisions):
-        assert found == longest[: len(found)]
-        assert all(rank not in gone for gone in found)
+        decisions = list(pool.map(take_part, range(size), timeout=60))
+    longest = check_are_one(decisions)
     for number, gone in enumerate(longest, 1):
         assert set(gone) == {rank for rank in range(size) if lives[rank] < number}
+
+
+def in_two_threads(comm, first, second):
+    """What two calls return or raise, of which the second is made during the first."""
+    with ThreadPoolExecutor(2) as pool:
+        begun = pool.submit(first)
+        while comm.rank in survivors.missing(shared_of(comm), 1):
+            assert not begun.done()
+        after = pool.submit(second)
+        return [each.exception() or each.result() for each in (after, begun)]
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+@pytest.mark.parametrize("second", ["shrink", "grow"])
+def test_a_rank_shrinks_a_communicator_in_one_thread_at_a_time(size, second):
+    refused = Barrier(size)
+
+    def on_each_rank(comm):
+        if comm.rank == size - 1:  # so that the others wait
+            refused.wait(20)
+            return sum_of(comm.shrink(timeout=20))
+
+        def again():
+            try:
+                getattr(comm, second)(timeout=20)
+            finally:
+                refused.wait(20)
+
+        error, left = in_two_threads(comm, lambda: comm.shrink(timeout=20), again)
+        assert re.match(rf"{second}: rank {comm.rank} is in shrink or grow", str(error))
+        assert (error.rank, error.collective) == (comm.rank, second)
+        return sum_of(left)
+
+    assert threads(on_each_rank, size, timeout=30) == [size] * size
+
+
+@pytest.mark.parametrize("size", [2, 3, 7])
+def test_closing_a_communicator_ends_a_wait_for_survivors(size):
+    def on_each_rank(comm):
+        if comm.rank == size - 1:
+            ended.wait(20)
+            return
+        end = partial(comm.close) if comm.rank % 2 else partial(comm.abort, "planted")
+        _, error = in_two_threads(comm, lambda: comm.shrink(timeout=20), end)
+        assert isinstance(error, CommunicatorClosed), error
+        ended.wait(20)
+
+    ended = Barrier(size)
+    threads(on_each_rank, size, timeout=30)
 
 
 def test_revoking_ends_a_wait_for_a_group():

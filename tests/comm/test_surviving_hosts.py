@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from collalgo.bootstrap.store.server import Server
-from collalgo.engine.transport.ucx import library
 from tests.conftest import at_leisure
 from tests.support.paths import SCRIPTS
+from tests.support.ucx import skip_without_ucx
 
 
 def environment(rank, hosts, server):
@@ -33,10 +33,7 @@ def environment(rank, hosts, server):
     ),
 )  # fmt: skip
 def test_survivors_of_several_hosts_go_on(hosts, deaths):
-    try:
-        library()
-    except OSError as error:
-        pytest.skip(f"there is no UCX: {error}")
+    skip_without_ucx()
     server = Server(b"secret")
     ranks = [
         subprocess.Popen(

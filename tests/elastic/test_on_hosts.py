@@ -9,9 +9,9 @@ from contextlib import closing
 import pytest
 
 from collalgo.bootstrap.store.server import Server
-from collalgo.engine.transport.ucx import library
 from tests.launch.test_restarting import weights
 from tests.support.paths import SCRIPTS
+from tests.support.ucx import skip_without_ucx
 
 STEPS = 12
 
@@ -38,10 +38,7 @@ def member(server, hosts, rank, life, deaths, output):
 
 @pytest.mark.slow
 def test_a_member_dies_and_another_takes_its_place(tmp_path):
-    try:
-        library()
-    except OSError as error:
-        pytest.skip(f"there is no UCX: {error}")
+    skip_without_ucx()
     with closing(Server(b"secret", "127.0.0.1")) as server:
         made = [
             member(server, "001", rank, 0, "2:0:5", tmp_path / f"{rank}")

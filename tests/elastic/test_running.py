@@ -275,3 +275,21 @@ def test_members_that_wait_in_a_group_go_on_with_the_others():
             return None
 
     assert threads(on_each_rank, 3, timeout=20) == [2.0, 2.0, None]
+
+
+@pytest.mark.parametrize("restarts", ["", "0", "1", "3"])
+def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
+    meet, monkeypatch, caplog, restarts
+):
+    meeting = meet("late", 1)
+    meeting.close("it has come to its end")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+    monkeypatch.setattr("collalgo.elastic.running.meeting_of_launcher", lambda: meeting)
+    with pytest.raises(SystemExit) as caught:
+        elastic.run(lambda comm, state: None)(new_state())
+    assert caught.value.code == 0
+    (line,) = caplog.messages
+    if restarts in ("1", "3"):
+        assert line == "the job ended before this rank, started again, was needed"
+    else:
+        assert "which is closed (it has come to its end); start another job" in line

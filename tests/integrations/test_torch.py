@@ -57,6 +57,14 @@ def run(launcher, size, *duties, **environment):
     )  # fmt: skip
 
 
+def under_torch(*words, folder=None):
+    """Run the Python that has torch; its folder comes before what is installed."""
+    return subprocess.run(
+        [BIN / "python", *words], cwd=folder,
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
 def is_right(done, size, *duties):
     assert done.returncode == 0, done.stdout + done.stderr
     for duty in (*duties, "over"):
@@ -138,20 +146,23 @@ def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says(duties):
 @pytest.mark.parallel
 def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
     """On a stand-in for the GPU: in the foreground, waited for, and by futures."""
-    done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torch_on_devices"],
-        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    done = under_torch("-m", "tests.support.script_torch_on_devices", folder=ROOT)
     assert done.stdout == "right\n", done.stdout + done.stderr
 
 
 @pytest.mark.parallel
 def test_every_overload_gives_what_gloo_gives_and_packs_in_the_order_of_calls():
+    done = under_torch("-m", "tests.support.script_torch_overloads", folder=ROOT)
+    assert done.stdout.endswith("right\n"), done.stdout + done.stderr
+
+
+@pytest.mark.parallel
+def test_results_of_tensors_are_tensors():
     done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torch_overloads"],
+        [BIN / "python", "-m", "tests.support.script_torch_arguments"],
         cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
-    assert done.stdout.endswith("right\n"), done.stdout + done.stderr
+    assert done.stdout == "right\n", done.stdout + done.stderr
 
 
 @pytest.mark.parallel
@@ -179,18 +190,12 @@ AT_IMPORT = {
 }  # fmt: skip
 
 
-def under_torch(program, folder=None):
-    return subprocess.run(
-        [BIN / "python", "-c", program], cwd=folder,  # comes before what is installed
-        capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.parallel
 def test_importing_torch_imports_only_the_entry_point():
     done = under_torch(
+        "-c",
         "import sys, torch\n"
-        "print(*(name for name in sys.modules if name.startswith('collalgo')))"
+        "print(*(name for name in sys.modules if name.startswith('collalgo')))",
     )
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == AT_IMPORT
@@ -202,11 +207,12 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     broken = tmp_path / "collalgo" / "comm" / "communicator.py"
     broken.write_text("raise RuntimeError('broken on purpose')\n")
     done = under_torch(
+        "-c",
         "import torch.distributed as dist\n"
         "print('imported', flush=True)\n"
         "dist.init_process_group('collalgo', store=dist.HashStore(), rank=0, "
         "world_size=1)",
-        tmp_path,
+        folder=tmp_path,
     )
     assert done.stdout == "imported\n"
     assert done.returncode != 0
@@ -215,10 +221,7 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
 
 @pytest.mark.parallel
 def test_a_handler_meets_again_if_the_first_member_ends_before_its_store_is_reached():
-    done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torchrun_handler"],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+    done = under_torch("-m", "tests.support.script_torchrun_handler", folder=ROOT)
     assert done.stdout.endswith("right\n"), done.stdout + done.stderr
 
 

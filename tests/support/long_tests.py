@@ -3,89 +3,37 @@
 A test fails if one of them no longer is, so that the lists only shrink.
 """
 
-LONG_FILES = {
-    "tests/algorithms/test_verify.py",
-    "tests/base/test_output_files.py",
-    "tests/bench/test_bench.py",
-    "tests/bootstrap/test_key_value_store.py",
-    "tests/comm/devices/test_device_calls.py",
-    "tests/comm/test_background.py",
-    "tests/comm/test_calls.py",
-    "tests/comm/test_changing_sizes.py",
-    "tests/comm/test_communicator.py",
-    "tests/comm/test_earlier_calls.py",
-    "tests/comm/test_failures.py",
-    "tests/comm/test_groups.py",
-    "tests/comm/test_point_to_point.py",
-    "tests/comm/test_tracing.py",
-    "tests/cost/test_simulation.py",
-    "tests/integrations/test_mpi.py",
-    "tests/integrations/test_msccl.py",
-    "tests/launch/test_delegate.py",
-    "tests/launch/test_output.py",
-    "tests/launch/test_remote.py",
-    "tests/launch/test_run_function.py",
-    "tests/selection/test_borders.py",
-    "tests/selection/test_decide.py",
-    "tests/selection/test_on_host.py",
-    "tests/selection/test_on_topology.py",
-    "tests/support/script_torch_overloads.py",
+LONG_FILES: set[str] = {
     "tests/support/script_under_torch.py",
-    "tests/support/transport_scenarios.py",
-    "tests/topology/test_odd_files.py",
 }
 
 LONG_FUNCTIONS: dict[str, set[str]] = {
-    "tests/algorithms/test_grids.py": {
-        "test_trees_on_a_torus_go_from_neighbour_to_neighbour_and_share_no_link"
-    },
-    "tests/base/test_output_files.py": {
-        "test_a_trace_of_another_tool_is_refused_on_every_rank_before_the_block"
-    },
-    "tests/bench/test_bench.py": {
-        "test_the_command_measures_writes_and_compares",
-        "test_the_same_calls_are_timed_on_either_kind_of_arrays",
-    },
-    "tests/bench/test_cluster.py": {
-        "test_a_cluster_takes_only_its_own_namespaces_down",
-        "test_races_are_told_beside_the_bound_and_the_peers",
-    },
-    "tests/bootstrap/test_folder.py": {"test_links_and_files_are_refused"},
     "tests/bootstrap/test_init_urls.py": {
         "test_ranks_of_horovodrun_connect_across_hosts"
     },
-    "tests/bootstrap/test_key_value_store.py": {
-        "test_a_fence_forbids_a_change_unless_its_key_has_the_version"
-    },
-    "tests/bootstrap/test_store.py": {
-        "test_closing_a_client_waits_until_the_store_has_read_all"
-    },
-    "tests/bootstrap/test_store_hostile.py": {
-        "test_unauthenticated_connections_disturb_no_client"
-    },
-    "tests/comm/devices/test_device_calls.py": {
+    "tests/comm/devices/test_device_refusals.py": {
         "rank",
-        "test_streams_do_not_wait_for_the_dead",
         "test_what_cannot_be_is_refused_and_loses_nothing",
     },
     "tests/comm/test_arguments.py": {"of_integers"},
     "tests/comm/test_background.py": {
-        "interrupted_in_many_ways",
         "on_each_rank",
-        "test_calls_that_are_held_do_not_wake_the_thread",
-        "test_persistent_calls",
         "test_several_threads_may_give_calls_to_communicators_of_their_own",
     },
+    "tests/comm/test_background_errors.py": {"interrupted_in_many_ways"},
     "tests/comm/test_bucket.py": {"on_each_rank", "test_what_is_collected_is_reduced"},
+    "tests/comm/test_call_refusals.py": {
+        "on_each_rank",
+        "test_what_each_call_refuses_before_it_sends",
+    },
     "tests/comm/test_calls.py": {
         "on_each_rank",
         "test_arrays_that_are_not_contiguous_are_packed_and_unpacked",
         "test_the_functions_are_the_methods",
-        "test_what_each_call_refuses_before_it_sends",
     },
+    "tests/comm/test_calls_alike.py": {"one_job"},
     "tests/comm/test_earlier_calls.py": {
-        "one_job",
-        "test_messages_that_were_sent_are_received_though_the_next_one_was_given_up",
+        "test_messages_that_were_sent_are_received_though_the_next_one_was_given_up"
     },
     "tests/comm/test_failures.py": {
         "test_a_rank_that_never_calls_is_named_with_its_last_call"
@@ -94,6 +42,9 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_other_ranks_in_a_list_are_told_to_all_with_both_lists"
     },
     "tests/comm/test_groups.py": {"nested", "one_call", "random_calls"},
+    "tests/comm/test_held_calls.py": {
+        "test_calls_that_are_held_do_not_wake_the_thread"
+    },
     "tests/comm/test_message_sequences.py": {
         "in_any_order",
         "on_each_rank",
@@ -109,16 +60,6 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_arrays_cannot_be_resized_during_a_call",
         "test_the_root_keeps_its_part_of_a_scatter_in_turn",
     },
-    "tests/comm/test_shrinking.py": {
-        "test_all_accept_one_decision_whatever_dies_meanwhile",
-        "test_revoking_ends_calls_messages_and_calls_in_the_background",
-    },
-    "tests/comm/test_surviving_hosts.py": {"test_survivors_of_several_hosts_go_on"},
-    "tests/comm/test_tracing.py": {
-        "is_whole",
-        "test_a_signal_writes_a_dump_of_a_rank_that_hangs",
-    },
-    "tests/conftest.py": {"etcd"},
     "tests/elastic/test_on_hosts.py": {
         "test_a_member_dies_and_another_takes_its_place"
     },
@@ -158,21 +99,17 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
         "test_a_template_gives_the_plans_of_all_lengths"
     },
     "tests/engine/test_heap.py": {"every_algorithm"},
-    "tests/integrations/test_msccl.py": {"all_pairs", "outcome"},
     "tests/integrations/test_torch.py": {
         "test_a_launcher_that_sets_no_variables_of_torch_is_enough"
     },
     "tests/launch/test_faults.py": {"job"},
-    "tests/launch/test_output.py": {
-        "test_a_stop_loses_no_output",
-        "test_lines_of_ranks_never_mix",
-    },
+    "tests/launch/test_output.py": {"test_lines_of_ranks_never_mix"},
+    "tests/launch/test_output_of_jobs.py": {"test_a_stop_loses_no_output"},
     "tests/launch/test_restarting.py": {"test_a_node_goes_on_when_another_is_lost"},
     "tests/launch/test_run.py": {
         "test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective",
         "test_no_rank_survives_the_launcher",
     },
-    "tests/launch/test_ssh.py": {"port"},
     "tests/selection/test_computing.py": {
         "test_a_schedule_may_ask_for_a_choice_while_another_thread_computes"
     },
@@ -182,6 +119,8 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "tests/selection/test_overrides.py": {"test_it_is_said_who_decided"},
     "tests/support/any_arguments.py": {"array"},
     "tests/support/fake_cupy.py": {"__init__"},
+    "tests/support/msccl_orders.py": {"outcome"},
+    "tests/support/msccl_programs.py": {"all_pairs"},
     "tests/support/mutation.py": {"mutated"},
     "tests/support/random_topologies.py": {"machines"},
     "tests/support/rendezvous_model.py": {"act", "faults_of"},
@@ -189,7 +128,6 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     "tests/support/script_on_transport.py": {"main"},
     "tests/support/script_torch_overloads.py": {
         "beside_calls",
-        "contents",
         "every_overload",
         "packed_in_order",
         "refused",
@@ -206,6 +144,7 @@ LONG_FUNCTIONS: dict[str, set[str]] = {
     },
     "tests/support/soak.py": {"soak"},
     "tests/support/torch_calls.py": {"every_call"},
+    "tests/support/torch_overloads.py": {"contents"},
     "tests/support/transports.py": {"_on_hosts"},
     "tests/synthesis/test_packing.py": {"test_a_tree_is_the_cheapest_arborescence"},
     "tests/topology/test_assumed.py": {"test_every_figure_that_rests_on_one_says_so"},

@@ -18,7 +18,8 @@ from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.ucx import SETTINGS, library
 from collalgo.engine.transport.waiting import waits
-from tests.support.transport_scenarios import SCENARIOS, Rank, finish
+from tests.support.transport_rank import Rank
+from tests.support.transport_scenarios import SCENARIOS, finish
 
 scenario, folder, layout, engine, *mine = sys.argv[1:]
 hosts = [int(host) for host in layout.split(",")]

@@ -73,7 +73,37 @@ def test_a_name_of_nothing_or_of_several_is_refused(name):
         Topology.load("dgx1v", hosts=2).without(name)
 
 
-@pytest.mark.parametrize("factor", [0, -1, 1.5, float("nan")])
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_a_link_has_every_name_that_the_library_prints(size):
+    whole = network(size, seed=size)
+    for link in whole.links:
+        a, b = link.ends
+        rest = ends(whole)
+        del rest[(*sorted(link.ends), link.kind)]
+        way = f"{link.kind.value} from {a} to {b}"
+        for name in (str(link), way, f"{a} - {b}", f" {b} -> {a} ", f"{a} <-> {b}"):
+            assert ends(whole.without(name)) == rest
+    other = LinkKind.PCIE if link.kind is not LinkKind.PCIE else LinkKind.SMP
+    with pytest.raises(TopologyError, match="there is no device, host or link"):
+        whole.without(f"{other.value} {a} - {b}")
+
+
+@pytest.mark.parametrize("name", [None, 3, ("gpu0", "gpu1"), b"gpu0"])
+def test_a_name_that_is_no_text_is_refused(name):
+    machine = Topology.load("dgx1v")
+    for refused in (lambda: machine.without(name), lambda: machine.degraded(name, 0.5)):
+        with pytest.raises(TopologyError, match="is not the name of a device"):
+            refused()
+
+
+@pytest.mark.parametrize("factor", [1e-11, 1e-300, 5e-324])
+def test_a_fraction_that_leaves_no_possible_speed_is_refused(factor):
+    for name in ("gpu0-gpu3", "host0", "nic0"):
+        with pytest.raises(TopologyError, match=r"GB/s is not possible; .*without\(\)"):
+            Topology.load("dgx1v").degraded(name, factor)
+
+
+@pytest.mark.parametrize("factor", [0, -1, 1.5, float("nan"), "0.5", None, 1j])
 def test_a_fraction_is_above_0_and_at_most_1(factor):
     with pytest.raises(TopologyError, match="above 0 and at most 1"):
         Topology.load("dgx1v").degraded("gpu0-gpu3", factor)

@@ -10,9 +10,12 @@ cdef class Reducing(Rooted):
     cdef object reduce_scatter(
         self, buf, op, counts, out, algorithm, bint reproducible, timeout
     )
-    cdef object scatter_mean(
-        self, cnp.ndarray source, counts, out, algorithm, bint reproducible, timeout
+    cdef object scatter_converted(
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
+        bint reproducible, timeout
     )
+    cdef tuple converted(self, op, source, str caller)
+    cdef int convert_back(self, way, inner, target) except -1
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts)
     cdef list shares(self, int64_t rows, counts)
     cdef object prefix(self, str name, buf, op, out, algorithm, timeout)

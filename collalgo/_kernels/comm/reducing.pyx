@@ -24,10 +24,12 @@ from collalgo.engine.arrays import (
     result_array,
 )
 from collalgo.engine.call import Call
-from collalgo.engine.integer_mean import IntegerMean
-from collalgo.engine.reduction import op_name
+from collalgo._kernels.engine.reduction.reduce import OPERATIONS
+from collalgo.engine.conversion import conversion_of
 
 cnp.import_array()
+
+cdef frozenset PLAIN_OPS = frozenset(OPERATIONS)
 
 
 cdef class Reducing(Rooted):
@@ -36,11 +38,11 @@ cdef class Reducing(Rooted):
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = like_it(out, source, "allreduce")
-        if is_integer_mean(op, source, "allreduce"):
+        if may_convert(op, source) and (found := self.converted(op, source, "allreduce")):
             check_result(target, "allreduce")
-            mean, wide = self.widened(source)
-            self.allreduce(wide, mean.op, None, algorithm, reproducible, timeout)
-            self.narrow(mean, wide, target)
+            way, inner = found
+            self.allreduce(inner, way.op, None, algorithm, reproducible, timeout)
+            self.convert_back(way, inner, target)
             return buf if out is None else out
         self.call(
             "allreduce", source, target, timeout, algorithm, source, op, 0, -1, None,
@@ -52,10 +54,10 @@ cdef class Reducing(Rooted):
         if is_elsewhere(flat):
             call = Call("allreduce", flat.dtype, flat.size, op, parts=counts)
             self.call_on_devices(tuple(call), flat, flat, self.seconds, "allreduce")
-        elif is_integer_mean(op, flat, "allreduce"):
-            mean, wide = self.widened(flat)
-            Rooted.run_parts(self, wide, mean.op, counts)
-            self.narrow(mean, wide, flat)
+        elif may_convert(op, flat) and (found := self.converted(op, flat, "allreduce")):
+            way, inner = found
+            Rooted.run_parts(self, inner, way.op, counts)
+            self.convert_back(way, inner, flat)
         else:
             Rooted.run_parts(self, flat, op, counts)
 
@@ -64,13 +66,13 @@ cdef class Reducing(Rooted):
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
             target = like_it(out, source, "reduce")
-        if is_integer_mean(op, source, "reduce"):
+        if may_convert(op, source) and (found := self.converted(op, source, "reduce")):
             if target is not None:
                 check_result(target, "reduce")
-            mean, wide = self.widened(source)
-            self.reduce(wide, mean.op, root, None, algorithm, reproducible, timeout)
+            way, inner = found
+            self.reduce(inner, way.op, root, None, algorithm, reproducible, timeout)
             if target is not None:
-                self.narrow(mean, wide, target)
+                self.convert_back(way, inner, target)
                 return buf if out is None else out
             return None
         self.call(
@@ -88,55 +90,60 @@ cdef class Reducing(Rooted):
         cdef int64_t rows = length_of(source, "reduce_scatter")
         cdef int64_t mine = rows // self.size, start = mine * self.rank
         elements = None
-        if is_integer_mean(op, source, "reduce_scatter"):
-            return self.scatter_mean(
-                source, counts, out, algorithm, reproducible, timeout
-            )
+        if may_convert(op, source):
+            if found := self.converted(op, source, "reduce_scatter"):
+                return self.scatter_converted(
+                    buf, found, source, counts, out, algorithm, reproducible, timeout
+                )
         if counts is not None or rows % self.size:
             mine, start, elements = self.uneven_block(source, rows, counts)
         if fits(out, source, mine, 1):
             result = target = out
         else:
-            result, target = block_result(source, start, mine, out)
+            result, target = block_result(buf, source, start, mine, out)
         self.call(
             "reduce_scatter", source, target, timeout, algorithm, source, op, 0, -1,
             elements, reproducible,
         )
         return result
 
-    cdef object scatter_mean(
-        self, cnp.ndarray source, counts, out, algorithm, bint reproducible, timeout
+    cdef object scatter_converted(
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
+        bint reproducible, timeout
     ):
-        """Scatter the mean of integers."""
-        mean, wide = self.widened(source)
-        wide = self.reduce_scatter(
-            wide, mean.op, counts, None, algorithm, reproducible, timeout
+        """Scatter the reduction of converted elements."""
+        way, inner = found
+        inner = self.reduce_scatter(
+            inner, way.op, counts, None, algorithm, reproducible, timeout
         )
-        shape = (len(wide), *(<object>source).shape[1:])
-        result, target = result_array(out, source, shape, "reduce_scatter")
+        shape = (len(inner), *(<object>source).shape[1:])
+        result, target = result_array(buf, out, source, shape, "reduce_scatter")
         check_result(target, "reduce_scatter")
-        self.narrow(mean, wide, target)
+        self.convert_back(way, inner, target)
         return result
 
-    def widened(self, source):
-        """The way to make a mean of integers, and the summands of this rank.
+    cdef tuple converted(self, op, source, str caller):
+        """How to convert elements, and those of this rank; None if there is no need.
 
         In the background these are filled in the turn of the call.
         """
-        mean = IntegerMean(source.dtype, self.size)
-        wide = mean.empty(source.shape)
+        way = conversion_of(op, source, self.size, caller)
+        if way is None:
+            return None
+        inner = way.empty(source.shape)
         if self.is_preparing():
-            self.prepared.add(partial(mean.widen, source, wide), None)
+            self.prepared.add(partial(way.widen, source, inner), None)
         else:
-            mean.widen(source, wide)
-        return mean, wide
+            way.widen(source, inner)
+        return way, inner
 
-    def narrow(self, mean, wide, target):
-        """Make a mean of integers of the sums."""
+    cdef int convert_back(self, way, inner, target) except -1:
+        """Make the result of converted elements."""
         if self.is_preparing():
-            self.prepared.add(None, partial(mean.narrow, wide, target))
+            self.prepared.add(None, partial(way.narrow, inner, target))
         else:
-            mean.narrow(wide, target)
+            way.narrow(inner, target)
+        return 0
 
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts):
         """The rows and the first row of my block, and the elements of all blocks."""
@@ -160,16 +167,22 @@ cdef class Reducing(Rooted):
     cdef object prefix(self, str name, buf, op, out, algorithm, timeout):
         """Run a scan or an exscan."""
         cdef cnp.ndarray source = array_of(buf, name)
-        self.call(
-            name, source, like_it(out, source, name), timeout, algorithm, source, op
-        )
+        cdef cnp.ndarray target = like_it(out, source, name)
+        if may_convert(op, source) and (found := self.converted(op, source, name)):
+            check_result(target, name)
+            way, inner = found
+            self.prefix(name, inner, way.op, None, algorithm, timeout)
+            if self.rank or name == "scan":  # else nothing precedes it
+                self.convert_back(way, inner, target)
+        else:
+            self.call(name, source, target, timeout, algorithm, source, op)
         return buf if out is None else out
 
 
-cdef tuple block_result(cnp.ndarray source, int64_t start, int64_t rows, out):
+cdef tuple block_result(buf, cnp.ndarray source, int64_t start, int64_t rows, out):
     """The result of a rank that receives a block of ``source``, and its array."""
     shape = (rows, *(<object>source).shape[1:])
-    result, target = result_array(out, source, shape, "reduce_scatter")
+    result, target = result_array(buf, out, source, shape, "reduce_scatter")
     if out is not None:
         twins = (source[start : start + rows], target)
         check_overlap(source, target, twins, "reduce_scatter")
@@ -177,13 +190,18 @@ cdef tuple block_result(cnp.ndarray source, int64_t start, int64_t rows, out):
 
 
 cdef check_result(cnp.ndarray target, str caller):
-    """Check that a mean can be written to an array."""
+    """Check that a converted result can be written to an array."""
     check_writeable(target, "the array of the result", caller)
     check_apart(target, "the array of the result", caller)
 
 
-cdef inline bint is_integer_mean(op, cnp.ndarray source, str caller):
-    """Whether a call asks for the mean of integers, whose sum may exceed their dtype."""
-    if not cnp.PyArray_ISINTEGER(source) or (type(op) is str and op == "sum"):
+cdef inline bint may_convert(op, cnp.ndarray source):
+    """Whether elements may have to be converted, at a glance.
+
+    That is for the mean of integers, and where their bytes are in another order.
+    """
+    if not cnp.PyArray_ISNOTSWAPPED(source):
+        return True
+    if not cnp.PyArray_ISINTEGER(source):
         return False
-    return not is_elsewhere(source) and op_name(op, caller) == "avg"
+    return not (type(op) is str and (op == "sum" or op in PLAIN_OPS))

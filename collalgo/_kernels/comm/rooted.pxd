@@ -10,5 +10,5 @@ cdef class Rooted(Sharing):
     cdef object scatter(self, buf, root, out, algorithm, timeout)
     cdef object scatterv(self, buf, counts, root, out, algorithm, timeout)
     cdef list scattered(self, rows, counts, int64_t root, timeout)
-    cdef object keep_row(self, cnp.ndarray source, mine, out)
-    cdef object keep(self, mine, out, str caller)
+    cdef object keep_row(self, buf, cnp.ndarray source, mine, out)
+    cdef object keep(self, buf, cnp.ndarray source, part, out, str caller)

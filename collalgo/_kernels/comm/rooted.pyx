@@ -9,9 +9,10 @@ from functools import partial
 
 from numpy import copyto
 
-from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
+from collalgo._kernels.comm.arrays cimport array_of, fits, is_elsewhere, length_of
 from collalgo._kernels.comm.sharing cimport Sharing
 
+from collalgo.base.foreign import package_of
 from collalgo.engine.arrays import (
     as_array,
     check_apart,
@@ -38,7 +39,7 @@ cdef class Rooted(Sharing):
                 result = target = out
             else:
                 shape = (self.size, *(<object>source).shape)
-                result, target = result_array(out, source, shape, "gather")
+                result, target = result_array(buf, out, source, shape, "gather")
                 if out is not None:
                     twins = (source, target[number, ...])
                     check_overlap(source, target, twins, "gather")
@@ -52,7 +53,7 @@ cdef class Rooted(Sharing):
         elements = elements_of(rows, source, "gatherv")
         result = target = None
         if self.rank == number:
-            result, target = self.joined(source, rows, out, "gatherv")
+            result, target = self.joined(buf, source, rows, out, "gatherv")
         self.call(
             "gather", source, target, timeout, algorithm, source, None, number, -1,
             elements, False, "gatherv",
@@ -76,28 +77,27 @@ cdef class Rooted(Sharing):
             "scatter", source if at_root else None, None if at_root else source,
             timeout, algorithm, source, None, number, count,
         )
-        return self.keep_row(source, mine, out) if at_root else buf
+        return self.keep_row(buf, source, mine, out) if at_root else buf
 
     cdef object scatterv(self, buf, counts, root, out, algorithm, timeout):
         cdef int64_t number = self.root_of(root, "scatterv"), start
         cdef bint at_root = self.rank == number
         if not at_root and out is not None:
             buf = out
-        cdef cnp.ndarray source = array_of(buf, "scatterv"), mine = None
+        cdef cnp.ndarray source = array_of(buf, "scatterv")
         rows = length_of(source, "scatterv")
         counts = self.scattered(rows, counts, number, timeout)
         elements = elements_of(counts, source, "scatterv")
-        if at_root:
-            start = sum(counts[:number])
-            mine = source[start : start + counts[number]]
-            if out is not None:
-                check_kept(source, mine, out, "scatterv")
+        start = sum(counts[:number])
+        part = slice(start, start + counts[number])
+        if at_root and out is not None:
+            check_kept(source, source[part], out, "scatterv")
         self.call(
             "scatter", source if at_root else None, None if at_root else source,
             timeout, algorithm, source, None, number, sum(elements), elements, False,
             "scatterv",
         )
-        return self.keep(mine, out, "scatterv") if at_root else buf
+        return self.keep(buf, source, part, out, "scatterv") if at_root else buf
 
     cdef list scattered(self, rows, counts, int64_t root, timeout):
         """The rows that the root sends to each rank, gathered unless they are given."""
@@ -112,21 +112,24 @@ cdef class Rooted(Sharing):
             )
         return counts
 
-    cdef object keep_row(self, cnp.ndarray source, mine, out):
+    cdef object keep_row(self, buf, cnp.ndarray source, mine, out):
         """The root's own row of a table; ``mine`` unless ``out`` surely takes it."""
         if mine is None and out is not None and not self.is_preparing():
             copy_row(source, self.rank, out)
             return out
-        return self.keep(source[self.rank, ...] if mine is None else mine, out, "scatter")
+        return self.keep(buf, source, self.rank, out, "scatter")
 
-    cdef object keep(self, mine, out, str caller):
+    cdef object keep(self, buf, cnp.ndarray source, part, out, str caller):
         """The root's own part of what it scatters: a view, or copied to ``out``.
 
         In the background it is copied in the turn of the call, because earlier calls
         may change it. On a device the stream orders the copy.
         """
+        if out is None and type(buf) is not cnp.ndarray and package_of(buf) == "torch":
+            return buf[part]
+        mine = source[part, ...]
         if out is None:
-            return mine if type(mine) is cnp.ndarray else mine.on_device()
+            return mine.on_device() if is_elsewhere(source) else mine
         target = as_array(out, caller)
         if self.is_preparing() and type(mine) is cnp.ndarray:
             self.prepared.add(None, partial(copyto, target, mine))

@@ -9,6 +9,7 @@ import numpy as np
 from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
 from collalgo._kernels.comm.call_runner cimport CallRunner
 
+from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.engine.arrays import (
     check_counts,
     check_overlap,
@@ -36,7 +37,7 @@ cdef class Sharing(CallRunner):
             result = target = out
         else:
             shape = (self.size, *(<object>source).shape)
-            result, target = result_array(out, source, shape, "allgather")
+            result, target = result_array(buf, out, source, shape, "allgather")
             if out is not None:
                 twins = (source, target[self.rank, ...])
                 check_overlap(source, target, twins, "allgather")
@@ -47,7 +48,7 @@ cdef class Sharing(CallRunner):
         cdef cnp.ndarray source = array_of(buf, "allgatherv")
         cdef list rows = self.lengths(source, counts, "allgatherv", timeout)
         elements = elements_of(rows, source, "allgatherv")
-        result, target = self.joined(source, rows, out, "allgatherv")
+        result, target = self.joined(buf, source, rows, out, "allgatherv")
         self.call(
             "allgather", source, target, timeout, algorithm, source, None, 0, -1,
             elements, False, "allgatherv",
@@ -66,15 +67,17 @@ cdef class Sharing(CallRunner):
             result = target = out
         else:
             shape = (<object>source).shape
-            result, target = result_array(out, source, shape, "alltoall")
+            result, target = result_array(buf, out, source, shape, "alltoall")
             check_overlap(source, target, None, "alltoall")
         self.call("alltoall", source, target, timeout, algorithm, source)
         return result
 
-    cdef object alltoallv(self, buf, counts, out, algorithm, timeout):
+    cdef object alltoallv(
+        self, buf, counts, receive_counts, out, algorithm, timeout
+    ):
         cdef cnp.ndarray source = array_of(buf, "alltoallv")
         rows = length_of(source, "alltoallv")
-        table = self.all_counts(counts, timeout)
+        table = self.all_counts(counts, receive_counts, timeout)
         elements = elements_of(table.ravel().tolist(), source, "alltoallv")
         if table[self.rank].sum() != rows:
             raise ValueError(
@@ -82,7 +85,7 @@ cdef class Sharing(CallRunner):
                 f"to {table[self.rank].sum()}; they must be equal"
             )
         shape = (int(table[:, self.rank].sum()), *(<object>source).shape[1:])
-        result, target = result_array(out, source, shape, "alltoallv")
+        result, target = result_array(buf, out, source, shape, "alltoallv")
         check_overlap(source, target, None, "alltoallv")
         self.call(
             "alltoall", source, target, timeout, algorithm, source, None, 0, -1,
@@ -90,8 +93,10 @@ cdef class Sharing(CallRunner):
         )
         return result
 
-    cdef object all_counts(self, counts, timeout):
+    cdef object all_counts(self, counts, receive_counts, timeout):
         """The rows that each rank sends to each, gathered unless they are given."""
+        if receive_counts is not None:
+            return agreed_counts(self, counts, receive_counts, timeout)
         table = check_table(counts, "alltoallv")
         if table.ndim == 1 and len(table) == self.size:
             table = (<object>self).exchange(table, "alltoallv", timeout)
@@ -124,10 +129,10 @@ cdef class Sharing(CallRunner):
             )
         return counts
 
-    cdef tuple joined(self, cnp.ndarray source, list counts, out, str caller):
+    cdef tuple joined(self, buf, cnp.ndarray source, list counts, out, str caller):
         """The result of a call that joins all arrays, and the array that it writes."""
         shape = (sum(counts), *(<object>source).shape[1:])
-        result, target = result_array(out, source, shape, caller)
+        result, target = result_array(buf, out, source, shape, caller)
         if out is not None:
             start = sum(counts[: self.rank])
             mine = target[start : start + counts[self.rank]]

@@ -7,6 +7,7 @@ from collalgo._kernels.comm.prepared cimport PreparedCall
 from collalgo._kernels.comm.task cimport PENDING
 
 from collalgo.bootstrap.context import seconds_of_wait
+from collalgo.comm.awaiting import outcome_of
 
 cdef double LOOK = 1e-4  # seconds between two polls of a stream
 
@@ -115,6 +116,10 @@ cdef class Work(PreparedCall):
     def result(self, timeout=None):
         """The same as :meth:`wait`, by the name that futures use."""
         return self.wait(timeout)
+
+    def __await__(self):
+        """Wait in an event loop of asyncio, as ``await comm.allreduce_async(x)``."""
+        return outcome_of(self)
 
     def exception(self, timeout=None):
         """Wait until the call has ended: the exception that it raised, or None."""

@@ -155,6 +155,7 @@ def alltoallv(
     buf: ArrayLike,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
     counts: CountsLike | None = None,
+    receive_counts: Sequence[int] | None = None,
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
@@ -172,6 +173,10 @@ def alltoallv(
         The number of rows for each rank; the ranks exchange them, which costs a small
         allgather. Or, on every rank, the same table, which costs nothing:
         ``counts[i][j]`` rows go from rank i to rank j.
+    receive_counts
+        The number of rows from each rank, on every rank or on none. ``counts`` are then
+        those for each rank, and all ranks raise an error if two differ in what one
+        sends to the other. On two ranks a pair of lists as ``counts`` is a table.
     out
         The array for the blocks, with memory of its own; by default a new array.
     algorithm, timeout
@@ -182,7 +187,9 @@ def alltoallv(
     array
         The received blocks, in the order of the ranks.
     """
-    return runner_of(comm).alltoallv(buf, counts, out, algorithm, timeout)
+    return runner_of(comm).alltoallv(
+        buf, counts, receive_counts, out, algorithm, timeout
+    )
 
 
 alltoallv_async = in_background(alltoallv)

@@ -6,6 +6,7 @@ from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.runner import Runner
+from collalgo.engine.arrays import as_array, check_overlap
 
 
 class Envelope(NamedTuple):
@@ -87,6 +88,44 @@ class Messages:
         """
         waiting = self._runner.seconds if timeout is None else seconds(timeout)
         return self._mailbox.recv(buf, source, tag, waiting)
+
+    def sendrecv(
+        self,
+        buf: Any,
+        to: int,
+        out: Any,
+        source: int | None,
+        tag: int = 0,
+        *,
+        recv_tag: int | None = None,
+        timeout: float | None = None,
+    ) -> Any:
+        """Send an array to one rank and receive one from a rank, at the same time.
+
+        So ranks may swap arrays of any length, or shift them around a ring, without a
+        rank that sends first.
+
+        Parameters
+        ----------
+        buf, to, tag
+            What is sent, see :meth:`send`.
+        out, source
+            What is received, see :meth:`recv`; ``out`` has memory of its own.
+        recv_tag
+            The tag of the message that is received; by default ``tag``.
+        timeout
+            Seconds to wait; by default that of the communicator.
+
+        Returns
+        -------
+        array
+            ``out``.
+        """
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        arrays = as_array(buf, "sendrecv"), as_array(out, "sendrecv")
+        check_overlap(*arrays, None, "sendrecv")
+        expected = tag if recv_tag is None else recv_tag
+        return self._mailbox.sendrecv(buf, to, tag, out, source, expected, waiting)
 
     def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
         """Send in the background; see :meth:`send` and :class:`Work`."""

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from collalgo._kernels.comm.point_to_point.message import Message
-from collalgo.engine.reduction import DTYPES
+from collalgo.engine.dtypes import dtype_text
 from collalgo.errors import (
     CollectiveTimeout,
     CommunicatorClosed,
@@ -27,7 +27,7 @@ class End(NamedTuple):
 def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchError:
     """The error of both ranks of a message: the same sentence, told to ``rank``."""
     if sender.dtype != receiver.dtype:
-        what, ours, its = "dtype", DTYPES[sender.dtype], DTYPES[receiver.dtype]
+        what, ours, its = "dtype", dtype_text(sender.dtype), dtype_text(receiver.dtype)
     elif sender.count != receiver.count:
         what = "count"
         ours, its = f"{sender.count} elements", f"{receiver.count} elements"

@@ -19,7 +19,8 @@ from collalgo.base.environment import DUMP as DUMP_FOLDER
 from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
-from collalgo.engine.reduction import DTYPES, RECORDED_OPS
+from collalgo.engine.dtypes import dtype_text
+from collalgo.engine.reduction import RECORDED_OPS
 from collalgo.errors import CollalgoError
 
 #: The folder of dumps without it, in the working directory.
@@ -28,7 +29,7 @@ DEFAULT_FOLDER = "collalgo-dump"
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
 
-DUMP = output_files.Format("a dump")
+DUMP = output_files.Format("a dump", has_force=False)
 
 
 class Remembered(Protocol):
@@ -73,13 +74,13 @@ def dump(folder: str | Path | None = None) -> Path:
     Raises
     ------
     OutputError
-        If it cannot be written.
+        If the folder cannot be made, or the file cannot be written.
     CollalgoError
         In a forked process that has no communicator of its own.
     """
     comms = _own()
     target = Path(folder or DUMP_FOLDER.given() or DEFAULT_FOLDER)
-    target.mkdir(parents=True, exist_ok=True)
+    output_files.make_folder(target)
     path = target / f"rank{_rank(comms)}-{os.getpid()}.json"
     document = {
         "format": VERSION,
@@ -137,7 +138,7 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
         **record,
         "collective": call_name(record),
         "count": elements(record),
-        "dtype": DTYPES[record["dtype"]],
+        "dtype": dtype_text(record["dtype"]),
         "op": RECORDED_OPS[op] if op >= 0 else None,
         **noted,
     }

@@ -19,7 +19,7 @@ from collalgo.engine.devices.operations import (
 )
 from collalgo.engine.devices.peers import Bases, Sharing
 from collalgo.engine.devices.runtime import Network, Runtime, Table
-from collalgo.engine.reduction import dtype_name
+from collalgo.engine.dtypes import kind_of
 
 P = TypeVar("P", DeviceProgram, GroupedProgram)
 
@@ -48,7 +48,7 @@ class _Put(Generic[P]):
 
     def __init__(self, call: Call, program: P, size: int):
         self.program: P = program
-        self._dtype = dtype_name(call.dtype)
+        self._dtype = kind_of(call.dtype)
         self._op = "sum" if call.op in (None, "avg") else call.op
         self._itemsize = call.dtype.itemsize
         self._size = size

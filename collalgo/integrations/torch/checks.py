@@ -2,12 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from collalgo.comm.communicator import Communicator
-from collalgo.errors import MismatchError
 
 
 def check_one_each(tensors: Sequence[Tensor], size: int, call: str) -> None:
@@ -43,33 +40,3 @@ def check_at_root(
                 f"but that of the root has {own.numel()}; pass tensors of one length"
             )
     return True
-
-
-def agreed_counts(
-    sent: Sequence[int], kept: Sequence[int], comm: Communicator, timeout: float | None
-) -> NDArray[np.int64]:
-    """The elements that each rank sends to each, which all ranks exchange.
-
-    Parameters
-    ----------
-    sent, kept
-        The elements that this rank sends to each rank, and takes from each.
-    comm, timeout
-        The communicator, and the seconds to wait for the others.
-
-    Raises
-    ------
-    MismatchError
-        On all ranks, if two differ in what one sends to the other.
-    """
-    mine = np.array([*sent, *kept], np.int64)
-    both = comm._runner.exchange(mine, "alltoallv", timeout)
-    all_sent, all_kept = both[:, : comm.size], both[:, comm.size :].T
-    if (all_sent != all_kept).any():
-        source, target = map(int, np.argwhere(all_sent != all_kept)[0])
-        raise MismatchError(
-            f"alltoallv: rank {source} sends {all_sent[source, target]} elements to "
-            f"rank {target}, which expects {all_kept[source, target]}; pass split "
-            "sizes that agree"
-        )
-    return all_sent

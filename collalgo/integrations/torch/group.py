@@ -11,7 +11,6 @@ from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
 from collalgo.integrations.torch.calls import GroupCalls
 from collalgo.integrations.torch.checks import (
-    agreed_counts,
     check_at_root,
     check_one_each,
 )
@@ -210,9 +209,8 @@ class CollalgoGroup(GroupCalls):
         kept: list[int],
         opts: Any,
     ) -> GroupWork:
-        table = agreed_counts(sent, kept, self.comm, seconds_of(opts.timeout))
         out = joined(outputs)
-        return self._make("alltoallv", opts, outputs, source, table, out=out)
+        return self._make("alltoallv", opts, outputs, source, sent, kept, out=out)
 
     def barrier(self, *args: Any, **named: Any) -> GroupWork:
         (opts,) = BARRIER(args, named)

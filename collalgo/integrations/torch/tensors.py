@@ -18,6 +18,13 @@ NARROW = {
     torch.float8_e5m2fnuz: ("float8_e5m2fnuz", torch.uint8),
 }
 
+#: The quantised dtypes of torch, and the integers of their elements.
+QUANTISED = {
+    torch.qint8: torch.int8,
+    torch.quint8: torch.uint8,
+    torch.qint32: torch.int32,
+}
+
 #: Classes of tensors with memory of their own; those of other classes may have none.
 PLAIN = (Tensor, torch.nn.Parameter)
 
@@ -37,11 +44,8 @@ def array_of(tensor: Tensor) -> Any:
         tensor = tensor.detach()
     if tensor.is_cuda and tensor.layout == torch.strided:
         return tensor
-    if tensor.dtype in NARROW:
-        import ml_dtypes
-
-        name, word = NARROW[tensor.dtype]
-        return _on_memory_of(tensor.view(word)).view(getattr(ml_dtypes, name))
+    if (narrow := narrow_array(tensor)) is not None:
+        return narrow
     try:
         return _on_memory_of(tensor)
     except (TypeError, RuntimeError, BufferError) as error:
@@ -50,6 +54,43 @@ def array_of(tensor: Tensor) -> Any:
             f"communicated ({error}); pass a dense tensor in host memory or on a "
             "CUDA device"
         ) from None
+
+
+def narrow_array(tensor: Tensor) -> NDArray[Any] | None:
+    """An array on a tensor of a dtype that DLPack does not have; None of others.
+
+    Elements of a quantised tensor are structures of one field, whose name has the
+    scale and the zero point, so that ranks compare these.
+    """
+    if tensor.requires_grad or not tensor.is_cpu or tensor.layout != torch.strided:
+        return None
+    if tensor.dtype in NARROW:
+        import ml_dtypes
+
+        name, word = NARROW[tensor.dtype]
+        return _on_memory_of(tensor.view(word)).view(getattr(ml_dtypes, name))
+    if tensor.dtype in QUANTISED and tensor.qscheme() == torch.per_tensor_affine:
+        word = QUANTISED[tensor.dtype]
+        memory = tensor.untyped_storage(), tensor.storage_offset()
+        words = torch.empty(0, dtype=word).set_(*memory, tensor.shape, tensor.stride())
+        array = _on_memory_of(words)
+        scale, zero = tensor.q_scale(), tensor.q_zero_point()
+        field = f"{tensor.dtype}, scale {scale!r}, zero point {zero}"
+        return array.view([(field, array.dtype)])
+    return None
+
+
+def new_like(tensor: Tensor, shape: Sequence[int]) -> Tensor:
+    """A new tensor of another shape, and the dtype and device of a tensor."""
+    if tensor.dtype not in QUANTISED:
+        return torch.empty(tuple(shape), dtype=tensor.dtype, device=tensor.device)
+    new: Tensor = torch._empty_affine_quantized(
+        list(shape),
+        scale=tensor.q_scale(),
+        zero_point=tensor.q_zero_point(),
+        dtype=tensor.dtype,
+    )
+    return new
 
 
 class DLPackView:

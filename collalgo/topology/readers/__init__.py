@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from collalgo.base.input_files import read_bytes
+from collalgo.base.input_files import read_bytes, text_of
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
@@ -79,8 +79,20 @@ def read(path: Any, **parameters: Any) -> Topology:
     except ValueError as error:
         raise TopologyError(f"{path}: {error}") from None
     joining = {name: parameters.pop(name) for name in JOINING if name in parameters}
-    machine = parse(data.decode("utf-8", errors="replace"), path.name, parameters)
+    text, complaint = _decoded(data)
+    machine = parse(text, path.name, parameters)
+    if complaint:
+        machine.warn(complaint)
     return several(machine, **joining)
+
+
+def _decoded(data: bytes) -> tuple[str, str]:
+    """The text of a file, and a warning where its encoding is guessed."""
+    try:
+        return text_of(data), ""
+    except ValueError as error:
+        text = data.decode("latin-1")
+        return text, f"{error}; the file is read as Latin-1, save it as UTF-8"
 
 
 def parse(
@@ -151,6 +163,8 @@ def _check_lines(text: str, source: str) -> None:
     if longest > LONGEST_LINE:
         raise TopologyError(f"{source}: a line of {longest} characters is too long")
     if "\0" in text:
-        raise TopologyError(f"{source}: this is not a text file")
+        raise TopologyError(
+            f"{source}: this is not a text file in UTF-8; UTF-16 needs a BOM"
+        )
     if not text.strip():
         raise TopologyError(f"{source}: the file is empty")

@@ -23,17 +23,17 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the tables."""
     tables = titled(plain(text), TITLE, BUSID)
-    if "LINK TYPE" not in tables:
+    if "link type" not in tables:
         raise TopologyError(
-            f"there are tables of {', '.join(tables)} but none of LINK TYPE, which has "
-            "the links between GPUs"
+            f"there are tables of {', '.join(tables).upper()} but none of LINK TYPE, "
+            "which has the links between GPUs"
         )
-    types = tables["LINK TYPE"]
+    types = tables["link type"]
     ids = {
         busid: topology.add(f"host0/gpu{i}", Kind.GPU, host="host0", busid=busid)
         for i, busid in enumerate(types.labels)
     }
-    others = map(tables.get, ("HOPS", "WEIGHT", "ACCESS", "NUMA BW"))
+    others = map(tables.get, ("hops", "weight", "access", "numa bw"))
     if not add_links(topology, ids, Tables(types, *others)):
         cpu = topology.add("host0/cpu0", Kind.CPU, host="host0")
         topology.warn("PCIe may mean switches or CPUs; all GPUs are linked to one CPU")

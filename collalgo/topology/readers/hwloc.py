@@ -243,5 +243,5 @@ def _speed(element: Any) -> float | None:
     """The speed of the port of a NIC by hwloc's ``LinkSpeed``, if given."""
     for info in element.iter("info"):
         if info.get("name") == "LinkSpeed" and info.get("value", "").isdigit():
-            return number(info.get("value"), "LinkSpeed") / 8000
+            return number(info.get("value"), "LinkSpeed") / 8000 or None
     return None

@@ -59,7 +59,12 @@ def _add(
         rule += ", which on some machines is the same for all pairs"
     for i, a in found:
         for j, b in found[:i]:
-            speed = values[i * len(labels) + j]
+            speed, back = values[i * len(labels) + j], values[j * len(labels) + i]
+            if a and b and a != b and speed != back:
+                topology.warn(
+                    f"{name} of {b} - {a}: {speed} MB/s in one direction, {back} back; "
+                    f"{speed} is taken"
+                )
             if a and b and a != b and 0 < speed < SAME_DEVICE:
                 count = max(1, speed // ONE_NVLINK) if kind is LinkKind.NVLINK else 1
                 topology.link(b, a, kind, speed / 1000, count=count, assumed=(rule,))

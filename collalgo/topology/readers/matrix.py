@@ -31,26 +31,26 @@ def words(line: str) -> list[str]:
     return line.split()
 
 
-def table(labels: list[str], lines: list[str]) -> Table:
+def table(labels: list[str], lines: list[str], label: re.Pattern[str]) -> Table:
     """The rows that begin with one of the labels, in any order."""
     if len(labels) > WIDEST:
         raise TopologyError(f"{len(labels)} devices are more than {WIDEST}")
-    cells: dict[str, dict[str, str]] = {}
-    rest: dict[str, list[str]] = {}
-    for line in lines:
-        row = words(line)
-        if len(row) <= len(labels) or row[0] not in labels or row[0] in cells:
-            continue
-        if row[1] in labels:  # the header
-            continue
-        cells[row[0]] = dict(zip(labels, row[1:], strict=False))
-        rest[row[0]] = row[1 + len(labels) :]
-    missing = [label for label in labels if label not in cells]
-    if missing:
+    rows: dict[str, list[str]] = {}
+    for row in map(words, lines):
+        if len(row) < 2 or not label.fullmatch(row[0]) or row[1] in labels:
+            continue  # other text, or the header
+        if row[0] not in labels:
+            raise TopologyError(
+                f"{row[0]} has a row but no column; the columns are {', '.join(labels)}"
+            )
+        if rows.setdefault(row[0], row[1:]) != row[1:]:
+            raise TopologyError(f"{row[0]} has two rows, which differ")
+    for missing in (one for one in labels if len(rows.get(one, ())) < len(labels)):
         raise TopologyError(
-            f"the table has no row of {len(labels)} cells for {missing[0]}"
+            f"the table has no row of {len(labels)} cells for {missing}"
         )
-    return Table(labels, cells, rest)
+    cells = {one: dict(zip(labels, rows[one], strict=False)) for one in labels}
+    return Table(labels, cells, {one: rows[one][len(labels) :] for one in labels})
 
 
 def titled(
@@ -60,6 +60,11 @@ def titled(
 
     A table ends at an empty line or at the next title; one whose columns are not all
     labels of devices is left out.
+
+    Raises
+    ------
+    TopologyError
+        If two tables of a title differ, or rows are not those of the columns.
     """
     starts = [
         (i, found) for i, line in enumerate(lines) if (found := title.search(line))
@@ -71,7 +76,11 @@ def titled(
         header, *body = rows.split("\n")
         labels = words(header)
         if labels and all(label.fullmatch(word) for word in labels):
-            tables.setdefault(found[1].strip(), table(labels, body))
+            name, new = found[1].strip(), table(labels, body, label)
+            if tables.setdefault(name.lower(), new) != new:
+                raise TopologyError(
+                    f"line {start + 1}: a second table of {name} differs from the first"
+                )
     return tables
 
 

@@ -4,7 +4,6 @@ It is a tree of NUMA nodes, PCI devices, GPUs and NICs; an NVLink gives the bus 
 its other end. Source: src/graph/xml.cc and topo.cc of NCCL 2.30, and RCCL.
 """
 
-import re
 from itertools import combinations
 from typing import Any
 
@@ -12,11 +11,9 @@ from collalgo.errors import TopologyError
 from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.broadcom import flatten
-from collalgo.topology.readers.pci_class import NVSWITCH_CLASS, POWER_CLASS, role
+from collalgo.topology.readers.nccl_links import FastLinks
+from collalgo.topology.readers.pci_class import role
 from collalgo.topology.readers.text import integer, number, root_tag, xml
-
-#: The bus id of a device that is hidden from the process: an NVSwitch.
-HIDDEN = re.compile(r"f{4,}:")
 
 
 def recognises(text: str) -> bool:
@@ -49,8 +46,7 @@ class System:
                     f"<system> contains <{child.tag}>; only <cpu> is known"
                 )
             self._cpu(child)
-        for host, gpu, element in self.fast:
-            self._fast_link(host, gpu, element)
+        FastLinks(self.topology, self.by_busid, len(self.hosts)).add(self.fast)
         self._between_cpus()
 
     def _next(self, host: str, kind: str) -> str:
@@ -207,85 +203,6 @@ class System:
         else:
             self.by_busid.setdefault((host, str(busid)), id)
             self._pcie(card, id, parent)
-
-    def _fast_link(self, host: str, gpu: str, element: Any) -> None:
-        if element.tag == "c2c":
-            self._c2c(gpu, element)
-            return
-        if element.tag not in ("nvlink", "xgmi", "pcilink"):
-            raise TopologyError(f"{gpu} contains an unknown <{element.tag}>")
-        target = self._target(host, gpu, element)
-        if target is None:
-            self.topology.warn(
-                f"{gpu}: the other end of its {element.tag}, {element.get('target')}, "
-                "is not in the file"
-            )
-        elif self._is_first(gpu, target, element):
-            self._add_link(gpu, target, element)
-
-    def _target(self, host: str, gpu: str, element: Any) -> str | None:
-        """The device at the other end; all hidden NVSwitches are merged.
-
-        NCCL describes several hosts in a file only where one NVLink domain joins them.
-        """
-        busid, type = element.get("target", ""), element.get("tclass", "")
-        found = self.by_busid.get((host, busid))
-        if found is not None:
-            return found
-        if type.startswith(NVSWITCH_CLASS) or HIDDEN.match(busid):
-            several = len(self.hosts) > 1
-            switch = "nvswitch0" if several else f"{host}/nvswitch0"
-            if switch not in self.topology.graph:
-                self.topology.add(switch, Kind.NVSWITCH, host="" if several else host)
-            if several:
-                self.topology.warn(
-                    f"the NVSwitches that the {len(self.hosts)} hosts do not show are "
-                    "taken as one NVLink domain"
-                )
-            return switch
-        return self._cpu_above(gpu) if type.startswith(POWER_CLASS) else None
-
-    def _is_first(self, gpu: str, target: str, element: Any) -> bool:
-        """Whether the element at the other end has not added the link yet."""
-        if self.topology.device(target).kind is not Kind.GPU or target == gpu:
-            return True
-        known = self.topology.graph.get_edge_data(gpu, target, LinkKind(element.tag))
-        return not known or bool(known["link"].ends[0] == gpu)
-
-    def _add_link(self, gpu: str, target: str, element: Any) -> None:
-        if element.tag == "pcilink":
-            self.topology.link(gpu, target, LinkKind.PCIE)
-            return
-        kind = LinkKind(element.tag)
-        count = integer(element.get("count", "1"), f"{gpu} {kind.value} count")
-        if not count:
-            self.topology.warn(
-                f"{gpu} - {target}: {kind.value} with 0 cables is ignored"
-            )
-            return
-        each, rule = constants.of_cable(kind, self.topology.device(gpu).attributes)
-        self.topology.link(
-            gpu, target, kind, count * each, count=count, assumed=(rule,)
-        )
-
-    def _c2c(self, gpu: str, element: Any) -> None:
-        each = number(element.get("bw", "0"), f"{gpu} c2c bw") / 1000
-        count = integer(element.get("count", "1"), f"{gpu} c2c count", least=1)
-        cpu = self._cpu_above(gpu)
-        if cpu is not None:
-            self.topology.link(gpu, cpu, LinkKind.C2C, each * count, count=count)
-
-    def _cpu_above(self, id: str) -> str | None:
-        seen, queue = {id}, [id]
-        for current in queue:
-            for link in self.topology.links_of(current):
-                other = link.other(current)
-                if link.kind is LinkKind.PCIE and other not in seen:
-                    if self.topology.device(other).kind is Kind.CPU:
-                        return other
-                    seen.add(other)
-                    queue.append(other)
-        return None
 
     def _between_cpus(self) -> None:
         for cpus in self.cpus.values():

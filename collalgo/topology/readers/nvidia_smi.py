@@ -6,10 +6,10 @@ switch above their switches, those at PHB a host bridge, those at NODE a NUMA no
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, plain
+from collalgo.topology.readers.nvidia_smi_affinity import attributes
 from collalgo.topology.readers.nvidia_smi_matrix import LINKS, NEARNESS, Matrix, read
 
 #: The most NVLinks of a GPU; a matrix with more of them means NVSwitches.
@@ -51,37 +51,14 @@ def _devices(
     nics = 0
     for label in found.table.labels:
         if label.startswith("GPU"):
-            attributes = _attributes(found, label, topology)
-            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **attributes)
+            of_gpu = attributes(found, label, topology)
+            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **of_gpu)
         else:
             name = names.get(label, label)
             id = topology.add(f"host0/nic{nics}", Kind.NIC, host="host0", name=name)
             nics += 1
         ids[label] = id
     return ids
-
-
-def _attributes(found: Matrix, label: str, topology: Topology) -> dict[str, Any]:
-    """The attributes of a GPU: its host, cores and NUMA node."""
-    rest = found.table.rest[label]
-    affinity = next((word for word in rest[:1] if word != "N/A"), None)
-    numa = rest[1] if found.has_numa and rest[1:] else ""
-    return {"host": "host0", "affinity": affinity, **_numa(numa, label, topology)}
-
-
-def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:
-    """The NUMA node of a GPU; of a list, the first is that of its CPU."""
-    if text in ("", "N/A"):
-        return {}
-    numbers = re.match(r"(\d{1,5})(?=$|[-,])", text)
-    if numbers is None:
-        topology.warn(f"{label}: NUMA affinity {text[:40]!r} is not a number; ignored")
-        return {}
-    node = int(numbers[1])
-    if numbers[0] == text:
-        return {"numa": node}
-    topology.warn(f"{label}: of the NUMA nodes {text[:40]}, {node} is taken as its CPU")
-    return {"numa": node, "numa_nodes": text}
 
 
 class Machine:
@@ -174,12 +151,23 @@ class Machine:
         result = []
         for group in self._clusters(self.found.labels, "NODE"):
             affinity = tuple(self.found.rest[group[0]])
-            far = "SYS" in self.found.cells[group[0]].values()
-            if len(group) == 1 and affinity and not far:
+            if (
+                len(group) == 1
+                and affinity
+                and not self._is_far_from_its_node(group[0])
+            ):
                 alone.setdefault(affinity, []).extend(group)
             else:
                 result.append(group)
         return [*result, *alone.values()]
+
+    def _is_far_from_its_node(self, label: str) -> bool:
+        """Whether the path to another device of equal affinity is SYS."""
+        found, affinity = self.found, self.found.rest[label]
+        return any(
+            cell == "SYS" and found.rest[other] == affinity
+            for other, cell in found.cells[label].items()
+        )
 
     def _cpu(self, group: list[str]) -> str:
         """Add the CPU of a group, by the number of its NUMA node if it is given."""

@@ -5,6 +5,7 @@ Pasted text may have columns that run together, as ``GPU7CPU Affinity`` or
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from collalgo.errors import TopologyError
@@ -49,6 +50,8 @@ def read(lines: list[str]) -> Matrix:
     cells = {a: dict(zip(labels, rows[a], strict=False)) for a in labels}
     table = Table(labels, cells, {a: rows[a][len(labels) :] for a in labels})
     _check(table)
+    has_cores = any("CPU Affinity" in line for line in lines[:start])
+    warnings += _shorter(table, has_cores)
     return Matrix(table, has_numa, warnings + symmetric(table))
 
 
@@ -158,6 +161,18 @@ def _part_last(
         f"{label} - {last}: {cell!r} runs together and is read as {back} and {rest}, "
         f"as {last} - {label} is {back}"
     )
+
+
+def _shorter(found: Table, has_cores: bool) -> Iterator[str]:
+    """Warnings of the rows of GPUs that end before those of others, or the header."""
+    lengths = {a: len(rest) for a, rest in found.rest.items() if a.startswith("GPU")}
+    most = max(*lengths.values(), int(has_cores))
+    for label, length in lengths.items():
+        if length < most:
+            yield (
+                f"the row of {label} has {length} columns of affinity, others {most}; "
+                "it may be cut off, what is missing is taken as unknown"
+            )
 
 
 def _check(found: Table) -> None:

@@ -26,9 +26,7 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the tables."""
     lines = plain(text)
-    tables = {
-        title.lower(): found for title, found in titled(lines, TITLE, LABEL).items()
-    }
+    tables = titled(lines, TITLE, LABEL)
     numa = {f"GPU{gpu}": int(node) for gpu, node in NUMA.findall("\n".join(lines))}
     labels = dict.fromkeys(label for found in tables.values() for label in found.labels)
     ids = {

@@ -54,6 +54,11 @@ def _add_routes(root: Any, topology: Topology, ends: dict[str, str]) -> None:
             f"{len(several)} links, as {several[0]}, are shared by routes in several "
             "directions; each of their neighbours has the bandwidth for itself here"
         )
+    if wide := sorted(link for link, routes in network.times.items() if routes > 1):
+        topology.warn(
+            f"{len(wide)} links, as {wide[0]}, give each route the whole bandwidth "
+            "(FATPIPE); here their routes share the sum, so one alone is too fast"
+        )
 
 
 def _once(ends: dict[str, str], element: Any, device: str) -> None:

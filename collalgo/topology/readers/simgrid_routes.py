@@ -3,10 +3,11 @@
 A route lists the links that its messages share with those of other routes. A link that
 always has the same neighbours at either end becomes a cable between two junctions, so
 that all its routes share it. Any other is a medium: a switch, each of whose neighbours
-has the link for itself.
+has the link for itself. So is a link that no two routes share (FATPIPE), whose cables
+are as wide as all its routes need together.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -37,12 +38,17 @@ class Network:
         self.media: set[str] = set()
         self.parent: dict[object, object] = {}
         self.names: dict[object, str] = {}
+        self.times: dict[str, int] = {}  # the routes of a link that no two share
 
-    def add(self, routes: list[Route], media: set[str]) -> None:
-        """Add the links of all routes; those of ``media`` are shared by no two."""
+    def add(self, routes: list[Route], not_shared: set[str]) -> None:
+        """Add the links of all routes; those of ``not_shared`` are shared by no two."""
         near = self._neighbours(routes)
         self.sides = {link: _sides(beside) for link, beside in near.items()}
-        self.media = media | {link for link, sides in self.sides.items() if not sides}
+        passing = Counter(link for route in routes for link in set(route.links))
+        self.times = {link: passing[link] for link in not_shared & passing.keys()}
+        self.media = not_shared | {
+            link for link, sides in self.sides.items() if not sides
+        }
         self._join()
         while loops := {link for link in self._plain() if self._is_loop(link)}:
             self.media |= loops
@@ -106,15 +112,24 @@ class Network:
             if isinstance(other, tuple):
                 self._once(other[0], junction, free)
             elif other in self.media:
-                self._once(self._named(other), junction, self.cables[other])
+                self._once(self._named(other), junction, self._cable(str(other)))
         return junction
 
     def _add_medium(self, link: str, beside: Mapping[object, object]) -> None:
+        cable = self._cable(link)
         for other in beside:
             if isinstance(other, tuple):
-                self._once(other[0], self._named(link), self.cables[link])
+                self._once(other[0], self._named(link), cable)
             elif other in self.media and other != link:
-                self._once(self._named(other), self._named(link), self.cables[link])
+                self._once(self._named(other), self._named(link), cable)
+
+    def _cable(self, medium: str) -> Cable:
+        """A cable of a medium to a neighbour."""
+        cable = self.cables[medium]
+        if cable.bandwidth is None:
+            return cable
+        width = cable.bandwidth * self.times.get(medium, 1)
+        return cable._replace(bandwidth=width)
 
     def _named(self, end: Any) -> str:
         """The switch of a junction or of a medium, added at first use."""

@@ -1,18 +1,24 @@
 """The xGMI links that the tables of ``rocm-smi`` and ``amd-smi`` show."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from collalgo.topology.model import LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, symmetric
-from collalgo.topology.readers.text import number
 
 #: The words of a pair whose GPUs cannot read each other's memory.
 NO_ACCESS = ("DISABLED", "FALSE")
 
 #: The words of a pair that the driver could not read.
 UNREAD = ("XXXX", "N/A", "UNKNOWN", "NOT_APPLICABLE")
+
+#: The link types of pairs.
+TYPES = ("XGMI", "PCIE", "PCI")
+
+
+#: The labels of two GPUs.
+Pair = tuple[str, str]
 
 
 class Tables(NamedTuple):
@@ -33,10 +39,10 @@ def add_links(topology: Topology, ids: Mapping[str, str], tables: Tables) -> boo
 
     A pair by XGMI without a link of its own is a warning.
     """
-    for complaint in symmetric(tables.type):
-        topology.warn(f"link type of {complaint}")
     labels = tables.type.labels
     pairs = [(b, a) for i, a in enumerate(labels) for b in labels[:i]]
+    for complaint in _complaints(tables, pairs):
+        topology.warn(complaint)
     joined = [pair for pair in pairs if _cell(tables.type, pair) == "XGMI"]
     least = min((w for pair in joined if (w := _weight(tables, pair))), default=0)
     for pair in pairs:
@@ -51,7 +57,48 @@ def add_links(topology: Topology, ids: Mapping[str, str], tables: Tables) -> boo
     return len(topology.links) == len(pairs)
 
 
-def _obstacle(tables: Tables, pair: tuple[str, str], least: int) -> str | None:
+def _complaints(tables: Tables, pairs: Sequence[Pair]) -> Iterator[str]:
+    """What the tables hold that cannot be, each with what is taken instead.
+
+    Access is not compared: a pair without access in one direction has no link.
+    """
+    checks = {
+        "link type": (tables.type, _is_type, "a link type"),
+        "hops": (tables.hops, str.isdigit, "a number"),
+        "weight": (tables.weight, str.isdigit, "a number"),
+        "bandwidth": (tables.bandwidth, _is_range, "a range of MB/s, as 50000-100000"),
+    }
+    for title, (table, is_right, what) in checks.items():
+        if table is None:
+            continue
+        if table.labels != tables.type.labels:
+            yield f"the table of {title} has other GPUs than that of link types"
+        for complaint in (*_wrong(table, pairs, is_right, what), *symmetric(table)):
+            yield f"{title} of {complaint}"
+
+
+def _wrong(
+    table: Table, pairs: Sequence[Pair], is_right: Callable[[str], bool], what: str
+) -> Iterator[str]:
+    """Replace wrong cells by those of the other direction; say which."""
+    for a, b in (each for pair in pairs for each in (pair, pair[::-1])):
+        cell, back = _both(table, (a, b))
+        if cell and cell not in UNREAD and not is_right(cell):
+            taken = back if is_right(back) else "N/A"
+            yield f"{a} - {b}: {cell[:40]!r} is not {what}; {taken} is taken"
+            table.cells[a][b] = taken
+
+
+def _is_type(cell: str) -> bool:
+    return cell in TYPES
+
+
+def _is_range(cell: str) -> bool:
+    found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", cell)
+    return found is not None and int(found[1]) <= int(found[2])
+
+
+def _obstacle(tables: Tables, pair: Pair, least: int) -> str | None:
     """Why an xGMI path is not a link: it leads through other GPUs, or is barred."""
     barred = [cell for cell in _both(tables.access, pair) if cell in NO_ACCESS]
     if barred:
@@ -67,24 +114,23 @@ def _obstacle(tables: Tables, pair: tuple[str, str], least: int) -> str | None:
     return None
 
 
-def _both(table: Table | None, pair: tuple[str, str]) -> list[str]:
+def _both(table: Table | None, pair: Pair) -> list[str]:
     a, b = pair
     return [_cell(table, (a, b)), _cell(table, (b, a))]
 
 
-def _cell(table: Table | None, pair: tuple[str, str]) -> str:
+def _cell(table: Table | None, pair: Pair) -> str:
     """A cell in capitals; "" without a table or a row."""
     return table.cells.get(pair[0], {}).get(pair[1], "").upper() if table else ""
 
 
-def _weight(tables: Tables, pair: tuple[str, str]) -> int:
+def _weight(tables: Tables, pair: Pair) -> int:
     """The distance of a pair: 15 for one link; 0 if unknown."""
     cell = _cell(tables.weight, pair)
     return int(cell) if re.fullmatch(r"[0-9]{1,6}", cell) else 0
 
 
-def _bandwidth(tables: Tables, pair: tuple[str, str]) -> float | None:
+def _bandwidth(tables: Tables, pair: Pair) -> float | None:
     """GB/s in each direction of all links of a pair; None if unknown."""
-    found = re.fullmatch(r"\d+-(\d+)", _cell(tables.bandwidth, pair))
-    what = f"{pair[0]} - {pair[1]} bandwidth"
-    return number(found[1], what) / 1000 if found else None
+    cell = _cell(tables.bandwidth, pair)
+    return int(cell.partition("-")[2]) / 1000 if _is_range(cell) else None

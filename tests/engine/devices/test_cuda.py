@@ -12,7 +12,8 @@ from collalgo.bench import devices
 import collalgo
 from collalgo._kernels.engine.devices import cuda, sources
 from collalgo.engine.devices import nccl
-from collalgo.engine.reduction import DTYPES, OPS
+from collalgo.engine.dtypes import DTYPES
+from collalgo.engine.reduction import OPS
 from tests.engine.devices.test_elements import operands
 from tests.engine.test_reduction import assert_same_bits, has, twin
 from tests.support.oracle import dtype_of

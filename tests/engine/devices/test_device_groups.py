@@ -14,10 +14,10 @@ from tests.engine.devices.test_device_programs import (
     Chunk,
     cases,
     in_place_of,
-    plans,
     plans_of,
     world,
 )
+from tests.engine.plan.test_lowering import plans
 
 pytestmark = pytest.mark.parallel
 

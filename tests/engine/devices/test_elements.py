@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from collalgo._kernels.engine.devices import sources
-from collalgo.engine.reduction import DTYPES, FLOAT8, OPS, reduction
+from collalgo.engine.dtypes import DTYPES, FLOAT8
+from collalgo.engine.reduction import OPS, reduction
 from tests.conftest import at_leisure
 from tests.engine.test_reduction import assert_same_bits, has, random_bits, twin
 from tests.support.compiling import (

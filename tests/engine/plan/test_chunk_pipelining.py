@@ -17,9 +17,7 @@ from collalgo import (
     threads,
 )
 from collalgo.algorithms.direct import two_shot
-from collalgo.comm import (
-    program_cache as programs,
-)
+from collalgo.comm import program_cache as programs
 from collalgo.comm.current import runner_of
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.host_profile import host_profile

@@ -106,7 +106,7 @@ cdef class Inbox(Outbox):
             self.count_taken(head.nbytes)
         if (
             head.count != message.count or head.dtype != message.dtype
-            or head.on_device != message.on_device
+            or head.nbytes != message.nbytes or head.on_device != message.on_device
         ):
             self.refuse(message, head)
         elif head.kind == Kind.EAGER:

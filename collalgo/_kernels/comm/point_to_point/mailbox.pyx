@@ -22,7 +22,7 @@ from collalgo._kernels.engine.transport.segment cimport RANK_CLOSED, RANK_FAILED
 
 from collalgo.base.integers import INT64_MAX, integer
 from collalgo.comm.point_to_point import errors
-from collalgo.engine.reduction import DTYPES
+from collalgo.engine.dtypes import dtype_text
 
 #: Seconds in which a rank that closes waits for others to read what it has sent.
 LAST_SECONDS = 5.0
@@ -52,6 +52,20 @@ cdef class Mailbox(Receiving):
         return self.in_background(
             self.begin_receive("irecv", buf, source, tag, seconds)
         )
+
+    def sendrecv(self, buf, to, tag, out, source, recv_tag, double seconds):
+        """Send a message and receive one at the same time."""
+        if source is None:
+            self.check_background("sendrecv")
+        cdef Message received = self.begin_receive(
+            "sendrecv", out, source, recv_tag, seconds
+        )
+        try:
+            self.finish(self.begin_send("sendrecv", buf, to, tag, seconds))
+        except BaseException:
+            self.withdraw(received)
+            raise
+        return self.finish(received)
 
     cdef Message begin_send(self, str name, buf, to, tag, double seconds):
         self.check_open(name)
@@ -179,7 +193,7 @@ cdef class Mailbox(Receiving):
         peer.progress()
         arrival = <Arrival>peer.unexpected.first(tag)
         if arrival is not None:
-            return peer.rank, DTYPES[arrival.head.dtype], arrival.head.count
+            return peer.rank, dtype_text(arrival.head.dtype), arrival.head.count
         if peer.failure is not None and not (is_any and peer.has_left):
             raise peer.error("probe")
         return None

@@ -1,5 +1,5 @@
 cimport numpy as cnp
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from collalgo._kernels.comm.point_to_point.by_tag cimport Tagged
 from collalgo._kernels.comm.work cimport Work
@@ -29,7 +29,7 @@ cdef class Message(Tagged):
     cdef int64_t nbytes, count, deadline
     cdef message_head incoming  # of a long message that is still to be read
     cdef int claim
-    cdef uint8_t dtype
+    cdef uint32_t dtype
     cdef bint on_device, over
     cdef Work work
     cdef list callbacks

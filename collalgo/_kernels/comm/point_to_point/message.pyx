@@ -2,7 +2,7 @@
 """Messages on their way: sends and receives that have begun."""
 
 cimport numpy as cnp
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 import math
@@ -15,9 +15,10 @@ from collalgo._kernels.comm.work cimport Work
 from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.context import seconds_of_wait
+from collalgo.comm.awaiting import outcome_of
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
-from collalgo.engine.reduction import DTYPES, dtype_name
+from collalgo.engine.dtypes import dtype_code
 
 cnp.import_array()
 
@@ -27,7 +28,7 @@ cdef extern from "numpy/arrayobject.h" nogil:
 
 cdef int64_t NEVER = 1 << 62
 
-#: The codes of dtypes that were used before.
+#: The numbers of dtypes that were used before.
 cdef dict CODES = {}
 
 
@@ -189,6 +190,10 @@ cdef class Message(Tagged):
         """The same as :meth:`wait`."""
         return self.wait(timeout)
 
+    def __await__(self):
+        """Wait in an event loop of asyncio; see :class:`Work`."""
+        return outcome_of(self)
+
     def exception(self, timeout=None):
         """Wait until the message is done, and return its exception or None."""
         try:
@@ -237,12 +242,14 @@ cdef double seconds_until(int64_t until) noexcept:
     return max(1e-9 * (until - nanoseconds()), 0)
 
 
-cdef uint8_t code_of(dtype, str name) except? 255:
-    """The place of a dtype in the list of dtypes."""
+cdef uint32_t code_of(dtype, str name) except? 0:
+    """The number of a dtype."""
     code = CODES.get(dtype)
     if code is None:
         try:
-            code = CODES[dtype] = DTYPES.index(dtype_name(dtype))
+            code = dtype_code(dtype)
         except TypeError as error:
             raise TypeError(f"{name}: {error}") from None
+        if dtype.isbuiltin:  # of which there are few
+            CODES[dtype] = code
     return code

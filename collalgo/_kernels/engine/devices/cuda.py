@@ -36,7 +36,7 @@ class Reducer:
     Parameters
     ----------
     dtype
-        A name of :data:`~collalgo.engine.reduction.DTYPES`.
+        A name of :data:`~collalgo.engine.dtypes.DTYPES`.
     op
         A name of :data:`~collalgo.engine.reduction.OPS`, but no mean.
 
@@ -110,7 +110,7 @@ class Interpretation:
     Parameters
     ----------
     dtype
-        A name of :data:`~collalgo.engine.reduction.DTYPES`.
+        A name of :data:`~collalgo.engine.dtypes.DTYPES`.
     op
         A name of :data:`~collalgo.engine.reduction.OPS`, but no mean.
 

@@ -6,7 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from collalgo.engine.reduction import DTYPES
+from collalgo.engine.dtypes import DTYPES
 
 #: Threads of a block that reduces, and of one of those that run a whole plan.
 THREADS, TEAM_THREADS = 256, 512

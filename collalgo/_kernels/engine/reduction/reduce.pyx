@@ -22,6 +22,7 @@ cdef extern from "reduce_kernels.h":
 FAMILIES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float8",
+    "longdouble", "clongdouble", "datetime64", "timedelta64",
 )
 OPERATIONS = (
     "sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor",

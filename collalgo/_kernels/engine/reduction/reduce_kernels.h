@@ -70,6 +70,12 @@ static inline int32_t floor_of_double(double a, double b) {
 /* A NaN wins, whichever side it is on. */
 #define MINIMUM(a, b) ((a) < (b) || (a) != (a) ? (a) : (b))
 #define MAXIMUM(a, b) ((a) > (b) || (a) != (a) ? (a) : (b))
+/* Of times, whose least integer is "not a time" and wins. */
+#define NO_TIME INT64_MIN
+#define EITHER_NO_TIME(a, b) ((a) == NO_TIME || (b) == NO_TIME)
+#define LATEST(a, b) (EITHER_NO_TIME(a, b) ? NO_TIME : (a) > (b) ? (a) : (b))
+#define ADD_TIMES(a, b) \
+    (EITHER_NO_TIME(a, b) ? NO_TIME : (int64_t)((uint64_t)(a) + (uint64_t)(b)))
 #define BITWISE_AND(a, b) ((a) & (b))
 #define BITWISE_OR(a, b) ((a) | (b))
 #define BITWISE_XOR(a, b) ((a) ^ (b))

@@ -218,6 +218,10 @@ ARITHMETIC(float32, float, float, VALUE, VALUE, QUOTIENT)
 ARITHMETIC(float64, double, double, VALUE, VALUE, QUOTIENT)
 COMPLEX(complex64, float32, float)
 COMPLEX(complex128, float64, double)
+ARITHMETIC(longdouble, long double, long double, VALUE, VALUE, QUOTIENT)
+COMPLEX(clongdouble, longdouble, long double)
+KERNEL(time_sum, int64_t, int64_t, VALUE, VALUE, ADD_TIMES, VALUE)
+KERNEL(time_max, int64_t, int64_t, VALUE, VALUE, LATEST, VALUE)
 
 #define ARITHMETIC_ROW(name)                                                          \
     [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod),           \
@@ -234,6 +238,8 @@ COMPLEX(complex128, float64, double)
     [OP_LXOR] = IN_VARIANT(u##name##_lxor)
 #define COMPLEX_ROW(name)                                                             \
     [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod)
+/* The least integer is the least time, too. */
+#define TIME_ROW [OP_MIN] = IN_VARIANT(int64_min), [OP_MAX] = IN_VARIANT(time_max)
 /* For booleans a sum is "or" and a product is "and", as in NumPy. */
 #define BOOLEAN_ROW(name)                                                             \
     [OP_SUM] = IN_VARIANT(name##_lor), [OP_PROD] = IN_VARIANT(name##_land),           \
@@ -259,6 +265,10 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
     [DTYPE_COMPLEX64] = {COMPLEX_ROW(complex64)},
     [DTYPE_COMPLEX128] = {COMPLEX_ROW(complex128)},
     [DTYPE_FLOAT8] = {ARITHMETIC_ROW(float8)},
+    [DTYPE_LONGDOUBLE] = {ARITHMETIC_ROW(longdouble)},
+    [DTYPE_CLONGDOUBLE] = {COMPLEX_ROW(clongdouble)},
+    [DTYPE_DATETIME64] = {TIME_ROW},
+    [DTYPE_TIMEDELTA64] = {TIME_ROW, [OP_SUM] = IN_VARIANT(time_sum)},
 };
 
 #undef KERNEL
@@ -275,6 +285,7 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
 #undef BITWISE_ROW
 #undef SIGNED_ROW
 #undef COMPLEX_ROW
+#undef TIME_ROW
 #undef DECODE_FLOAT8
 #undef ENCODE_FLOAT8
 #undef VARIANT

@@ -1,6 +1,6 @@
 """The C functions of the rings of messages between two ranks, of ``message_ring.h``."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from collalgo._kernels.engine.transport.endpoint cimport endpoint
 from collalgo._kernels.engine.transport.segment cimport rank_header
@@ -11,8 +11,9 @@ cdef extern from "message_ring.h" nogil:
     enum: THROUGH_CHANNEL
     enum: CLAIM_LATER
     ctypedef struct message_head:
-        uint8_t kind, dtype, on_device, unused
-        int32_t claim
+        uint8_t kind, on_device
+        int16_t claim
+        uint32_t dtype
         int64_t tag, number, count, nbytes, place
     ctypedef struct message_slot:
         int32_t nbytes

@@ -130,8 +130,9 @@ typedef struct {
 
 /* What a slot of a ring of messages says; comm/point_to_point has the kinds. */
 typedef struct {
-    uint8_t kind, dtype, on_device, unused;
-    int32_t claim;      /* of a long message, or why it has none */
+    uint8_t kind, on_device;
+    int16_t claim;      /* of a long message, or why it has none */
+    uint32_t dtype;     /* its number in engine/dtypes.py */
     int64_t tag, number, count, nbytes;
     int64_t place;      /* of a long message in the memory of its sender */
 } message_head;

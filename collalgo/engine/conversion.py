@@ -1,11 +1,16 @@
-"""Means of integers, which the ranks sum wider than in their dtype."""
+"""Reductions of elements of another dtype than that of the arrays of the call.
+
+These are means of integers, whose sums may exceed their dtype, and reductions of
+elements whose bytes are not in the order of this machine.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.engine.reduction import SPLIT_MEAN, WIDE_MEAN
+from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.reduction import SPLIT_MEAN, WIDE_MEAN, op_name
 
 
 class IntegerMean:
@@ -51,3 +56,38 @@ class IntegerMean:
             np.add(wide[..., 0], wide[..., 1] // self.size, out=target)
         else:
             np.copyto(target, wide, casting="unsafe")
+
+
+class NativeOrder:
+    """The elements in the order of this machine's bytes, with the same op."""
+
+    def __init__(self, dtype: np.dtype[Any], op: Any):
+        self.op = op
+        self._dtype = dtype.newbyteorder("=")
+
+    def empty(self, shape: tuple[int, ...]) -> NDArray[Any]:
+        """An array for the elements of an array of this shape."""
+        return np.empty(shape, self._dtype)
+
+    def widen(self, source: NDArray[Any], native: NDArray[Any]) -> None:
+        """Fill in the elements of this rank."""
+        np.copyto(native, source)
+
+    def narrow(self, native: NDArray[Any], target: NDArray[Any]) -> None:
+        """Write the result in the order of the arrays of the call."""
+        np.copyto(target, native)
+
+
+Conversion = IntegerMean | NativeOrder
+
+
+def conversion_of(
+    op: Any, source: NDArray[Any], size: int, caller: str
+) -> Conversion | None:
+    """How the ranks reduce arrays whose elements have to be converted, or None."""
+    if isinstance(source, Shadow):
+        return None
+    if source.dtype.kind in "iu" and op_name(op, caller) == "avg":
+        return IntegerMean(source.dtype, size)
+    converted = source.dtype.kind in "iufcmM" and not source.dtype.isnative
+    return NativeOrder(source.dtype, op) if converted else None

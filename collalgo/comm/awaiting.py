@@ -1,0 +1,28 @@
+"""Calls in the background as awaitables of asyncio."""
+
+from collections.abc import Generator
+from typing import Any
+
+
+def outcome_of(work: Any) -> Generator[Any, None, Any]:
+    """Wait in the running event loop until a call has ended: what it returns.
+
+    A task that is cancelled stops to wait; the call goes on in the background.
+    """
+    import asyncio  # which takes a while
+
+    loop = asyncio.get_running_loop()
+    ended = loop.create_future()
+
+    def end() -> None:
+        if not ended.done():
+            ended.set_result(None)
+
+    def tell(_: object) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(end)
+
+    work.add_done_callback(tell)
+    work.done()  # so that it is not held until somebody waits
+    yield from ended
+    return work.wait()
