@@ -11,6 +11,7 @@ from collalgo.algorithms.table import parse
 from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL
 from collalgo.synthesis.planner import (
     EVEN,
@@ -34,6 +35,10 @@ TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
 #: What is tried beside them where some steps may be longer than others, and elsewhere.
 LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
+
+#: What is tried beside them where the data of a buffer comes from one rank or goes to
+#: one: links wait for it during the first or last steps, which few steps make long.
+OF_ONE_RANK = ((24, EVEN), (32, EVEN))
 
 #: What is tried where a rank combines with several peers in a step. It is not tried
 #: where sums are sent back down the trees meanwhile: it did not pay on any server.
@@ -139,6 +144,8 @@ def forms(collective: str, way: str) -> list[Form]:
     stages = PLANNED[collective][way]
     joint = JOINT if any(one.reduces and one.reverse for one in stages) else ()
     single = TRIED + (SHORTER if all(one.reduces for one in stages) else LONGER)
+    if COLLECTIVES[collective].rooted and not COLLECTIVES[collective].blocks:
+        joint, single = joint and joint + OF_ONE_RANK, single + OF_ONE_RANK
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
         *(Form(way, rounds, pace) for rounds, pace in single),
