@@ -57,8 +57,11 @@ cuda-bench: .venv/installed
 # The compiled code under AddressSanitizer and UBSan, in a copy of the tree.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -g
 SANITIZED := tests/comm/test_any_arguments.py tests/comm/test_arguments.py \
-	tests/comm/test_background.py tests/comm/test_calls.py \
-	tests/comm/test_changing_sizes.py tests/comm/test_message_sequences.py \
+	tests/comm/test_background.py tests/comm/test_background_ends.py \
+	tests/comm/test_background_errors.py tests/comm/test_calls.py \
+	tests/comm/test_changing_sizes.py tests/comm/test_held_calls.py \
+	tests/comm/test_message_errors.py tests/comm/test_message_sequences.py \
+	tests/comm/test_message_tags.py tests/comm/test_persistent_calls.py \
 	tests/comm/test_point_to_point.py tests/engine/plan tests/engine/test_heap.py \
 	tests/schedule
 sanitize: .venv/installed

@@ -1,14 +1,14 @@
 """The command ``collalgo bench``."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.choices import verdict, winners
-from collalgo.bench.compare import compare as compare_rows
+from collalgo.bench.compare import compare as compare_rows, nothing_in_common
 from collalgo.bench.job_commands import groups, limits, start
 from collalgo.bench.jobs import measured
 from collalgo.bench.options import split_names, sweep_options
@@ -22,7 +22,6 @@ from collalgo.bench.records import (
     of_json,
 )
 from collalgo.bench.report import (
-    WIDTH,
     conditions_in_words,
     legend,
     micro,
@@ -38,9 +37,8 @@ from rich.text import Text
 import collalgo
 from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
-from collalgo.base.plotting import PICTURE
 from collalgo.cli.group import SETTINGS, Group
-from collalgo.cli.options import force_option, write_or_refuse, writes
+from collalgo.cli.options import force_option, write_or_refuse
 from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
 
@@ -103,7 +101,10 @@ def run(
     records, conditions = measured(options, places, names, against)
     if records:
         console = tables_console(options)
-        for line in (*conditions_in_words(conditions), *legend(records)):
+        for line in (
+            *conditions_in_words(conditions),
+            *legend(records, conditions),
+        ):
             console.print(line, highlight=False)
         for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
             console.print(table)
@@ -137,7 +138,7 @@ def sweep(algorithms: str, **options: Any) -> None:
 def tables_console(options: dict[str, Any]) -> Console:
     """The console for tables: standard error if results go to standard output."""
     files = [options[name] for name in ("json_file", "csv_file", "plot_file")]
-    return wide_console(WIDTH, stderr=any(map(is_standard_output, files)))
+    return wide_console(stderr=any(map(is_standard_output, files)))
 
 
 def write_files(
@@ -150,13 +151,15 @@ def write_files(
     if path := options["csv_file"]:
         write_or_refuse(path, as_csv(records), CSV, force=force)
     if path := options["plot_file"]:
-        draw_or_refuse(records, path, force=force)
+        draw_or_refuse({"": records}, path, force=force)
 
 
-def draw_or_refuse(records: Sequence[Record], path: Path, *, force: bool) -> None:
+def draw_or_refuse(
+    results: Mapping[str, Sequence[Record]], path: Path, *, force: bool
+) -> None:
     """Write a plot; an error ends the command with its message."""
     try:
-        draw(records, path, force=force)
+        draw(results, path, force=force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
@@ -175,14 +178,16 @@ def alone() -> float:
 def compare(old: Path, new: Path, tolerance: float) -> None:
     """Compare the cells of NEW with those of OLD: slower, faster or the same.
 
-    The exit code is 1 if any cell is slower.
+    The algorithm is part of a cell; to compare algorithms, measure them in one run, as
+    by collalgo bench -a ring,two_shot. The exit code is 1 if any cell is slower.
     """
     try:
-        verdicts = compare_rows(of_json(old), of_json(new), tolerance)
+        before, after = of_json(old), of_json(new)
+        verdicts = compare_rows(before, after, tolerance)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     if not verdicts:
-        raise click.ClickException("the files have no cell in common")
+        raise click.ClickException(nothing_in_common(before, after))
     table = Table(box=None, pad_edge=False)
     for name in ("cell", "algorithm", "new / old", "95 % interval", "verdict"):
         table.add_column(name, no_wrap=True)
@@ -192,25 +197,45 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
         interval = f"{one.low:.3f} to {one.high:.3f}"
         words = Text(one.verdict, colors[one.verdict])
         table.add_row(cell, one.algorithm, f"{one.ratio:.3f}", interval, words)
-    wide_console(WIDTH).print(table)
+    wide_console().print(table)
     sys.exit(any(one.verdict == "slower" for one in verdicts))
 
 
 @main.command()
-@click.argument("results", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("picture", **writes(PICTURE))
-@click.argument("collectives", nargs=-1, type=click.Choice(list(PLACES)))
+@click.argument(
+    "words", nargs=-1, required=True, metavar="RESULTS... PICTURE [COLLECTIVE]..."
+)
 @force_option
-def plot(
-    results: Path, picture: Path, collectives: tuple[str, ...], force: bool
-) -> None:
-    """Plot RESULTS, a file of --json, to PICTURE; all COLLECTIVES if omitted."""
-    chosen = collectives or tuple(PLACES)
+def plot(words: tuple[str, ...], force: bool) -> None:
+    """Plot RESULTS, files of --json, to PICTURE; all COLLECTIVES if omitted.
+
+    Several RESULTS are lines of one picture.
+    """
+    files, picture, chosen = _parts(words)
+    stems = [Path(file).stem for file in files]
+    names = stems if len(set(stems)) == len(stems) else files
     try:
-        records = [r for r in of_json(results) if r.collective in chosen]
+        found = {
+            name: [r for r in of_json(Path(file)) if r.collective in chosen]
+            for name, file in zip(names, files, strict=True)
+        }
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    draw_or_refuse(records, picture, force=force)
+    draw_or_refuse(found, Path(picture), force=force)
+
+
+def _parts(words: tuple[str, ...]) -> tuple[Sequence[str], str, Sequence[str]]:
+    """The files of results, the picture, and the collectives of a command line."""
+    files = [*words]
+    chosen = []
+    while files and files[-1] in PLACES:
+        chosen.append(files.pop())
+    if len(files) < 2:
+        raise click.UsageError(
+            "name the results and then the picture: collalgo bench plot RESULTS... "
+            "PICTURE"
+        )
+    return files[:-1], files[-1], chosen or tuple(PLACES)
 
 
 for command in (start, limits, groups):

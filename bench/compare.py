@@ -1,6 +1,6 @@
 """Compare two files of results, cell by cell."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +46,27 @@ def compare(
 
 def _key(record: Record) -> tuple[object, ...]:
     return (*record[: len(INDEPENDENT)], record.algorithm)
+
+
+def nothing_in_common(old: Sequence[Record], new: Sequence[Record]) -> str:
+    """Why no cell is in two files, with what they differ in and what to do."""
+    differ = []
+    for name in (*INDEPENDENT, "algorithm"):
+        before, after = ({str(getattr(r, name)) for r in rows} for rows in (old, new))
+        if not before & after:
+            differ.append(f"{name} is {_some(before)} in OLD, {_some(after)} in NEW")
+    text = f"the files have no cell in common: {'; '.join(differ) or 'none is equal'}"
+    if any(each.startswith("algorithm") for each in differ):
+        text += (
+            "; the algorithm is part of a cell: measure both in one run, as by "
+            "collalgo bench -a ring,two_shot, or draw both by collalgo bench plot OLD "
+            "NEW PICTURE"
+        )
+    return text
+
+
+def _some(values: Set[str]) -> str:
+    return ", ".join(sorted(values)[:3]) + (", ..." if len(values) > 3 else "")
 
 
 def _judge(old: Record, new: Record, tolerance: float) -> Verdict:

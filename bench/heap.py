@@ -40,9 +40,6 @@ CALLS = (
 
 SIZES = tuple(1 << n for n in range(14, 27, 2))
 
-#: The columns of the table without a terminal.
-WIDTH = 132
-
 #: The bytes of all calls of a turn, and the fewest and most calls.
 TURN_BYTES, FEWEST, MOST = 400 << 20, 24, 300
 
@@ -172,7 +169,7 @@ def show(rows: list[dict[str, Any]]) -> None:
                 f"{ratios.min():.2f} to {ratios.max():.2f}",
             ]
         table.add_row(f"{row['collective']} {row['place']}", human(row["size"]), *cells)
-    console = wide_console(WIDTH)
+    console = wide_console()
     console.print(
         f"Calls on private arrays and on arrays of comm.empty, {rows[0]['ranks']} "
         "ranks: median time of the slowest rank (less is better), the call alone and "

@@ -6,7 +6,7 @@ from statistics import median
 import click
 from collalgo.bench.groups import COLUMNS, groups as measure_groups
 from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
-from collalgo.bench.report import WIDTH, micro
+from collalgo.bench.report import micro
 from collalgo.bench.start import measure_starts, phases_in_words
 from rich.table import Table
 
@@ -51,7 +51,7 @@ def start(ranks: int, rounds: int) -> None:
     for one in found:
         figures = (median(one.seconds), min(one.seconds))
         table.add_row(one.name, *(f"{1e3 * seconds:.0f}" for seconds in figures))
-    wide_console(WIDTH).print(table)
+    wide_console().print(table)
     for one in found:
         if one.phases:
             click.echo(phases_in_words(one))
@@ -76,7 +76,7 @@ def limits(ranks: int) -> None:
     for nbytes in dict.fromkeys(limit.nbytes for limit in found[0]):
         at = {x.kernel: x.bandwidth for x in found[0] if x.nbytes == nbytes}
         table.add_row(human(nbytes), *(f"{at[k] / 1e9:.1f}" for k in kernels))
-    wide_console(WIDTH).print(table)
+    wide_console().print(table)
     click.echo(f"a barrier takes {micro(found[1])} us")
 
 
@@ -115,4 +115,4 @@ def groups(ranks: int, rounds: int) -> None:
         table.add_column(name, justify="right")
     for row in sorted(found, key=lambda row: row.name):
         table.add_row(row.name, row.library, *map(micro, row.seconds))
-    wide_console(WIDTH).print(table)
+    wide_console().print(table)

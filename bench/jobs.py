@@ -50,10 +50,22 @@ def measured(
         elif identity().launcher == "none" and options["ranks"]:
             found = collalgo.spawn(work, options["ranks"])[0]
         else:
+            _warn_of_one_rank(options)
             found = work(collalgo.init())
     except (CollalgoError, MemoryError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     return found or ([], {})
+
+
+def _warn_of_one_rank(options: dict[str, Any]) -> None:
+    """Name the option of ranks to whom -n may have meant them, as elsewhere."""
+    n = options["iterations"]
+    if n and options["ranks"] is None and identity().size == 1:
+        click.echo(
+            f"one rank is measured, by {n} timed calls: in bench -n is the number of "
+            f"calls, and --ranks {n} that of ranks",
+            err=True,
+        )
 
 
 def _sweep(options: dict) -> Sweep:  # type: ignore[type-arg]
@@ -121,7 +133,10 @@ def progress_bar(
     sweep: Sweep, ranks: int, cycles: int = 1
 ) -> Iterator[Callable[[Cell], None]]:
     """A progress bar over cells."""
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    # Without a terminal, the end of a bar is an empty line.
+    hidden = not console.is_terminal
+    with Progress(console=console, transient=True, disable=hidden) as bar:
         task = bar.add_task("measuring", total=cycles * len(list(sweep.cells(ranks))))
 
         def progress(cell: Cell) -> None:

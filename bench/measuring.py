@@ -20,7 +20,7 @@ from collalgo.bench.peers.contest import (
 )
 from collalgo.bench.peers.environments import Peer
 from collalgo.bench.peers.worker import mpi_call, writer
-from collalgo.bench.records import AS_ASKED, Record, record
+from collalgo.bench.records import ALSO_CHOSEN, AS_ASKED, Record, record
 from collalgo.bench.sweep import Sweep
 from collalgo.bench.timing import race, row_of
 
@@ -45,7 +45,9 @@ def measure(
     for name in sweep.files:
         load_algorithms(name)
     records: list[Record] = []
-    floor = Floor(comm, sweep.cells(comm.size))
+    # Between hosts links limit the times, not memory.
+    one_host = len(set(comm.hosts)) == 1
+    floor = Floor(comm, sweep.cells(comm.size)) if one_host else None
     for cell in sweep.cells(comm.size):
         if progress is not None:
             progress(cell)
@@ -54,7 +56,7 @@ def measure(
 
 
 def measure_cell(
-    comm: Communicator, cell: Cell, sweep: Sweep, floor: Floor
+    comm: Communicator, cell: Cell, sweep: Sweep, floor: Floor | None
 ) -> list[Record]:
     """Measure one cell by all its contestants, side by side."""
     bench = Bench(cell, comm)
@@ -70,7 +72,7 @@ def measure_cell(
     row = partial(record, cell, comm.size, in_a_row=in_a_row)
     records, ours = [], times[: len(found)]
     for name, one, seconds, elements in zip(names, found, ours, wrong, strict=True):
-        reason = why(chosen) if one.algorithm == chosen.algorithm else AS_ASKED
+        reason = reason_of(one, chosen, sweep)
         more = particulars(cell, one, floor)
         if sweep.fresh_sizes:
             call = partial(Bench.call, algorithm=name)
@@ -176,19 +178,30 @@ def _columns_of_ours(
     }
 
 
+def reason_of(one: Selection, chosen: Selection, sweep: Sweep) -> str:
+    """The reason for measuring an algorithm: its name was given, or it is chosen."""
+    if one.algorithm != chosen.algorithm:
+        return AS_ASKED
+    return ALSO_CHOSEN if sweep.names_algorithms else why(chosen)
+
+
 def why(chosen: Selection) -> str:
     """Who has decided for an algorithm: the price with its reason, or what else."""
     return chosen.reason if chosen.decider == PRICE else f"by {chosen.decider}"
 
 
-def particulars(cell: Cell, decided: Selection, floor: Floor) -> dict[str, Any]:
-    """The columns of an algorithm that need no measurement."""
+def particulars(cell: Cell, decided: Selection, floor: Floor | None) -> dict[str, Any]:
+    """The columns of an algorithm that need no measurement.
+
+    Without a floor of the memory of one host, it is the bound of the topology.
+    """
+    limit = decided.bound_seconds if floor is None else floor.seconds(cell)
     return {
         "algorithm": decided.algorithm,
         "predicted": decided.seconds,
         "rough": decided.choice.caveat == ROUGHLY,
         "sent": sent(decided.row, cell, decided.size, decided.nbytes),
-        "floor": floor.seconds(cell),
+        "floor": limit,
     }
 
 

@@ -96,43 +96,44 @@ SWEEP_OPTIONS = [
         help="Sizes in bytes: a list 1M,256M or ranges 1K..1G; instead of -b and -e.",
     ),
     click.option(
-        "-b", "first", callback=parse_border,
+        "-b", "--from", "first", callback=parse_border,
         show_default="8", help="Smallest size in bytes.",
     ),
     click.option(
-        "-e", "last", callback=parse_border,
+        "-e", "--to", "last", callback=parse_border,
         show_default="64M", help="Largest size in bytes.",
     ),
     click.option(
-        "-f", "factor", type=click.IntRange(2),
+        "-f", "--factor", "factor", type=click.IntRange(2),
         show_default="2", help="Factor between sizes.",
     ),
     click.option(
-        "-d", "dtypes", default="float32", callback=parse_names,
+        "-d", "--dtypes", "dtypes", default="float32", callback=parse_names,
         help="dtypes, separated by commas, or all.",
     ),
     click.option(
-        "-o", "op", default="sum", type=click.Choice([*OPS, "all"]),
+        "-o", "--op", "op", default="sum", type=click.Choice([*OPS, "all"]),
         metavar="OP", help=f"Op, or all: {', '.join(OPS)}.",
     ),
     click.option(
-        "-r", "root", default="0", callback=parse_root,
+        "-r", "--root", "root", default="0", callback=parse_root,
         help="Root rank, or all.",
     ),
     click.option(
-        "-n", "iterations", type=click.IntRange(1),
-        show_default="the number that takes 0.4 s", help="Timed calls in a cycle.",
+        "-n", "--calls", "iterations", type=click.IntRange(1),
+        show_default="the number that takes 0.4 s",
+        help="Timed calls in a cycle; for the number of ranks see --ranks.",
     ),
     click.option(
-        "-w", "warmup", type=click.IntRange(0), default=2,
+        "-w", "--warmup", "warmup", type=click.IntRange(0), default=2,
         help="Warm-up calls.",
     ),
     click.option(
-        "-N", "cycles", type=click.IntRange(1), default=1,
+        "-N", "--cycles", "cycles", type=click.IntRange(1), default=1,
         help="Cycles of each cell.",
     ),
     click.option(
-        "-c", "check", type=click.IntRange(0, 1), default=1,
+        "-c", "--check", "check", type=click.IntRange(0, 1), default=1,
         help="Check the results (1) or not (0).",
     ),
     click.option(
@@ -140,7 +141,7 @@ SWEEP_OPTIONS = [
         help="Write the input before each call (1) or not (0).",
     ),
     click.option(
-        "-m", "in_a_row", type=click.IntRange(1),
+        "-m", "--in-a-row", "in_a_row", type=click.IntRange(1),
         show_default="1; barriers: 16; sweeps of collectives where no rank can run "
         "ahead: the number that takes 100 us",
         help="Calls timed together.",

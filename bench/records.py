@@ -26,8 +26,9 @@ from collalgo.engine.transport.waiting import cores
 VERSION = 1
 
 
-#: The reason of a measured algorithm that is not the selected one.
-AS_ASKED = "as asked"
+#: The reason of an algorithm that was measured as asked, and that of one which also is
+#: the selected one.
+AS_ASKED, ALSO_CHOSEN = "as asked", "as asked, and the choice"
 
 
 class Record(NamedTuple):

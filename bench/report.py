@@ -28,9 +28,6 @@ def tables(records: Sequence[Record]) -> list[Table]:
     ]
 
 
-#: The characters of a line of a table.
-WIDTH = 180
-
 #: Load average of a core from which on a machine counts as busy.
 BUSY = 0.5
 
@@ -81,7 +78,8 @@ def title(record: Record, varying: Sequence[str]) -> str:
         "place": f"{record.place} of place" if record.place == "out" else "in place",
     }
     common = [words[name] for name in COMMON if name not in varying and words[name]]
-    return ", ".join([record.collective, f"{record.ranks} ranks", *common])
+    ranks = f"{record.ranks} rank{'s' * (record.ranks > 1)}"
+    return ", ".join([record.collective, ranks, *common])
 
 
 def row(
@@ -132,11 +130,13 @@ def conditions_in_words(conditions: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def legend(records: Sequence[Record]) -> list[str]:
+def legend(records: Sequence[Record], conditions: Mapping[str, Any]) -> list[str]:
     """What the columns of the tables mean that are not those of nccl-tests."""
     rough = "; ~ where ranks share cores" if any(r.rough for r in records) else ""
     price = f"predicted: the price that chose the algorithm{rough}"
     limit = "floor: copies and sums that no algorithm avoids"
+    if conditions["ranks_here"] < records[0].ranks:
+        limit = "floor: the lower bound of the links between the ranks"
     lines = [f"{price}. {limit}; time / floor is the distance from it"]
     if any(record.contestant == "mpi" for record in records):
         from mpi4py import MPI

@@ -56,6 +56,11 @@ class Sweep:
         return self.in_a_row or cell.in_a_row
 
     @property
+    def names_algorithms(self) -> bool:
+        """Whether some algorithms are named, instead of all or the selected one."""
+        return self.algorithms not in ((), ("all",))
+
+    @property
     def algorithm(self) -> str | None:
         """The first named algorithm, or None."""
         return self.algorithms[0] if self.algorithms else None

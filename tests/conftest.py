@@ -2,9 +2,7 @@
 
 import os
 import shutil
-import socket
 import subprocess
-import time
 
 import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
@@ -12,8 +10,8 @@ from hypothesis import HealthCheck, settings
 
 from collalgo.comm import shared_kinds
 from collalgo.cost.copy_policy import CopyPolicy
-from collalgo.launch.environment import free_port
 from tests.support.clusters import layout
+from tests.support.ports import await_server, reserved_ports
 
 # The many processes that tests start would each compile all sources again, or write
 # each line in two pieces, between which mpiexec puts those of other ranks.
@@ -97,31 +95,32 @@ def cluster():
         assert not is_up(each)
 
 
+@pytest.fixture
+def reserved_port():
+    """A port for a server of the test alone."""
+    with reserved_ports(1) as (port,):
+        yield port
+
+
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory):
     """The port of an etcd that runs for the tests."""
     program = shutil.which("etcd")
     if program is None:
         pytest.skip("etcd is not installed: apt-get install etcd-server")
-    port, peers = free_port(), free_port()
-    clients, among = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peers}"
-    server = subprocess.Popen(
-        [program, "--data-dir", str(tmp_path_factory.mktemp("etcd")),
-         "--listen-client-urls", clients, "--advertise-client-urls", clients,
-         "--listen-peer-urls", among, "--initial-advertise-peer-urls", among,
-         "--initial-cluster", f"default={among}"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    end = time.monotonic() + 20
-    while server.poll() is None and time.monotonic() < end:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            break
-        except OSError:
-            time.sleep(0.05)
-    yield port
-    server.kill()
-    server.wait()
+    with reserved_ports(2) as (port, peers):
+        clients, among = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peers}"
+        server = subprocess.Popen(
+            [program, "--data-dir", str(tmp_path_factory.mktemp("etcd")),
+             "--listen-client-urls", clients, "--advertise-client-urls", clients,
+             "--listen-peer-urls", among, "--initial-advertise-peer-urls", among,
+             "--initial-cluster", f"default={among}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        await_server(server, port)
+        yield port
+        server.kill()
+        server.wait()
 
 
 #: What tests share, scripts of ranks among it, which look at their arguments.

@@ -102,5 +102,12 @@ def test_links_lead_to_files_and_headings(page: Path) -> None:
             assert heading in anchors(target), f"{page.name}: {name}#{heading}"
 
 
+def test_the_index_has_a_line_for_every_page() -> None:
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"index.md"}
+    index = (ROOT / "docs" / "index.md").read_text()
+    listed = re.findall(r"^- \[[^\]]+\]\(([a-z_]+\.md)\): \S", index, re.MULTILINE)
+    assert sorted(listed) == sorted(pages)
+
+
 def test_the_readme_is_a_page_of_at_most_120_lines() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 120

@@ -9,6 +9,7 @@ from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.running import run
 
 from collalgo.cli.group import SETTINGS
+from collalgo.cli.run import command_line
 from collalgo.errors import CollalgoError
 
 file_argument = click.argument(
@@ -77,11 +78,14 @@ def down_command(file: Path) -> None:
 def run_command(
     ranks: int | None, prefix: Path | None, file: Path, command: tuple[str, ...]
 ) -> None:
-    """Run COMMAND on the ranks of the cluster of FILE, which must be up."""
-    if command[0].endswith(".py"):
-        command = (sys.executable, *command)
+    """Run COMMAND on the ranks of the cluster of FILE, which must be up.
+
+    COMMAND is a Python script, -m and a Python module, or any program.
+    """
+    is_module = command[0] == "-m"
+    line = command_line(command[is_module:], module=is_module)
     done = run(
-        layout_of_file(file), command, ranks=ranks or 0, description=file, prefix=prefix
+        layout_of_file(file), line, ranks=ranks or 0, description=file, prefix=prefix
     )
     sys.exit(done.returncode)
 

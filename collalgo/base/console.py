@@ -10,11 +10,15 @@ from rich.console import Console
 SILENT = 1.0
 
 
-def wide_console(width: int, *, stderr: bool = False) -> Console:
-    """A console as wide as the terminal, or ``width`` columns without a terminal."""
+#: The columns of a line that is not shown on a terminal: more than any table has.
+UNLIMITED = 1 << 16
+
+
+def wide_console(*, stderr: bool = False) -> Console:
+    """A console as wide as the terminal; without one, lines have no limit."""
     console = plain_console(stderr=stderr)
     if not console.is_terminal:
-        console.width = width
+        console.width = UNLIMITED
     return console
 
 

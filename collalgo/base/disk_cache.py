@@ -21,7 +21,7 @@ from collalgo.base.environment import CACHE
 OFF = "off"
 
 #: The most files of a kind, of which the oldest quarter is deleted beyond that, and
-#: the most bytes of each.
+#: the most bytes of each. Of larger files there are fewer, with as many bytes in total.
 MOST_FILES, LARGEST = 1024, 1 << 16
 
 
@@ -37,7 +37,7 @@ def default_folder() -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "collalgo"
 
 
-def recall(kind: str, key: str) -> str | None:
+def recall(kind: str, key: str, largest: int = LARGEST) -> str | None:
     """The kept result of a key; None if the cache lacks it.
 
     Parameters
@@ -46,22 +46,24 @@ def recall(kind: str, key: str) -> str | None:
         The name of the subfolder.
     key
         All that the result depends on.
+    largest
+        The most bytes of a file of this kind.
     """
     if CACHE.given() == OFF:
         return None
     with suppress(OSError, RuntimeError, ValueError):  # no home, no UTF-8
-        data = _read(_path(kind, key))
+        data = _read(_path(kind, key), largest)
         seal, _, content = data.partition(b"\n")
-        if len(data) <= LARGEST and seal == _seal(key, content):
+        if len(data) <= largest and seal == _seal(key, content):
             return content.decode()
     return None
 
 
-def keep(kind: str, key: str, content: str) -> None:
+def keep(kind: str, key: str, content: str, largest: int = LARGEST) -> None:
     """Keep the result of a key, if it is small and the folder can be written."""
     data = content.encode()
     data = _seal(key, data) + b"\n" + data
-    if CACHE.given() == OFF or len(data) > LARGEST:
+    if CACHE.given() == OFF or len(data) > largest:
         return
     with suppress(OSError, RuntimeError):
         path = _path(kind, key)
@@ -72,17 +74,17 @@ def keep(kind: str, key: str, content: str) -> None:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-        _make_room(path.parent)
+        _make_room(path.parent, MOST_FILES * LARGEST // largest)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path, largest: int) -> bytes:
     """The content of a file of this user; OSError if it is another's, or no file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise PermissionError(f"{path} is not a file of this user")
-        return file.read(LARGEST + 1)
+        return file.read(largest + 1)
 
 
 def _path(kind: str, key: str) -> Path:
@@ -95,12 +97,12 @@ def _seal(key: str, content: bytes) -> bytes:
     return seal.hexdigest().encode()
 
 
-def _make_room(files: Path) -> None:
+def _make_room(files: Path, most: int) -> None:
     """Delete the oldest quarter of the files if there are too many."""
     with os.scandir(files) as entries:
         found = list(entries)
-    if len(found) > MOST_FILES:
-        oldest = sorted(_dated(found))[: len(found) - MOST_FILES * 3 // 4]
+    if len(found) > most:
+        oldest = sorted(_dated(found))[: len(found) - most * 3 // 4]
         for _, path in oldest:
             with suppress(OSError):  # another process may delete them, too
                 Path(path).unlink()

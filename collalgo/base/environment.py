@@ -227,6 +227,11 @@ MEMBERS = Variable(
 MEMBER = Variable(
     f"{PREFIX}MEMBER", "The name of this member, from the launcher", internal=True
 )
+ERRORS = Variable(
+    f"{PREFIX}ERRORS",
+    "Where a rank records its error, from the launcher",
+    internal=True,
+)
 RANK_PROCESS = Variable(
     f"{PREFIX}RANK_PROCESS", "The rank that has started this process", internal=True
 )
@@ -234,7 +239,7 @@ RANK_PROCESS = Variable(
 #: All of them but those that :func:`algorithm` gives.
 VARIABLES = (
     TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, HOST, SECRET, DUMP, CACHE, ONE_KERNEL,
-    RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, RANK_PROCESS,
+    RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
 )  # fmt: skip
 
 

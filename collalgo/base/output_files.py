@@ -44,10 +44,13 @@ class Format(NamedTuple):
     magic : bytes
         What the files begin with, if they hold a checksum of their own and are not
         sealed, as they may be too large to be read whole.
+    has_force : bool
+        Whether who writes them can ask for ``force``.
     """
 
     name: str
     magic: bytes = b""
+    has_force: bool = True
 
     @property
     def mark(self) -> str:
@@ -106,6 +109,22 @@ def write(
         raise _cannot_write(path, error) from None
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder for output, and its parents, unless it exists.
+
+    Raises
+    ------
+    OutputError
+        If it cannot be made, for instance as a file has its name.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(
+            f"cannot make the folder {folder} ({error.strerror}); name another folder"
+        ) from None
+
+
 def is_standard_output(path: str | Path | None) -> bool:
     """Whether a path is standard output, which then carries nothing else."""
     return path is not None and str(path) in (STANDARD_OUTPUT, "/dev/stdout")
@@ -157,7 +176,8 @@ def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> No
 
 def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
     status = target.stat()
-    instead = "name another file, or replace it by --force (force=True in Python)"
+    replace = "replace it by --force (force=True in Python)"
+    instead = f"name another file, or {replace if kind.has_force else 'remove it'}"
     if not status.st_mode & 0o222 or not os.access(target, os.W_OK):
         raise OutputError(
             f"{path} exists and is not writable "

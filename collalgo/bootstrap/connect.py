@@ -4,7 +4,7 @@ import hashlib
 import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import NamedTuple
 from weakref import finalize
 
@@ -14,7 +14,7 @@ from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.join_request import LivenessCheck
-from collalgo.bootstrap.membership import Membership, tell_twice
+from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.client import Client
@@ -27,9 +27,6 @@ from collalgo.errors import BootstrapError
 #: Bytes of a secret that rank 0 makes.
 TOKEN = 32
 
-#: Seconds to look for the process that is rank 0 already.
-TWIN_SECONDS = 1.0
-
 #: The number of addresses of a host at which its store is sought, at most.
 MOST_ADDRESSES = 32
 
@@ -40,55 +37,6 @@ class StoreAddress(NamedTuple):
     hosts: list[str]
     port: int
     secret: bytes
-
-
-def connect_at(where: str, arguments: JoinArguments) -> Context:
-    """Connect all processes that name one address, where rank 0 holds the store."""
-    rank, _ = arguments.position
-    given = _secret(arguments)
-    address = store_address({STORE.name: where, SECRET.name: given})
-    job = hashlib.sha256(f"{where} {given}".encode()).hexdigest()
-    if rank == 0:
-        _serve(address)
-    return connect_to_store(job, Membership(rank), arguments, address)
-
-
-def _secret(arguments: JoinArguments) -> str:
-    """The secret of a job in hexadecimal digits, from the arguments or a variable."""
-    if arguments.secret is not None:
-        given = arguments.secret.encode().hex()
-    else:
-        SECRET.value()  # which is checked
-        given = SECRET.given()
-    if not given:
-        rank, _ = arguments.position
-        raise BootstrapError(
-            f"rank {rank} has no secret of the job; pass secret= or set "
-            "COLLALGO_SECRET (hexadecimal digits) to the same on all ranks",
-            rank=rank,
-        )
-    return given
-
-
-def _serve(address: StoreAddress) -> None:
-    """Hold the store of a job until the end of this process."""
-    try:
-        _at_exit(Server(address.secret, "", address.port).close)
-    except OSError as error:
-        _tell_twin(address)
-        raise BootstrapError(
-            f"rank 0 cannot listen at port {address.port} ({error}); start rank 0 "
-            "once, or choose another port",
-            rank=0,
-        ) from None
-
-
-def _tell_twin(address: StoreAddress) -> None:
-    """Tell the ranks of the job of this store, if it is one, of another rank 0."""
-    with suppress(BootstrapError, OSError):
-        store = Client(*address, TWIN_SECONDS, lambda _: None)
-        tell_twice(store, 0)
-        store.close()
 
 
 def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:
@@ -261,11 +209,11 @@ def _multi_host(
 def _held_to_exit() -> ExitStack:
     """What a job holds; released as the process ends, or before."""
     held = ExitStack()
-    _at_exit(held.close)
+    at_exit(held.close)
     return held
 
 
-def _at_exit(function: Callable[..., None], *args: object) -> None:
+def at_exit(function: Callable[..., None], *args: object) -> None:
     """Call a function as the process ends, after communicators made later are closed.
 
     Communicators are closed by finalizers, which run in reverse order of their making.

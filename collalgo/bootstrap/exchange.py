@@ -2,7 +2,8 @@
 
 from typing import Protocol
 
-from collalgo.bootstrap.store.protocol import ExchangeStore
+from collalgo.bootstrap.store.protocol import ExchangeStore, NotSet
+from collalgo.errors import BootstrapError
 
 
 class ExchangeGroup(Protocol):
@@ -59,7 +60,7 @@ class StoreExchange:
 
     def collect(self) -> list[str]:
         """The second half of an allgather: wait for the others."""
-        return [self._text(self._key(other)) for other in range(self.size)]
+        return [self._text(self._key(other), other) for other in range(self.size)]
 
     def broadcast(self, text: str) -> str:
         """The text of rank 0."""
@@ -73,10 +74,19 @@ class StoreExchange:
 
     def published(self) -> str:
         """The part of the other ranks in a broadcast: wait for the text."""
-        return self._text(f"{self._name}first")
+        return self._text(f"{self._name}first", 0)
 
     def _key(self, rank: int) -> str:
         return f"{self._name}said/{rank}"
 
-    def _text(self, key: str) -> str:
-        return self._store.get(key, self._timeout).decode()
+    def _text(self, key: str, writer: int) -> str:
+        """The text of a key, once the rank ``writer`` has set it."""
+        try:
+            return self._store.get(key, self._timeout).decode()
+        except NotSet:
+            raise BootstrapError(
+                f"rank {self.rank} waited {self._timeout:g} s for rank {writer}, which "
+                "has not joined; start it, or pass a longer join_timeout",
+                rank=self.rank,
+                missing=(writer,),
+            ) from None

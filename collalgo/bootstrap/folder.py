@@ -3,8 +3,9 @@
 import os
 import secrets
 import stat
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 from collalgo.base.polling import awaited
@@ -16,8 +17,9 @@ LOOK_SECONDS = 0.01
 #: The private folder inside the one that the user names.
 INSIDE = "collalgo-rendezvous"
 
-#: The file in it that marks the named folder as made by a rank.
-MADE = "made-by-a-rank"
+#: The files in it that mark folders as made by a rank, with a number at the end: 0 for
+#: the named folder, 1 for its parent and so on.
+MADE = "made-by-a-rank-"
 
 #: The file in it that tells all ranks which key two processes have set.
 TWICE = "started-twice"
@@ -32,8 +34,9 @@ class Folder:
     """A folder as an :class:`~.store.protocol.ExchangeStore`, readable by its owner.
 
     The files are in a private folder inside the named one, so that nothing but files
-    of ranks is ever removed. The named folder is removed too if a rank has made it.
-    A process that can read the folder knows the secret of the job.
+    of ranks is ever removed. The named folder and its parents are removed, too, if
+    ranks have made them and they are empty. A process that can
+    read the folder knows the secret of the job.
 
     Raises
     ------
@@ -48,18 +51,26 @@ class Folder:
         self._written: set[Path] = set()
         self._known: set[Path] = set()
         self._has_twin = False  # which this process was told
-        try:
-            is_new = _made(path)
-            _refuse_unfit(path)
-            _refuse_others(path)
-            _made(self._path)
-            _refuse_unfit(self._path)
-            if is_new:
-                (self._path / MADE).touch(mode=0o600)
-        except OSError as error:
-            raise BootstrapError(f"cannot connect in {path} ({error})") from None
+        self._enter()
         if self._file(LAST).exists():  # of another job, whose ranks have connected
             raise taken(str(path), LAST)
+
+    def _enter(self) -> None:
+        """Make the folders unless they exist, and mark those that were made."""
+        made: list[int] = []
+        try:
+            _make(self._named, made)
+            _refuse_unfit(self._named)
+            _refuse_others(self._named)
+            make_private(self._path)
+            for level in made:
+                (self._path / f"{MADE}{level}").touch(mode=0o600)
+        except OSError as error:
+            _remove(self._named, made)
+            raise BootstrapError(f"cannot connect in {self._named} ({error})") from None
+        except BootstrapError:
+            _remove(self._named, made)
+            raise
 
     def _file(self, key: str) -> Path:
         return self._path / key.replace("/", "-")
@@ -115,16 +126,15 @@ class Folder:
 
     def _clear(self, files: Iterable[Path]) -> None:
         """Remove files; with the last one the folders too that ranks have made."""
-        mark = self._path / MADE
         with suppress(OSError):
             for file in files:
                 file.unlink(missing_ok=True)
-            if all(path == mark for path in self._path.iterdir()):
-                is_ours = mark.exists()
-                mark.unlink(missing_ok=True)
+            left = list(self._path.iterdir())
+            if all(path.name.startswith(MADE) for path in left):
+                for mark in left:
+                    mark.unlink(missing_ok=True)
                 self._path.rmdir()
-                if is_ours:
-                    self._named.rmdir()
+                _remove(self._named, [int(m.name.removeprefix(MADE)) for m in left])
 
 
 def taken(where: str, key: str) -> BootstrapError:
@@ -136,14 +146,38 @@ def taken(where: str, key: str) -> BootstrapError:
     )
 
 
-def _made(folder: Path) -> bool:
-    """Make a folder unless it exists; whether it was made."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        return False
-    return True
+def make_private(folder: Path) -> None:
+    """Make a folder and its parents unless it exists.
+
+    Raises
+    ------
+    BootstrapError
+        If it is not a folder, another user owns it, or others may write to it.
+    """
+    _make(folder, [])
+    _refuse_unfit(folder)
+
+
+def _make(folder: Path, made: list[int]) -> None:
+    """Make a folder and its parents, and note which: 0 is the folder, 1 its parent."""
+    level, missing = 0, []
+    while not folder.exists():
+        missing.append((level, folder))
+        level, folder = level + 1, folder.parent
+    for level, each in reversed(missing):
+        with suppress(FileExistsError):  # another rank has made it meanwhile
+            each.mkdir(mode=0o777 if level else 0o700)
+            made.append(level)
+
+
+def _remove(folder: Path, made: Collection[int]) -> None:
+    """Remove a folder and its parents, as far as they were made and are empty."""
+    with suppress(OSError):
+        for level in count():
+            if level not in made:
+                return
+            folder.rmdir()
+            folder = folder.parent
 
 
 def _refuse_unfit(folder: Path) -> None:

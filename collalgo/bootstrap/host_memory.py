@@ -235,7 +235,12 @@ def await_all(
     """
     me = members[transport.rank]
     while not transport.await_all():
-        check()
+        try:
+            check()
+        except BootstrapError:
+            if not transport.absent():  # who came last may have left since
+                return
+            raise
         left = [r for r in range(transport.size) if transport.departure(r)]
         absent = [members[rank] for rank in transport.absent()]
         if left and absent:

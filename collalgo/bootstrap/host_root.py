@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from collalgo._kernels.engine.transport.processes import may_read
+from collalgo.base.code_identity import dates_of_code
 from collalgo.bootstrap.join_request import (
     HELLO,
     LOOK_SECONDS,
@@ -23,7 +24,6 @@ from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
-from collalgo.selection.kept_choices import dates_of_code
 
 #: Connections that have not said yet which rank they are, beside those of peers.
 VISITORS = 64

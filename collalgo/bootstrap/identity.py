@@ -68,9 +68,9 @@ class Launcher(NamedTuple):
     fresh: bool = True
 
     def is_in(self, env: Mapping[str, str]) -> bool:
-        """Whether all its variables are set."""
+        """Whether all its variables are set, and not empty."""
         names = (self.rank, self.size, self.mark or self.rank)
-        return all(name in env for name in names)
+        return all(env.get(name, "").strip() for name in names)
 
     def depth(self, env: Mapping[str, str]) -> int:
         """Of how many processes the numbers are, from this one upwards."""
@@ -107,7 +107,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     chosen = launcher_of(env, by_depth=environment is None)
     if chosen is not None:
         return chosen.read(env)
-    if STORE.name in env or JOB.name in env:
+    if env.get(STORE.name) or env.get(JOB.name):
         return _of_run(env)  # which says what is missing
     return Identity(0, 1, "", "none")
 
@@ -132,11 +132,11 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
 
 def _of_run(env: Mapping[str, str]) -> Identity:
     job = env.get(JOB.name) or env[STORE.name]
-    across = Route.STORE if STORE.name in env else None
+    across = Route.STORE if env.get(STORE.name) else None
     return _by_variables(env, job, RUN, across=across)
 
 
-def _of_torchrun(env: Mapping[str, str]) -> Identity:
+def _of_torchrun(env: Mapping[str, str], launcher: str = "torchrun") -> Identity:
     names = (
         "MASTER_ADDR",
         "MASTER_PORT",
@@ -145,7 +145,12 @@ def _of_torchrun(env: Mapping[str, str]) -> Identity:
     )
     job = "torchrun/" + "/".join(env.get(name, "") for name in names)
     across = Route.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
-    return _by_variables(env, job, "torchrun", across=across)
+    return _by_variables(env, job, launcher, across=across)
+
+
+def _by_hand(env: Mapping[str, str]) -> Identity:
+    """A rank whose variables, those of torchrun, were set by who is not known."""
+    return _of_torchrun(env, "the environment")
 
 
 def _of_open_mpi(env: Mapping[str, str]) -> Identity:
@@ -161,7 +166,7 @@ def _of_mpich(env: Mapping[str, str]) -> Identity:
 def _of_horovodrun(env: Mapping[str, str]) -> Identity:
     server = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
     job = "horovodrun/" + "/".join(env.get(name, "") for name in server)
-    has_store = all(name in env for name in server)
+    has_store = all(env.get(name) for name in server)
     across = Route.LAUNCHER_STORE if has_store else None
     return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
 
@@ -194,7 +199,7 @@ def _by_variables(
     """
     of_rank, of_size, of_local_size = names
     rank, size = _number(env, of_rank), _number(env, of_size)
-    here = _number(env, of_local_size) if of_local_size in env else size
+    here = _number(env, of_local_size) if env.get(of_local_size) else size
     if not 0 <= rank < size:
         raise BootstrapError(
             f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
@@ -206,9 +211,9 @@ def _by_variables(
         return Identity(rank, size, job, launcher)
     if across is None:
         raise BootstrapError(
-            f"{launcher} runs {size} ranks but only {here} on this host, and sets no "
-            "store over which ranks of several hosts could connect; set COLLALGO_STORE "
-            "and COLLALGO_SECRET, or start them by collalgo run -H or mpiexec",
+            f"{launcher} sets {of_size}={size} but {of_local_size}={here}, and no "
+            "store for ranks of several hosts; set COLLALGO_STORE and COLLALGO_SECRET, "
+            "or start them by collalgo run -H or mpiexec",
             rank=rank,
         )
     return Identity(rank, size, job, launcher, across)
@@ -220,12 +225,12 @@ def _number(env: Mapping[str, str], name: str) -> int:
     except (KeyError, ValueError):
         raise BootstrapError(
             f"the environment variable {name} is {env.get(name)!r}, not a number; "
-            "the launcher must set it"
+            "set it to one, or unset it"
         ) from None
 
 
 #: Those who set RANK and WORLD_SIZE and nothing else: a script, a platform, a user.
-BY_HAND = Launcher(*TORCH[:2], _of_torchrun)
+BY_HAND = Launcher(*TORCH[:2], _by_hand)
 
 #: The launchers. Of those that agree the first decides.
 LAUNCHERS = (

@@ -14,12 +14,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
-from collalgo.bootstrap.connect import connect_at, connect_over
+from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
@@ -99,7 +100,7 @@ def _over_temporary(
 
 def _check_variables(env: Mapping[str, str]) -> None:
     needed = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
-    missing = [name for name in needed if name not in env]
+    missing = [name for name in needed if not env.get(name)]
     if missing:
         raise BootstrapError(
             f"env:// needs the environment variables {', '.join(missing)}, which are "
@@ -116,7 +117,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     if torchrun_keeps_a_store(env):
         return connect_over(_store_of_torchrun(arguments.timeout), arguments)
     where = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
-    if arguments.secret is not None or SECRET.name in env:
+    if arguments.secret is not None or SECRET.given():
         return connect_at(where, arguments)
     if env["MASTER_ADDR"] in LOOPBACK or env.get("LOCAL_WORLD_SIZE") == str(size):
         rendezvous = HostRendezvous(f"env://{where} {user_secret().hex()}")

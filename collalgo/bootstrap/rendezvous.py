@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.base.code_identity import agree_on_dates
 from collalgo.bootstrap.context import (
     JOIN_TIMEOUT,
     Check,
@@ -35,7 +36,6 @@ from collalgo.bootstrap.join_request import (
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
-from collalgo.selection.kept_choices import agree_on_dates
 
 
 class HostRendezvous:

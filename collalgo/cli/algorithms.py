@@ -17,6 +17,7 @@ from collalgo.cli.options import (
     write_or_refuse,
     writes,
 )
+from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
 from collalgo.integrations.msccl.msccl import MSCCL, beyond, text_of
 from collalgo.integrations.msccl.row import program_of
@@ -30,7 +31,10 @@ SHOWN = 8
 MOST_LISTED, MOST_DRAWN = 1024, 256
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True,
+    epilog=epilog("rounds", "links", "roundings", "order", "n bytes"),
+)
 @collective_option
 @click.option(
     "-n",
@@ -44,7 +48,7 @@ MOST_LISTED, MOST_DRAWN = 1024, 256
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
     """List the algorithms and the proved properties of each for --size ranks."""
     if context.invoked_subcommand is None:
-        console = wide_console(150)
+        console = wide_console()
         for name in [collective] if collective else COLLECTIVES:
             console.print(_properties(name, size))
         console.print(_ranges())
@@ -133,7 +137,7 @@ def show(
         drawn = drawing.svg(schedules, f"{algorithm}: {proof}")
         write_or_refuse(svg, drawn, drawing.DRAWING, force=force)
         return
-    console = wide_console(24 * (size + 1))
+    console = wide_console()
     console.print(f"{algorithm}: {proof}", highlight=False)
     console.print(drawing.table(schedules))
 

@@ -223,7 +223,7 @@ def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
     table = Table("", "found", "advice", box=None)
     for finding in (*found, *of_hosts):
         table.add_row(*finding)
-    wide_console(160).print(table, highlight=False)
+    wide_console().print(table, highlight=False)
     sys.exit(any(finding.advice for finding in of_hosts))
 
 

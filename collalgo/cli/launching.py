@@ -176,7 +176,7 @@ _STARTING = (
         "--elastic",
         is_flag=True,
         help="Run the ranks of this node in a job whose nodes may come and go; start "
-        "the command on each node.",
+        "the command on each node, or pass --discover.",
     ),
     click.option(
         "--nodes",
@@ -193,7 +193,14 @@ _STARTING = (
     click.option(
         "--rendezvous",
         metavar="URL",
-        help="Store of an elastic job: etcd://HOST:PORT, or HOST:PORT of one node.",
+        help="Store of an elastic job: etcd://HOST:PORT, HOST:PORT of one node, or "
+        "file:///FOLDER that all share.",
+    ),
+    click.option(
+        "--discover",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Script that prints the hosts of an elastic job, one a line, as a:4; they "
+        "are started and stopped as it prints them.",
     ),
     click.option("--id", "job", default="job", help="Id of an elastic job."),
     click.option(

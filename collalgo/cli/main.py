@@ -14,6 +14,7 @@ COMMANDS = {
     "calibrate": "collalgo.cli.calibrate:calibrate_command",
     "cluster": "collalgo.bench.cluster.cli:main",
     "doctor": "collalgo.cli.doctor:doctor_command",
+    "elastic": "collalgo.cli.elastic:main",
     "run": "collalgo.cli.run:run_command",
     "select": "collalgo.cli.select:select_command",
     "simulate": "collalgo.cli.simulate:simulate_command",

@@ -17,6 +17,6 @@ def show_placement(placement: Placement, choice: Choice) -> None:
             position = rank.position
             local = f"{position.local_rank} of {position.local_size}"
             table.add_row(str(position.rank), rank.host, local, rank.cores, rank.nics)
-        wide_console(120).print(table, highlight=False)
+        wide_console().print(table, highlight=False)
     for line in placement.commands:
         click.echo(line)

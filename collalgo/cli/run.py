@@ -25,7 +25,7 @@ from collalgo.launch.plan import launch_plan
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show the placement and the commands; start no rank.",
+    help="Show the placement and the commands; connect to no host.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
@@ -37,7 +37,7 @@ def run_command(
     which are reached by ssh. In a job of Slurm, LSF, PBS or Grid Engine with several
     hosts the ranks run on these.
     """
-    line = _command_line(command, module)
+    line = command_line(command, module=module)
     try:
         hosts = _hosts(given.pop("hosts"), given.pop("hostfile"))
         options = LaunchOptions(line, hosts=hosts, **given)
@@ -57,8 +57,10 @@ def run_command(
         raise click.ClickException(str(error)) from None
 
 
-def _command_line(command: tuple[str, ...], module: bool) -> Sequence[str]:
+def command_line(command: tuple[str, ...], *, module: bool) -> Sequence[str]:
     """The command line of a rank, with this Python in front of a script or module."""
+    if not command:
+        raise click.UsageError("-m needs the name of a module")
     if module:
         command = (sys.executable, "-m", *command)
     elif command[0].endswith(".py"):

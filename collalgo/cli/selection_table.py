@@ -14,8 +14,6 @@ from collalgo.selection.losses import Loss
 from collalgo.selection.selection import Selection
 from collalgo.topology.assumed import marked
 
-WIDTH = 150
-
 #: The columns of what faults cost.
 LOSSES = ("x whole", "its schedule")
 
@@ -30,7 +28,7 @@ def show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) ->
     rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
     lines += [f"assumed: {rule}" for rule in rules]
     click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
-    wide_console(WIDTH).print(_table(chosen, others, losses))
+    wide_console().print(_table(chosen, others, losses))
 
 
 def _table(

@@ -43,7 +43,9 @@ from collalgo.topology.model import Topology
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 
 
-@click.command("simulate", epilog=epilog("time", "x bound", "bound", "assumed"))
+@click.command(
+    "simulate", epilog=epilog("time", "x bound", "bound", "assumed", "rounds, fluid")
+)
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("algorithm")
 @click.argument("what")

@@ -15,7 +15,8 @@ from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_process
 #: The exit code of an analysis that cannot tell, since dumps are missing.
 INCONCLUSIVE = 2
 
-WIDTH = 150
+#: The most characters of the command line of a process.
+LONGEST_COMMAND = 150
 
 
 @click.group()
@@ -59,7 +60,9 @@ def _command(process: int) -> str:
         words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return ""
-    return " ".join(word.decode(errors="replace") for word in words).strip()[:WIDTH]
+    return " ".join(word.decode(errors="replace") for word in words).strip()[
+        :LONGEST_COMMAND
+    ]
 
 
 def _answer(rank: RankProcess, file: Path | None) -> str:
@@ -120,7 +123,7 @@ def summary_command(file: Path) -> None:
         rows = summary(file)
     except TraceError as error:
         raise click.ClickException(str(error)) from None
-    wide_console(WIDTH).print(_table(rows))
+    wide_console().print(_table(rows))
 
 
 def _table(rows: list[Row]) -> Table:

@@ -7,12 +7,13 @@ from collalgo.algorithms.verify import MOST_RANKS
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.options import collective_option
+from collalgo.cli.words import epilog
 
 #: The default numbers of ranks.
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 
 
-@click.command("verify")
+@click.command("verify", epilog=epilog("steps", "n bytes", "links"))
 @click.argument("algorithm", required=False)
 @click.option(
     "--all", "everything", is_flag=True, help="Prove every algorithm of the table."

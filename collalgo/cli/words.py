@@ -19,7 +19,7 @@ WORDS = {
     "one_shot, two_shot, ...": "algorithms; collalgo algorithms explains each in a "
     "sentence, collalgo algorithms show NAME -c COLLECTIVE draws it",
     "floor": "the time in which this machine copies the same bytes or, if longer, "
-    "reads data that ranks on other cores have written",
+    "reads data that ranks on other cores have written; between hosts the bound",
     "p50, p95, p99": "the time within which 50, 95 and 99 % of the calls end",
     "algbw": "algorithm bandwidth: the bytes of the buffer divided by the time",
     "busbw": "bus bandwidth: algbw times the part of the buffer that crosses a link, "
@@ -28,6 +28,27 @@ WORDS = {
     "predicted": "the predicted time of the schedule",
     "sent": "the bytes that the busiest rank sends",
     "fresh": "the time of first calls with new sizes near that of the row",
+    "n bytes": "n is the size of the buffer of a rank: 3/2 n bytes are one and a half "
+    "buffers, sent by the busiest rank",
+    "steps": "what a rank does one after the other; the transfers of a step are "
+    "concurrent",
+    "rounds": "the messages of the longest chain, if a rank sends to one peer and "
+    "receives from one at once",
+    "rounds, fluid": "price models: in rounds all ranks begin a step together; in "
+    "fluid a rank continues as its own messages arrive, and messages share links "
+    "fairly",
+    "links": "the pairs of ranks, in one direction, between which messages move",
+    "roundings": "the most roundings of a contribution on its way into the result; "
+    "fewer are more exact",
+    "order": "of the sums: serial in the order of the ranks; ranks where adjacent "
+    "ranks are combined, so that the op need not commute; else any. As a parameter, "
+    "the positions of the ranks in the schedule",
+    "segments": "the parts of the data that follow each other through the schedule, as "
+    "in a pipeline",
+    "lanes": "the parts of the data that move at once; also the separate channels "
+    "between two ranks that they take",
+    "fold": "how an algorithm for some numbers of ranks, as powers of two, runs on "
+    "any: each rank in excess gives its data to a proxy and receives the result",
     "wrong": "the number of elements that differ from the result of NumPy",
 }
 

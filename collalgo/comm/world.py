@@ -7,6 +7,7 @@ from typing import Any
 from collalgo.base import environment
 from collalgo.base.finalizers import Lock
 from collalgo.base.hooks import hook
+from collalgo.base.signal_handlers import dump_stacks_on_quit
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.descent import mark_rank, refuse_child
 from collalgo.bootstrap.join_arguments import JoinArguments
@@ -112,8 +113,12 @@ def _joined(arguments: JoinArguments) -> Communicator:
 
 
 def _install_hooks() -> None:
-    """Report uncaught exceptions to the other ranks, and dump calls on SIGUSR1."""
+    """Report uncaught exceptions to the other ranks, and handle signals.
+
+    SIGUSR1 dumps the calls, and SIGQUIT the stacks.
+    """
     listen()
+    dump_stacks_on_quit()
     if sys.excepthook is not _report_exception:
         _previous_hooks.append(sys.excepthook)
         sys.excepthook = _report_exception

@@ -15,6 +15,7 @@ from collalgo.cost.latencies import least_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
 from collalgo.cost.machine import check_root, with_assumed_speeds
+from collalgo.cost.partitions import Partition, worst_partition
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.cost.used_links import used_links
 from collalgo.errors import TopologyError
@@ -174,28 +175,23 @@ def _candidate_cuts(network: Network) -> Iterator[DeviceSet]:
 
 
 def _allreduce(collective: str, network: Network, root: str) -> Bound:
-    """The better of a cut and of a partition of the ranks.
-
-    In a partition into k parts, each element must leave all parts but one and enter all
-    parts but one: 2 (k - 1) crossings per element.
-    """
+    """The better of a cut and of a partition of the ranks."""
     cut = _broadcast(collective, network, root)
-    best = replace(cut, exact=False)
-    singles = [frozenset([rank]) for rank in network.ranks]
-    for name, parts in (("ranks", singles), ("hosts", network.hosts)):
-        count = network.number(parts)
-        if count < 2:
-            continue
-        out = network.leaving(*parts)
-        per_byte = 2 * (count - 1) / out
-        if per_byte > best.per_byte:
-            reason = (
-                f"every element must leave all but one of {count} {name} and enter "
-                f"all but one; their links send at most {float(out):g} GB/s in total"
-            )
-            ranks, assumed = tuple(network.ranks), network.assumed_across(parts)
-            best = Bound(collective, per_byte, ranks, reason, assumed=assumed)
-    return best
+    worst = worst_partition(network, cut.per_byte)
+    if worst is None:
+        return replace(cut, exact=False)
+    return _by_partition(collective, network, worst)
+
+
+def _by_partition(collective: str, network: Network, one: Partition) -> Bound:
+    reason = (
+        f"every element must leave all but one of {one.number(network)} "
+        f"{one.noun} and enter all but one; their links send at most "
+        f"{float(one.leaving(network)):g} GB/s in total"
+    )
+    ranks, assumed = tuple(network.ranks), network.assumed_across(one.parts)
+    per_byte = one.per_byte(network)
+    return Bound(collective, per_byte, ranks, reason, assumed=assumed)
 
 
 def _by_cut(

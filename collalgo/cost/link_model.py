@@ -19,6 +19,7 @@ from collalgo.base.input_files import read_text
 from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import TopologyError
 from collalgo.topology import assumed as assumed_speeds
+from collalgo.topology.elements import LEAST_SPEED, MOST_SPEED
 from collalgo.topology.model import Link, LinkKind
 from collalgo.topology.path_types import PathType
 
@@ -27,6 +28,9 @@ FORMAT = "figures/1"
 
 #: The most bytes of a file.
 LARGEST = 1 << 16
+
+#: The least usable fraction of a bandwidth.
+LEAST_EFFICIENCY = 1e-3
 
 #: Seconds of a message by the type of its path: NCCL's hop for short messages.
 LATENCY = {
@@ -118,20 +122,17 @@ class LinkModel:
 
         try:
             document = _document(path, cls.__dataclass_fields__)
-            seconds = _table(document.get("latency"), PathType.__members__, 1.0)
+            seconds = _table(document.get("latency"), PathType.__members__, 0.0, 1.0)
             kinds = {kind.value: kind for kind in LinkKind}
+            speeds = {name: name for name in assumed_speeds.names()}
             return cls(
                 {**LATENCY, **seconds},
                 number(document.get("message", cls.message), "message", 0.0, 1.0),
                 number(document.get("reduction", 0.0), "reduction", 0.0, 1.0),
-                _table(document.get("efficiency"), kinds, 1.0),
+                _table(document.get("efficiency"), kinds, LEAST_EFFICIENCY, 1.0),
                 number(document.get("crowding", 0.0), "crowding", 0.0, 1.0),
                 number(document.get("turning", 0.0), "turning", 0.0, 1.0),
-                _table(
-                    document.get("assumed"),
-                    {name: name for name in assumed_speeds.names()},
-                    1e6,
-                ),
+                _table(document.get("assumed"), speeds, LEAST_SPEED, MOST_SPEED),
             )
         except ValueError as error:
             raise TopologyError(f"{path}: {error}") from None
@@ -151,8 +152,10 @@ def _document(path: str | Path, known: Iterable[str]) -> dict[str, Any]:
     return document
 
 
-def _table(given: Any, names: Mapping[str, Any], most: float) -> dict[Any, float]:
-    """Numbers by known names."""
+def _table(
+    given: Any, names: Mapping[str, Any], least: float, most: float
+) -> dict[Any, float]:
+    """Numbers within limits by known names."""
     from collalgo.topology.readers.text import number
 
     if given is None:
@@ -165,9 +168,7 @@ def _table(given: Any, names: Mapping[str, Any], most: float) -> dict[Any, float
             raise TopologyError(
                 f"unknown name {name!r}; choose from {', '.join(names)}"
             )
-        found[names[name]] = number(value, str(name), 0.0, most)
-        if not found[names[name]] and not isinstance(names[name], PathType):
-            raise TopologyError(f"{name}: the value must be more than 0")
+        found[names[name]] = number(value, str(name), least, most)
     return found
 
 

@@ -13,6 +13,7 @@ from collalgo.elastic.interface import (
     MembershipChange as MembershipChange,
     Rendezvous as Rendezvous,
 )
+from collalgo.elastic.recording import record as record
 from collalgo.elastic.running import run as run
 from collalgo.elastic.sampler import Sampler as Sampler
 from collalgo.elastic.settings import Settings as Settings

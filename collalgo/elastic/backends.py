@@ -9,12 +9,15 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import entry_points
+from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.elastic.interface import Rendezvous
@@ -72,6 +75,7 @@ def rendezvous(
     url
         ``collalgo://HOST:PORT`` or ``HOST:PORT``: a store that the first node on that
         host holds; ``etcd://HOST:PORT,HOST:PORT``: an etcd that runs already;
+        ``file:///FOLDER``: a folder that all hosts share;
         ``static://NAME,NAME``: fixed members; or a scheme that another package adds.
     job
         The id of the job.
@@ -89,42 +93,91 @@ def rendezvous(
     RendezvousError
         If the store is not reached in ``settings.store_timeout`` seconds.
     """
+    place = _place(url, job, settings, name, secret)
+    return _scheme(place.url.scheme)(place)
+
+
+def store_at(url: str, job: str, secret: bytes | None = None) -> KeyValueStore:
+    """The store of a job that runs, for those who look at it.
+
+    Parameters
+    ----------
+    url, job, secret
+        As for :func:`rendezvous`.
+
+    Raises
+    ------
+    ValueError
+        If the URL names no store.
+    BootstrapError
+        If the store is not reached.
+    """
+    place = _place(url, job, Settings(1, 1), None, secret)
+    if place.url.scheme not in STORES:
+        raise ValueError(f"{url} names no store; use {', '.join(sorted(STORES))}")
+    return STORES[place.url.scheme](place, lambda _why: None)
+
+
+def _place(
+    url: str, job: str, settings: Settings, name: str | None, secret: bytes | None
+) -> Place:
     parts = urlsplit(url if "://" in url else f"collalgo://{url}")
-    make = _scheme(parts.scheme)
     if not job or "/" in job:
         raise ValueError(f"{job!r} is not a job id; pass a text without a slash")
     name = name or f"{socket.gethostname()}-{os.getpid()}"
-    return make(Place(parts, job, settings, name, secret))
+    return Place(parts, job, settings, name, secret)
 
 
 def embedded(place: Place) -> StoreRendezvous:
     """Meet at a store that a node on the host of the URL holds."""
-    host, port = place.url.hostname, place.url.port
-    if not host or not port:
-        raise ValueError(
-            f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
-        )
-    secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
-    hosting = Hosting(host, port, secret)
+    hosting = Hosting(*_embedded_at(place))
 
     def connect(lost: Callable[[str], None]) -> KeyValueStore:
         hosting.begin()
-        return Client([host], port, secret, ATTEMPT_SECONDS, lost)
+        return _embedded_store(place, lost)
 
     terms = {"job": place.job, **place.settings.terms}  # a store holds one job
     settings = replace(place.settings, terms=terms)
     return StoreRendezvous(connect, str(place), settings, place.name, hosting)
 
 
+def _embedded_at(place: Place) -> tuple[str, int, bytes]:
+    """The host and the port of an embedded store, and its secret."""
+    host, port = place.url.hostname, place.url.port
+    if not host or not port:
+        raise ValueError(
+            f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
+        )
+    secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
+    return host, port, secret
+
+
+def _embedded_store(place: Place, lost: Callable[[str], None]) -> KeyValueStore:
+    host, port, secret = _embedded_at(place)
+    return Client([host], port, secret, ATTEMPT_SECONDS, lost)
+
+
 def etcd(place: Place) -> StoreRendezvous:
     """Meet at an etcd that runs already."""
-    members = members_of(place.url.netloc)
-    prefix = f"{unquote(place.url.path).strip('/')}/{place.job}"
-
-    def connect(_lost: Callable[[str], None]) -> KeyValueStore:
-        return Etcd(members, prefix)
-
+    connect = partial(_etcd_store, place)
     return StoreRendezvous(connect, str(place), place.settings, place.name)
+
+
+def _etcd_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+    prefix = f"{unquote(place.url.path).strip('/')}/{place.job}"
+    return Etcd(members_of(place.url.netloc), prefix)
+
+
+def folder(place: Place) -> StoreRendezvous:
+    """Meet in a folder that all hosts share."""
+    connect = partial(_folder_store, place)
+    return StoreRendezvous(connect, str(place), place.settings, place.name)
+
+
+def _folder_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+    if place.url.netloc or not place.url.path.strip("/"):
+        raise ValueError(f"{place.url.geturl()!r} is not of the form file:///FOLDER")
+    return FileStore(Path(unquote(place.url.path), place.job))
 
 
 def static(place: Place) -> StaticRendezvous:
@@ -136,7 +189,15 @@ def static(place: Place) -> StaticRendezvous:
 SCHEMES: dict[str, Callable[[Place], Rendezvous]] = {
     "collalgo": embedded,
     "etcd": etcd,
+    "file": folder,
     "static": static,
+}
+
+#: Connects with the store of each scheme that has one.
+STORES: dict[str, Callable[[Place, Callable[[str], None]], KeyValueStore]] = {
+    "collalgo": _embedded_store,
+    "etcd": _etcd_store,
+    "file": _folder_store,
 }
 
 

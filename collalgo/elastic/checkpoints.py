@@ -8,8 +8,9 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
-from itertools import chain
+from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any
 
 from collalgo.base import output_files
 from collalgo.base.input_files import special
@@ -29,7 +30,7 @@ MOST_HEAD = 1 << 28
 #: A part of a file.
 Piece = output_files.Piece
 
-CHECKPOINT = output_files.Format("a checkpoint", MAGIC)
+CHECKPOINT = output_files.Format("a checkpoint", MAGIC, has_force=False)
 
 
 def write(path: str | Path, snapshot: Snapshot) -> None:
@@ -109,6 +110,31 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
         raise _damaged(path, f"its revision is {str(revision)[:20]}")
     snapshot.revision = revision
     return snapshot
+
+
+def compare_forms(path: str | Path, name: str, found: Any, present: Any) -> None:
+    """Compare the arrays of a value in a checkpoint with those of a state.
+
+    Raises
+    ------
+    CollalgoError
+        If a shape or a dtype is another, or if their numbers differ.
+    """
+    pairs = zip_longest(tree.forms(found), tree.forms(present))
+    different = next((pair for pair in pairs if pair[0] != pair[1]), None)
+    if different is not None:
+        theirs, ours = map(_text, different)
+        raise CollalgoError(
+            f"{path} has {theirs} in the value {name}, but the state {ours}; make the "
+            "state with arrays of the same shapes and dtypes"
+        )
+
+
+def _text(form: tree.Form | None) -> str:
+    if form is None:
+        return "nothing"
+    what = "a tensor" if form.kind == "torch" else "an array"
+    return f"{what} of {form.dtype} with shape {form.shape}"
 
 
 def _damaged(path: Path, why: str) -> CollalgoError:

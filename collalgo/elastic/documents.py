@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from collalgo.elastic.schema import MOST_MEMBERS, Fields, Member, encode
+from collalgo.elastic.schema import Fields, Member, encode
+from collalgo.launch.options import MOST_MEMBERS
 
 #: What precedes the keys that all members watch, and those of single processes.
 COMMON, NODES = "now/", "node/"

@@ -1,6 +1,7 @@
 """Run a training function on members that come and go."""
 
 import logging
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
@@ -23,6 +24,7 @@ from collalgo.errors import (
     PeerFailed,
     RendezvousClosed,
 )
+from collalgo.launch.environment import RESTART_COUNT
 
 _LOG = logging.getLogger("collalgo")
 
@@ -98,7 +100,10 @@ def _first() -> Communicator:
     try:
         return connect(meeting)
     except RendezvousClosed as error:
-        _LOG.warning("%s; this process takes no part", error)
+        if int(os.environ.get(RESTART_COUNT) or 0):  # so that it is not a stale job
+            _LOG.warning("the job ended before this rank, started again, was needed")
+        else:
+            _LOG.warning("%s; this process takes no part", error)
         raise SystemExit(0) from None
 
 

@@ -5,15 +5,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from collalgo.errors import RendezvousError
+from collalgo.launch.options import MOST_MEMBERS
 
 #: The version of the documents; another one is refused.
 FORMAT = 1
 
 #: Characters of a name, a token, a term or a reason at most.
 MOST_CHARACTERS = 250
-
-#: Members of a job at most, so that a value of every store can hold them.
-MOST_MEMBERS = 2000
 
 #: Terms of a job at most.
 MOST_TERMS = 20

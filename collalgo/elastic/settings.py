@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from collalgo.elastic.schema import MOST_CHARACTERS, MOST_MEMBERS, MOST_TERMS
+from collalgo.elastic.schema import MOST_CHARACTERS, MOST_TERMS
+from collalgo.launch.options import MOST_MEMBERS
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,8 @@ class State:
         Raises
         ------
         CollalgoError
-            If the file is damaged, or has other names of values.
+            If the file is damaged, or has other names of values, or arrays of other
+            shapes or dtypes. Objects check what they load themselves.
         """
         found = checkpoints.read(path)
         names = _names(found)
@@ -202,6 +203,9 @@ class State:
                 f"{path} has the values {sorted(names)}, but the state "
                 f"{sorted(self._values)}; make the state with the same names"
             )
+        for name, part in found.skeleton[1]:
+            if not _has_state_dict(self._values[name]):
+                checkpoints.compare_forms(path, name, part, self._part(name)[0])
         self._spare.take(found.revision, found.skeleton, found.arrays)
         self._turn()
         self.restore()

@@ -14,7 +14,7 @@ from collalgo.bootstrap.store.protocol import (
     LeaseExpired,
     StoreError,
 )
-from collalgo.elastic import exclusion
+from collalgo.elastic import exclusion, history
 from collalgo.elastic.documents import (
     CLOSED,
     COMMON,
@@ -243,13 +243,14 @@ class StoreRendezvous:
         return [*gone, *self._survey_again()]
 
     def _renew(self) -> list[Event]:
-        """Begin another lease; what hung at the last one has vanished."""
+        """Begin another lease, and write again what hung at the last one."""
         try:
             self._link.renew()
         except StoreError:
             return []
         own = [self._state.own_key, *([LEADER] if self._state.leads else [])]
-        return [Seen(key, self._state.value(key).version, None) for key in own]
+        gone = [Seen(key, self._state.value(key).version, None) for key in own]
+        return [*gone, Command.RETRY]
 
     def _is_own(self, key: str) -> bool:
         return key == self._state.own_key
@@ -268,9 +269,12 @@ class StoreRendezvous:
 
     def _enter(self, state: Participant) -> None:
         """Make a state the present one, and tell those who wait or watch."""
+        is_new = state.phase is Phase.MEMBER and state.epoch > self._state.epoch
         with self._changed:
             self._state = state
             self._changed.notify_all()
+        if is_new and state.round.members[0] == state.member:
+            history.note(self.store, state.round)
         change = self.change()
         if change is not None and change != self._told:
             for watcher in self._watchers:

@@ -86,7 +86,9 @@ def _advice(buf: Any) -> str:
     """The advice for an object that is not an array."""
     if isinstance(buf, list | tuple | int | float | complex | np.generic):
         return "wrap it with numpy.array(...)"
-    if isinstance(buf, dict | set | frozenset | str | bytes) or buf is None:
+    if buf is None:
+        return "also a rank that only receives passes an array, or out= to a scatter"
+    if isinstance(buf, dict | set | frozenset | str | bytes):
         return "use the call for objects of Python, as broadcast_object or send_object"
     return ADVICE.get(package_of(buf), "pass the data as an array")
 

@@ -18,11 +18,9 @@ from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
-from collalgo.base.cpu_list import shown
 from collalgo.base.environment import NICS
 from collalgo.bootstrap.interfaces import Interface
 from collalgo.engine.transport.waiting import cores
-from collalgo.errors import BootstrapError
 from collalgo.launch import binding, environment, network
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
 from collalgo.launch.signals import FORWARDED
@@ -89,6 +87,8 @@ class AgentJob:
         The interfaces that the engine may use; empty for all.
     is_function : bool
         Whether the command runs a function, whose failures go to the store of the job.
+    restarts : int or None
+        Restarts of each rank, at most, if ranks may die and come back.
     """
 
     command: list[str]
@@ -98,6 +98,7 @@ class AgentJob:
     binding: str = binding.Binding.NONE.value
     interfaces: list[str] = field(default_factory=list)
     is_function: bool = False
+    restarts: int | None = None
 
     def encode(self) -> bytes:
         """The request to run it."""
@@ -122,9 +123,12 @@ class AgentJob:
             RankSpec(int(rank), common | own, bound)
             for (rank, own), bound in zip(self.ranks.items(), cpus, strict=True)
         ]
-        return LocalLaunch(
-            self.command, specs, scope=Scope.ONE_HOST, supervision=self._supervision()
-        )
+        how = self.command, specs, None, Scope.ONE_HOST, False, self._supervision()
+        if self.restarts is None:
+            return LocalLaunch(*how)
+        from collalgo.launch.restarting import RestartingLaunch
+
+        return RestartingLaunch(*how, restarts=self.restarts, node={})
 
     def _supervision(self) -> Supervision:
         """Failures are shown; those of a function go to the store of the job."""
@@ -207,17 +211,8 @@ def _try_hosts(hosts: list[list[Any]]) -> list[list[str]]:
     ]
 
 
-def _cpus(kind: str, ranks: int) -> list[str]:
-    """What each of some ranks would be bound to, or the error if they cannot be."""
-    try:
-        found = binding.cpus_of_ranks(binding.Binding(kind), ranks)
-    except BootstrapError as error:
-        return [f"error: {error}"]
-    return ["" if each is None else shown(each) for each in found]
-
-
 #: The answer to each request but that to run.
-ANSWERS: Mapping[str, Callable[..., Any]] = {"try": _try_hosts, "cpus": _cpus}
+ANSWERS: Mapping[str, Callable[..., Any]] = {"try": _try_hosts}
 
 
 def _watch_launcher(numbers: bytes) -> None:

@@ -14,12 +14,12 @@ from typing import TypeVar
 from collalgo.launch.binding import Cpus
 from collalgo.launch.log_files import STDERR, STDOUT
 from collalgo.launch.output import Sinks, Stream
-from collalgo.launch.process import die_with
+from collalgo.launch.process import Process, die_with, processes, send_signal
 from collalgo.launch.signals import clear_wakeup, register_wakeup
 
 
 class Child:
-    """A child process in its own process group, which is killed with the launcher.
+    """A child process in its own session, which is killed with the launcher.
 
     Parameters
     ----------
@@ -60,11 +60,6 @@ class Child:
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the process and to all that it started."""
-        with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, number)
-
     @property
     def ended(self) -> bool:
         """Whether the process has ended and its output was forwarded."""
@@ -73,7 +68,7 @@ class Child:
     def drain(self) -> None:
         """Forward the rest of the output of the ended process.
 
-        It is not reaped, so that no other process group gets its number.
+        It is not reaped, so that no other session gets its number.
         """
         end = os.waitid(os.P_PIDFD, self.descriptor, os.WEXITED | os.WNOWAIT)
         assert end is not None
@@ -84,7 +79,10 @@ class Child:
 
     def close(self) -> None:
         """Kill what the process left running and close the descriptors."""
-        self.signal(signal.SIGKILL)
+        close_children([self])
+
+    def _release(self) -> None:
+        """Reap the process, and close the descriptors."""
         self.process.wait()
         if self.process.stdin is not None:
             with suppress(BrokenPipeError):  # with what it did not read
@@ -92,6 +90,50 @@ class Child:
         for stream in self.streams:
             stream.pipe.close()
         os.close(self.descriptor)
+
+
+def signal_children(children: Iterable[Child], number: int) -> None:
+    """Send a signal to some processes and to all that they started in their sessions.
+
+    The group of each gets it at once, then other groups, as shells with job control
+    make them. One look at all processes of the host finds those of all children.
+    """
+    leaders = {child.process.pid for child in children}
+    _signal_groups(leaders, number)
+    for process in _outside_groups(leaders):
+        send_signal(process, number)
+
+
+def kill_children(children: Iterable[Child]) -> None:
+    """Kill some processes, and all that they started in their sessions."""
+    leaders, killed = {child.process.pid for child in children}, set[int]()
+    _signal_groups(leaders, signal.SIGKILL)
+    # A process may have started another one before it was killed.
+    while new := [p for p in _outside_groups(leaders) if p.number not in killed]:
+        for process in new:
+            send_signal(process, signal.SIGKILL)
+            killed.add(process.number)
+
+
+def close_children(children: Sequence[Child]) -> None:
+    """Kill what some processes left running, reap them and close their descriptors."""
+    kill_children(children)
+    for child in children:
+        child._release()
+
+
+def _signal_groups(leaders: Iterable[int], number: int) -> None:
+    """Send a signal to the process groups of processes that are not reaped yet."""
+    for leader in leaders:
+        with suppress(ProcessLookupError):
+            os.killpg(leader, number)
+
+
+def _outside_groups(leaders: set[int]) -> Iterator[Process]:
+    """The processes of some sessions that are not in the groups of the leaders."""
+    for process in processes() if leaders else ():
+        if process.session in leaders and process.group not in leaders:
+            yield process
 
 
 def _started(

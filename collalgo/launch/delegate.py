@@ -3,26 +3,22 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from collalgo.base.cpu_list import shown
 from collalgo.base.environment import NICS
-from collalgo.engine.transport.waiting import cores
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
-from collalgo.launch.binding import Binding, cpus_of_ranks
-from collalgo.launch.child import Child, Deadline, as_completed
+from collalgo.launch.child import Child, Deadline, as_completed, signal_children
 from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.messages import report
 from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
 from collalgo.launch.options import LaunchOptions
-from collalgo.launch.placement import Placement, PlannedRank
+from collalgo.launch.placement import Placement, planned_ranks
 from collalgo.launch.process import exit_code
-from collalgo.launch.remote_shell import is_this_host
 from collalgo.launch.signals import signals_forwarded, signals_raise
 from collalgo.launch.supervision import run_to_end
 
@@ -95,7 +91,7 @@ class DelegatedLaunch:
         """Run the launcher, and write the time before each of its lines."""
         sinks = output.sinks(timestamp=True)
         with closing(Child(self.line, sinks)) as child:
-            send = child.signal
+            send = partial(signal_children, [child])
 
             def work() -> int:
                 for _ in as_completed([child], Deadline()):
@@ -107,32 +103,16 @@ class DelegatedLaunch:
 
     def placement(self) -> Placement:
         """Where the ranks would run, as far as this is known before."""
-        return Placement(list(self._ranks()), [self.shown])
-
-    def _ranks(self) -> Iterator[PlannedRank]:
-        binding, nics = self.options.binding, ",".join(self.options.nics)
-        for host, positions in self.hosts.items():
-            local = is_this_host(host.name)
-            bound = _cores(binding, len(positions), here=local)
-            for position, shown_cores in zip(positions, bound, strict=True):
-                where = nics or "as the launcher decides"
-                yield PlannedRank(position, host.name, shown_cores, where)
+        nics = ",".join(self.options.nics) or "as the launcher decides"
+        ranks = planned_ranks(self.hosts, self.options.binding, nics)
+        return Placement(list(ranks), [self.shown])
 
 
 def _stop(child: Child, number: int) -> None:
     """Pass the request to stop on to the launcher, and wait for its end."""
-    child.signal(number)
+    signal_children([child], number)
     for _ in as_completed([child], Deadline()):
         pass
-
-
-def _cores(binding: Binding, ranks: int, *, here: bool) -> list[str]:
-    """What each rank of a host is bound to, in words."""
-    if not here:
-        words = "any" if binding is Binding.NONE else f"by {binding.value}, there"
-        return [words] * ranks
-    found = cpus_of_ranks(binding, ranks)
-    return [f"any of {cores()}" if one is None else shown(one) for one in found]
 
 
 def _rank_words(options: LaunchOptions, counts: Sequence[int]) -> list[str]:

@@ -63,11 +63,15 @@ def of_job(address: str, port: int | str) -> dict[str, str]:
     ``MASTER_ADDR`` and ``MASTER_PORT`` are for other libraries.
     """
     return {
-        JOB.name: os.urandom(16).hex(),
+        **of_any_job(),
         "MASTER_ADDR": address,
         "MASTER_PORT": str(port),
-        "PYTHONUNBUFFERED": "1",
     }
+
+
+def of_any_job() -> dict[str, str]:
+    """The variables of a job, also of one whose ranks change."""
+    return {JOB.name: os.urandom(16).hex(), "PYTHONUNBUFFERED": "1"}
 
 
 def of_rank(position: RankPosition, dialect: str = TORCH) -> dict[str, str]:

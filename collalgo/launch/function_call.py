@@ -80,13 +80,27 @@ class Call(NamedTuple):
 
     @classmethod
     def decode(cls, message: bytes) -> "Call":
-        """The call of a message, once its modules can be imported here."""
+        """The call of a message, once its modules can be imported here.
+
+        Raises
+        ------
+        CollalgoError
+            If the function or its arguments are not in the modules that they name.
+        """
         from multiprocessing import spawn
 
         modules, body, timeout = pickle.loads(message)
         with _Importing.of_main():
             spawn.prepare(modules)
-        function, args = pickle.loads(body)
+        try:
+            function, args = pickle.loads(body)
+        except (AttributeError, ImportError) as error:
+            raise CollalgoError(
+                f"a new process cannot import the function or its arguments ({error}); "
+                "define them at the top of a file, outside of if __name__ == "
+                "'__main__', or run the ranks in this process: collalgo.threads(fn, "
+                "size)"
+            ) from None
         return cls(function, args, timeout)
 
 

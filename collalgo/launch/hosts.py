@@ -118,17 +118,29 @@ def read_hostfile(path: str | os.PathLike[str]) -> list[Host]:
     BootstrapError
         If it cannot be read, or a name or a number of slots is invalid.
     """
-    hosts = []
-    for number, line in enumerate(text_of(Path(path)).splitlines(), 1):
-        words = line.partition("#")[0].split()
-        if words:
-            hosts.append(_host_of_line(words, f"{path}, line {number}"))
+    hosts = hosts_of_text(text_of(Path(path)), str(path))
     if not hosts:
         raise BootstrapError(f"{path} names no host; write one a line, as: a slots=4")
     return hosts
 
 
-def _host_of_line(words: list[str], where: str) -> Host:
+def hosts_of_text(text: str, where: str, slots: int = 1) -> list[Host]:
+    """The hosts of some lines, each with a number of slots if it names none.
+
+    Raises
+    ------
+    BootstrapError
+        If a name or a number of slots is invalid.
+    """
+    lines = (line.partition("#")[0].split() for line in text.splitlines())
+    return [
+        _host_of_line(words, f"{where}, line {number}", str(slots))
+        for number, words in enumerate(lines, 1)
+        if words
+    ]
+
+
+def _host_of_line(words: list[str], where: str, usual: str) -> Host:
     """The host of a line, which may have settings of other launchers, too."""
     name, _, slots = words[0].partition(":")
     for word in words[1:]:
@@ -140,7 +152,7 @@ def _host_of_line(words: list[str], where: str) -> Host:
             )
         if key == "slots":
             slots = value or "missing"
-    return checked_host(name, slots or "1", where)
+    return checked_host(name, slots or usual, where)
 
 
 def text_of(path: Path) -> str:

@@ -17,16 +17,30 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from collalgo.base.cpu_list import shown
+from collalgo.base.signal_handlers import catches
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import environment, output
 from collalgo.launch.binding import Cpus, cpus_of_ranks
-from collalgo.launch.child import Child, Deadline, as_completed
-from collalgo.launch.group_guard import GroupGuard
+from collalgo.launch.child import (
+    Child,
+    Deadline,
+    as_completed,
+    close_children,
+    signal_children,
+)
+from collalgo.launch.error_records import of_this_launcher
 from collalgo.launch.hosts import positions_by_host
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.placement import Placement, PlannedRank
-from collalgo.launch.process import catches, exit_code, exit_reason, processes
+from collalgo.launch.process import (
+    Process,
+    exit_code,
+    exit_reason,
+    processes,
+    send_signal,
+)
+from collalgo.launch.session_guard import SessionGuard
 from collalgo.launch.signals import FORWARDED, signals_forwarded, signals_raise
 from collalgo.launch.supervision import (
     OF_COMMAND,
@@ -71,10 +85,14 @@ class Rank(Child):
         self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
     ):
         self.rank = spec.rank
-        super().__init__(command, sinks, self.rank, stdin, spec.environment, spec.cpus)
+        self._key, where = of_this_launcher().next()
+        variables = {**spec.environment, **where}
+        super().__init__(command, sinks, self.rank, stdin, variables, spec.cpus)
 
     def traceback(self) -> list[str]:
-        """The last traceback on standard error, or else the last lines of it."""
+        """The recorded error, or the last traceback or lines of standard error."""
+        if recorded := of_this_launcher().traceback(self._key):
+            return list(recorded)
         lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
         return lines[starts[-1] :] if starts else lines[-10:]
@@ -172,7 +190,7 @@ class LocalLaunch:
         ranks: list[Rank] = []
         stops = self.scope is Scope.WHOLE_JOB
         with (
-            closing(GroupGuard()) as guard,
+            closing(SessionGuard()) as guard,
             signals_raise(),
             signals_forwarded(partial(_forward, ranks), stops=stops),
         ):
@@ -184,10 +202,9 @@ class LocalLaunch:
                 self.supervision.tell([RankFailure(len(ranks), reason)], False)
                 return 1
             finally:
-                for one in ranks:
-                    one.close()
+                close_children(ranks)
 
-    def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
+    def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
         for spec in self.specs:
             ranks.append(Rank(spec, self.command, sinks, self._stdin(spec)))
@@ -245,9 +262,7 @@ def stop(ranks: list[Rank], number: int) -> None:
 
 def _send(ranks: list[Rank], number: int) -> None:
     """Send a signal to all running ranks."""
-    for rank in ranks:
-        if not rank.ended:
-            rank.signal(number)
+    signal_children([rank for rank in ranks if not rank.ended], number)
 
 
 def _forward(ranks: list[Rank], number: int) -> None:
@@ -259,16 +274,18 @@ def _forward(ranks: list[Rank], number: int) -> None:
     if number not in FORWARDED:
         _send(ranks, number)
         return
-    handling: dict[int, list[int]] = {rank.process.pid: [] for rank in ranks}
-    for process, _, group in processes():
+    handling: dict[int, list[Process]] = {
+        rank.process.pid: [] for rank in ranks if not rank.ended
+    }
+    for process in processes():
         with suppress(OSError):  # it has ended
-            if group in handling and catches(process, number):
-                handling[group].append(process)
-    for rank in ranks:
-        if not rank.ended:
-            for process in handling[rank.process.pid] or [rank.process.pid]:
-                with suppress(ProcessLookupError):
-                    os.kill(process, number)
+            if process.session in handling and catches(process.number, number):
+                handling[process.session].append(process)
+    for leader, found in handling.items():
+        for process in found:
+            send_signal(process, number)
+        if not found:
+            os.kill(leader, number)  # which is not reaped yet
 
 
 def _signal(ranks: list[Rank], number: int) -> None:

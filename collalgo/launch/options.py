@@ -15,6 +15,9 @@ START_SECONDS = 30.0
 #: Restarts of each rank that dies, at most, where ranks may die.
 RESTARTS = 3
 
+#: Members of an elastic job at most, so that a value of every store can hold them.
+MOST_MEMBERS = 2000
+
 
 class OptionError(ValueError):
     """Options that are invalid, or contradict each other."""
@@ -98,13 +101,16 @@ class LaunchOptions:
         Restarts of each rank that dies, at most; None: the default of a job in which
         ranks may die, or none.
     elastic : bool
-        Whether this host is a node of a job whose nodes may come and go.
+        Whether the nodes of the job may come and go; this host is one of them, unless
+        ``discover`` names others.
     nodes : tuple of int or None
         The number of nodes of such a job, at least and at most.
     per_node : int or None
         The number of ranks on each of its nodes; None: one.
     rendezvous : str or None
         The URL where they meet.
+    discover : Path or None
+        A script that prints the hosts of such a job, which this launcher then starts.
     job : str
         Its id.
     """
@@ -130,6 +136,7 @@ class LaunchOptions:
     nodes: tuple[int, int] | None = None
     per_node: int | None = None
     rendezvous: str | None = None
+    discover: Path | None = None
     job: str = "job"
 
     @property

@@ -1,10 +1,14 @@
 """What ``collalgo run --dry-run`` shows: where each rank would run, and by what."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from collalgo.launch.hosts import RankPosition
+from collalgo.base.cpu_list import shown
+from collalgo.engine.transport.waiting import cores
+from collalgo.launch.binding import Binding, cpus_of_ranks
+from collalgo.launch.hosts import Host, RankPosition
+from collalgo.launch.remote_shell import is_this_host
 
 
 class PlannedRank(NamedTuple):
@@ -42,3 +46,32 @@ class Placement:
 
     ranks: Sequence[PlannedRank]
     commands: Sequence[str]
+
+
+def planned_ranks(
+    hosts: Mapping[Host, Sequence[RankPosition]], binding: Binding, nics: str
+) -> Iterator[PlannedRank]:
+    """The ranks of some hosts, none of which is connected with.
+
+    Parameters
+    ----------
+    hosts
+        The ranks of each host.
+    binding
+        What each rank is bound to.
+    nics
+        The interfaces, or who chooses them.
+    """
+    for host, positions in hosts.items():
+        bound = _cores(binding, len(positions), here=is_this_host(host.name))
+        for position, shown_cores in zip(positions, bound, strict=True):
+            yield PlannedRank(position, host.name, shown_cores, nics)
+
+
+def _cores(binding: Binding, ranks: int, *, here: bool) -> list[str]:
+    """What each rank of a host is bound to, in words."""
+    if not here:
+        words = "any" if binding is Binding.NONE else f"by {binding.value}, there"
+        return [words] * ranks
+    found = cpus_of_ranks(binding, ranks)
+    return [f"any of {cores()}" if one is None else shown(one) for one in found]

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -18,27 +19,50 @@ def die_with(parent: int | None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def catches(process: int, number: int) -> bool:
-    """Whether a process has a handler for a signal.
+class Process(NamedTuple):
+    """A process, as the kernel shows it: its number and those of what it belongs to."""
+
+    number: int
+    parent: int
+    group: int
+    session: int
+
+
+def processes() -> Iterator[Process]:
+    """All processes that can be looked at, but those that have ended."""
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with suppress(OSError):
+                yield process_of(int(folder.name))
+
+
+def process_of(number: int) -> Process:
+    """A process by its number.
 
     Raises
     ------
     OSError
-        If there is no such process.
+        If it does not exist, or has ended and is not reaped yet.
     """
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    return False
+    line = Path(f"/proc/{number}/stat").read_text(errors="replace")
+    state, *fields = line.rpartition(")")[2].split()[:4]  # a name may hold blanks
+    if state in "ZX":
+        raise ProcessLookupError(number)
+    return Process(number, *map(int, fields))
 
 
-def processes() -> Iterator[tuple[int, int, int]]:
-    """All processes that can be looked at: number, parent and process group."""
-    for entry in os.scandir("/proc"):
-        if entry.name.isdecimal():
-            with suppress(OSError):
-                fields = Path(entry.path, "stat").read_text().rpartition(")")[2].split()
-                yield int(entry.name), int(fields[1]), int(fields[2])
+def send_signal(process: Process, number: int) -> None:
+    """Send a signal to a process; not to another one that has got its number since.
+
+    Nothing happens if it has ended or changed its session.
+    """
+    with suppress(OSError):
+        descriptor = os.pidfd_open(process.number)
+        try:
+            if process_of(process.number).session == process.session:
+                signal.pidfd_send_signal(descriptor, number)
+        finally:
+            os.close(descriptor)
 
 
 def exit_reason(code: int) -> str:

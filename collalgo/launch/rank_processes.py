@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo.base.environment import DUMP, JOB
+from collalgo.base.signal_handlers import catches
 from collalgo.bootstrap.identity import Launcher, launcher_of
 from collalgo.comm.tracing.dump import DEFAULT_FOLDER
 from collalgo.errors import BootstrapError
-from collalgo.launch.process import catches, processes
+from collalgo.launch.process import processes
 
 #: Seconds that ranks have to write their dumps.
 DUMP_SECONDS = 10.0
@@ -54,7 +55,7 @@ def rank_processes(ancestor: int | None = None) -> list[RankProcess]:
     ancestor
         Only this process and those that it has started, directly or not.
     """
-    parents = {process: parent for process, parent, _ in processes()}
+    parents = {each.number: each.parent for each in processes()}
     found = {
         process: rank
         for process in parents

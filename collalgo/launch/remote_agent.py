@@ -19,6 +19,9 @@ from collalgo.launch.output import Sinks
 from collalgo.launch.remote_shell import RemoteShell, advice
 from collalgo.launch.signals import clear_wakeup, register_wakeup
 
+#: The command line of an agent.
+AGENT = [sys.executable, "-m", "collalgo.launch.agent"]
+
 #: The most bytes that an agent may send before its ranks begin.
 MOST_BYTES = 4 << 20
 
@@ -45,8 +48,7 @@ class RemoteAgent(Child):
     def __init__(self, host: Host, shell: RemoteShell, sinks: Sinks):
         self.host = host
         self._received = bytearray()
-        agent = [sys.executable, "-m", "collalgo.launch.agent"]
-        self.command = shell.line(host.name, agent)
+        self.command = shell.line(host.name, AGENT)
         super().__init__(self.command, sinks, stdin=subprocess.PIPE)
 
     def read_line(self) -> str | None:

@@ -18,8 +18,7 @@ from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment
-from collalgo.launch.child import Deadline, as_completed
-from collalgo.launch.group_guard import GroupGuard
+from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.local import (
     LocalLaunch,
     Rank,
@@ -30,6 +29,7 @@ from collalgo.launch.messages import report
 from collalgo.launch.options import RESTARTS, LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
+from collalgo.launch.session_guard import SessionGuard
 
 #: Seconds before the first restart of a rank, which double with each further one.
 BACK_OFF = 0.1
@@ -56,20 +56,22 @@ class RestartingLaunch(LocalLaunch):
         Restarts of each rank, at most.
     node : dict or None
         On a node of a larger job the variables that say where its members meet, and how
-        many they are. Otherwise they meet at a store that the launcher holds.
+        many they are; empty if the ranks have them. Otherwise they meet at a store that
+        the launcher holds.
     """
 
     least: int = 1
     restarts: int = RESTARTS
     node: dict[str, str] | None = None
 
-    def _run(self, ranks: list[Rank], sinks: Sinks, guard: GroupGuard) -> int:
+    def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
         with ExitStack() as held:
-            common = self._of_node(held) if self.node else self._of_host(held)
+            common = self._of_host(held) if self.node is None else self._of_node(held)
 
             def start(spec: RankSpec, count: int) -> None:
-                counted = {environment.RESTART_COUNT: str(count)}
+                before = int(spec.environment.get(environment.RESTART_COUNT, 0))
+                counted = {environment.RESTART_COUNT: str(before + count)}
                 every = {**spec.environment, **common, **counted}
                 mine = spec._replace(environment=every)
                 ranks.append(Rank(mine, self.command, sinks, self._stdin(spec)))
@@ -91,8 +93,7 @@ class RestartingLaunch(LocalLaunch):
 
     def _of_node(self, held: ExitStack) -> dict[str, str]:
         """The variables of the ranks of a node, and the store if it is here."""
-        assert self.node is not None
-        where = self.node[RENDEZVOUS.name]
+        where = RENDEZVOUS.given(self.node)
         url = urlsplit(where if "://" in where else f"collalgo://{where}")
         if url.scheme == "collalgo" and url.hostname and url.port:
             secret = secret_of_job(url.hostname, "this node", where)
@@ -100,7 +101,7 @@ class RestartingLaunch(LocalLaunch):
             hosting.begin()
             held.callback(hosting.end)
             held.callback(hosting.drain, DRAIN_SECONDS)  # before that
-        return self.node
+        return self.node or {}
 
 
 def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
@@ -110,9 +111,11 @@ def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
     least = 1 if node else size if options.least is None else options.least
     here = f"{socket.gethostname()}-{os.getpid()}"
     specs = [
-        _named(_without_rank(spec), f"{here}.{spec.rank}")
-        if node
-        else _named(spec, f"rank {spec.rank}")
+        spec._replace(
+            environment=of_node(spec.environment, f"{here}.{spec.rank}")
+            if node
+            else {**spec.environment, MEMBER.name: f"rank {spec.rank}"}
+        )
         for spec in plain.specs
     ]
     restarts = RESTARTS if options.restarts is None else options.restarts
@@ -131,15 +134,10 @@ def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
     }
 
 
-def _named(spec: RankSpec, name: str) -> RankSpec:
-    """A rank with its name among the members."""
-    return spec._replace(environment={**spec.environment, MEMBER.name: name})
-
-
-def _without_rank(spec: RankSpec) -> RankSpec:
-    """A rank of a node, whose place in the job only its epoch tells."""
-    own = {n: v for n, v in spec.environment.items() if n not in OF_WHOLE_JOB}
-    return spec._replace(environment=own)
+def of_node(variables: dict[str, str], name: str) -> dict[str, str]:
+    """The variables of a member of a name, whose place only its epoch tells."""
+    own = {n: value for n, value in variables.items() if n not in OF_WHOLE_JOB}
+    return {**own, MEMBER.name: name}
 
 
 @dataclass
@@ -196,7 +194,7 @@ class _Supervision:
 
     def _end(self, rank: Rank) -> None:
         """React to the end of a rank: start it again in a while, if it has died."""
-        rank.signal(signal.SIGKILL)  # what it has started and left
+        kill_children([rank])  # what it has started and left
         code = rank.returncode
         assert code is not None
         if code == 0:
@@ -219,10 +217,11 @@ class _Supervision:
 
     def _restart(self) -> None:
         """Start the ranks again whose time has come."""
+        specs = {spec.rank: spec for spec in self.plan.specs}
         for rank, moment in list(self.due.items()):
             if time.monotonic() >= moment:
                 del self.due[rank]
-                self.start(self.plan.specs[rank], self.deaths[rank])
+                self.start(specs[rank], self.deaths[rank])
 
     def _report_late(self, rank: Rank, sinks: Sinks) -> int:
         """Report a rank that has failed after others had finished."""

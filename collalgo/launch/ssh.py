@@ -4,14 +4,13 @@ import secrets
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from collalgo.base.environment import HOST, NICS, SECRET, STORE
 from collalgo.bootstrap.store.server import Server
-from collalgo.errors import BootstrapError
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.agents import JobNetwork, start_agents
@@ -19,9 +18,10 @@ from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.messages import report
 from collalgo.launch.options import LaunchOptions
-from collalgo.launch.placement import Placement, PlannedRank
+from collalgo.launch.placement import Placement, planned_ranks
 from collalgo.launch.process import exit_code
-from collalgo.launch.remote_agent import RemoteAgent, answers
+from collalgo.launch.remote_agent import AGENT, RemoteAgent
+from collalgo.launch.remote_shell import remote_shell
 from collalgo.launch.signals import signals_forwarded, signals_raise
 from collalgo.launch.supervision import (
     OF_COMMAND,
@@ -54,19 +54,20 @@ class SshLaunch:
             return job.run(job.launch)
 
     def placement(self) -> Placement:
-        """Where the ranks would run: the agents start, but no rank.
+        """Where the ranks would run, as far as it is known without asking their hosts.
 
         Raises
         ------
         BootstrapError
-            If a host cannot be used.
+            If there is no remote shell, or the ranks of this host cannot be bound.
         """
-        found: list[Placement] = []
-        with Job(self) as job:
-            code = job.run(partial(job.find_placement, found))
-        if not found:
-            raise BootstrapError(f"the launcher was stopped ({code})")
-        return found[0]
+        options, shell = self.options, remote_shell(self.options.ssh)
+        agents = {host.name: shell.line(host.name, AGENT) for host in self.positions}
+        commands = [f"{name}: {shlex.join(line)}" for name, line in agents.items()]
+        commands.append(f"each rank: {shlex.join(options.command)}")
+        nics = ",".join(options.nics) or "those that reach the other hosts"
+        ranks = planned_ranks(self.positions, options.binding, nics)
+        return Placement(list(ranks), commands)
 
 
 class Job:
@@ -193,34 +194,6 @@ class Job:
             ranks = self._positions[first.host]
             lost = [RankFailure(each.rank, reason) for each in ranks]
             self._supervision.tell(lost, False)
-
-    def find_placement(self, found: list[Placement]) -> int:
-        """Add the placement of the ranks to a list."""
-        network, binding = self._start_agents(), self._options.binding.value
-        for agent in self._agents:
-            count = len(self._positions[agent.host])
-            agent.ask("cpus", {"kind": binding, "ranks": count})
-        cpus = answers(self._agents, time.monotonic() + self._options.start_timeout)
-        planned = list(self._ranks(network, cpus))
-        commands = [f"{a.host.name}: {shlex.join(a.command)}" for a in self._agents]
-        commands.append(f"each rank: {shlex.join(self._options.command)}")
-        found.append(Placement(planned, commands))
-        _stop(self._agents)
-        return 0
-
-    def _ranks(
-        self, network: JobNetwork, cpus: Mapping[RemoteAgent, list[str]]
-    ) -> Iterator[PlannedRank]:
-        for agent in self._agents:
-            bound = cpus[agent]
-            if bound and bound[0].startswith("error: "):
-                raise BootstrapError(
-                    f"host {agent.host.name}: {bound[0].removeprefix('error: ')}"
-                )
-            nics = str(network.of_host[agent.host])
-            for position, cores in zip(self._positions[agent.host], bound, strict=True):
-                shown = cores or f"any of {agent.greeting.cores}"
-                yield PlannedRank(position, agent.host.name, shown, nics)
 
 
 def _send(agents: Sequence[RemoteAgent], number: int) -> None:

@@ -5,30 +5,15 @@ host or of the topology. All of these are in its key, so that it is never out of
 """
 
 import json
-import os
-import platform
 from collections.abc import Callable, Sequence
-from functools import cache
-from hashlib import blake2b
-from pathlib import Path
 
-import numpy as np
-
-from collalgo._version import __version__
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.base import disk_cache
+from collalgo.base import code_identity, disk_cache
 from collalgo.errors import CollalgoError
 from collalgo.selection.prices import Break, Choices, Priced
 
 #: The subfolder, and the format of its files.
 KIND, FORMAT = "choices", "choices/1"
-
-#: The folders of the code that prices depend on.
-CODE = (
-    *("algorithms", "base", "cost", "engine", "engine/plan", "schedule", "selection"),
-    *("selection/policies", "synthesis", "topology"),
-    *("_kernels/cost", "_kernels/schedule", "_kernels/synthesis"),
-)
 
 #: Gives the candidate of an algorithm in an order of ranks, to be priced when its
 #: price is read; raises ValueError for an order that the ranks do not have.
@@ -65,7 +50,7 @@ def kept(
     if not rows or any(row.unproved for row in rows):
         return compute()
     names = [row.name for row in rows]
-    key = repr((FORMAT, _code(), rows[0].collective, names, ranks))
+    key = repr((FORMAT, code_identity.of_code(), rows[0].collective, names, ranks))
     text = disk_cache.recall(KIND, key)
     found = text and _read(text, rows, lookup, revive)
     if not found:
@@ -95,45 +80,3 @@ def _read(
     borders = [one.nbytes for one in breaks]
     is_whole = borders[:1] == [0.0] and borders == sorted(borders)
     return Choices(breaks) if is_whole else None
-
-
-@cache
-def _code() -> str:
-    """The identity of the code that makes prices."""
-    package = str(Path(__file__).parents[1])
-    found = __version__, np.__version__, platform.machine(), package, dates_of_code()
-    return repr(found)
-
-
-@cache
-def dates_of_code() -> int:
-    """A number of 48 bits for the dates of the files with the code that makes prices.
-
-    Times and sizes of files show a change of code, as they do to Python itself, which
-    runs a compiled file for as long as those of its source stay the same.
-    """
-    if _agreed:
-        return _agreed[-1]
-    package, found = Path(__file__).parents[1], []
-    for folder in CODE:
-        with os.scandir(package / folder) as entries:
-            found += sorted(filter(None, map(_dated, entries)))
-    digest = blake2b(repr(found).encode(), digest_size=6).digest()
-    return int.from_bytes(digest, "little")
-
-
-#: The dates that rank 0 has found, so that not every rank of a host looks.
-_agreed: list[int] = []
-
-
-def agree_on_dates(number: int) -> None:
-    """Take the dates of the code from another rank of this host."""
-    _agreed[:] = [number]
-
-
-def _dated(entry: "os.DirEntry[str]") -> str:
-    """The name of a file of code with its size and time of change, else nothing."""
-    if not entry.name.endswith((".py", ".so", ".yaml")):
-        return ""
-    known = entry.stat()
-    return f"{entry.path} {known.st_size} {known.st_mtime_ns}"

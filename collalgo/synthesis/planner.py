@@ -1,15 +1,15 @@
 """The planner: the plans of collectives on the links of a topology."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, reduce
 from threading import RLock
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.synthesis import traffic
+from collalgo.synthesis import kept_plans, traffic
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.schedule import PlannedSteps
@@ -106,6 +106,18 @@ class Form(NamedTuple):
         )
 
 
+#: A stage, its root, and the form as far as the stage depends on it.
+PlanKey: TypeAlias = tuple[Stage, int, Form]
+
+
+def _keys(collective: str, form: Form, root: int = 0) -> list[PlanKey]:
+    """The key of the plan of each stage of a collective."""
+    return [
+        (stage, root, form._replace(way="", peers=form.peers if stage.reduces else ONE))
+        for stage in PLANNED[collective][form.way]
+    ]
+
+
 def _steps(rounds: int, fraction: float) -> int:
     """The number of steps that take a fraction of what is left, or a round if more."""
     left, found = float(rounds), 0
@@ -130,6 +142,8 @@ def most_ranks(collective: str) -> int:
 class Planner:
     """Plans of collectives for ranks on a topology, each made once.
 
+    Those that run are kept on disk, as later jobs may run them again.
+
     Parameters
     ----------
     placement
@@ -145,7 +159,8 @@ class Planner:
         self._placement = placement
         self.machine = placement.digest[:8]
         self._traffic: dict[tuple[Stage, int], Traffic] = {}
-        self._plans: dict[tuple[Stage, int, Form], Plan] = {}
+        self._plans: dict[PlanKey, Plan] = {}
+        self._kept: set[PlanKey] = set()
         self._steps: dict[tuple[str, int, Form], PlannedSteps] = {}
         self._lock = RLock()  # ranks that are threads share the plans
 
@@ -155,49 +170,68 @@ class Planner:
         return PairLinks.of(self._placement)
 
     def steps(self, collective: str, form: Form, root: int = 0) -> PlannedSteps:
-        """The steps of a collective in a form, from or to a root."""
+        """The steps of a collective in a form, from or to a root, to be run."""
         key = collective, root, form
         with self._lock:
             if key not in self._steps:
-                plans = [
-                    self._plan(stage, one, root, form)
-                    for stage, one in self._stages(collective, form.way, root)
-                ]
-                self._steps[key] = PlannedSteps(reduce(Plan.then, plans))
+                keys = _keys(collective, form, root)
+                plan = self._joined(keys)
+                self._keep(keys)
+                self._steps[key] = PlannedSteps(plan)
             return self._steps[key]
 
-    def _plan(self, stage: Stage, of: Traffic, root: int, form: Form) -> Plan:
-        """The plan of a stage, which several collectives and ways may have."""
-        peers = form.peers if stage.reduces else ONE
-        key = stage, root, form._replace(way="", peers=peers)
-        if key not in self._plans:
-            fraction = form.fraction(stage.reduces)
-            plan = of.plan(form.rounds, fraction, peers == SEVERAL)
-            self._plans[key] = plan.reversed(stage.reduces) if stage.reverse else plan
-        return self._plans[key]
+    def _joined(self, keys: Sequence[PlanKey]) -> Plan:
+        """The plan of some stages in turn; ways and collectives share stages."""
+        for key in keys:
+            if key not in self._plans:
+                self._plans[key] = self._recalled(key) or self._planned(key)
+        return reduce(Plan.then, [self._plans[key] for key in keys])
 
-    def _stages(
-        self, collective: str, way: str, root: int
-    ) -> Iterator[tuple[Stage, Traffic]]:
-        """Each stage of a collective, with its traffic."""
-        for stage in PLANNED[collective][way]:
-            key = stage, root
-            if key not in self._traffic:
-                pairs = self.pairs.reversed if stage.reverse else self.pairs
-                self._traffic[key] = stage.make(pairs, root, stage.reduces)
-            yield stage, self._traffic[key]
+    def _planned(self, key: PlanKey) -> Plan:
+        """Make the plan of a stage."""
+        stage, root, form = key
+        fraction = form.fraction(stage.reduces)
+        traffic = self._traffic_of(stage, root)
+        plan = traffic.plan(form.rounds, fraction, form.peers == SEVERAL)
+        return plan.reversed(stage.reduces) if stage.reverse else plan
+
+    def _recalled(self, key: PlanKey) -> Plan | None:
+        """The plan of a stage on disk, if there is one."""
+        found = kept_plans.recalled(self._identity(key), self._placement.size)
+        if found:
+            self._kept.add(key)
+        return found
+
+    def _keep(self, keys: Sequence[PlanKey]) -> None:
+        """Keep the plans of stages on disk that are not there yet."""
+        for key in keys:
+            if key not in self._kept:
+                self._kept.add(key)
+                kept_plans.keep(self._identity(key), self._plans[key])
+
+    def _identity(self, key: PlanKey) -> str:
+        """All that a plan depends on, beside the code."""
+        (make, *how), root, form = key
+        return repr((self._placement.digest, make.__name__, *how, root, *form))
+
+    def _traffic_of(self, stage: Stage, root: int) -> Traffic:
+        """The traffic of a stage."""
+        key = stage, root
+        if key not in self._traffic:
+            pairs = self.pairs.reversed if stage.reverse else self.pairs
+            self._traffic[key] = stage.make(pairs, root, stage.reduces)
+        return self._traffic[key]
 
     def least_per_byte(self, collective: str, way: str) -> float:
         """The seconds that the busiest link needs for each byte of the buffer."""
         with self._lock:
-            busy = sum(
-                one.busy / (one.blocks * one.units)
-                for _, one in self._stages(collective, way, 0)
-            )
+            stages = [self._traffic_of(one, 0) for one in PLANNED[collective][way]]
+            busy = sum(one.busy / (one.blocks * one.units) for one in stages)
         return busy * COLLECTIVES[collective].buffers(self._placement.size)
 
     def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""
-        messages = self.steps(collective, form).plan.messages
+        with self._lock:
+            messages = self._joined(_keys(collective, form)).messages
         buffers = COLLECTIVES[collective].buffers(self._placement.size)
         return in_rounds(messages, self.pairs.routes).line.over(buffers)

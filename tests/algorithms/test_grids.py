@@ -119,25 +119,27 @@ def test_lines_of_owners_hold_what_the_ranks_beyond_them_need():
     assert column.chunk(1) == group.chunk(5)
 
 
+def distances(a, b, dims):
+    """How far two ranks are along each axis; their numbers grow along the first."""
+    strides = [prod(dims[:i]) for i in range(len(dims))]
+    return [
+        (a // step - b // step) % length
+        for step, length in zip(strides, dims, strict=True)
+    ]
+
+
 @pytest.mark.parametrize("dims", [(3, 3), (4, 5), (3, 4, 5), (1, 3, 6), (3, 3, 3, 3)])
 def test_trees_on_a_torus_go_from_neighbour_to_neighbour_and_share_no_link(dims):
-    """Ranks are numbered along the first axis first; roots are anywhere."""
-    size, strides = prod(dims), [prod(dims[:i]) for i in range(len(dims))]
-    long = [length for length in dims if length > 1]
+    """Roots are anywhere."""
+    size, long = prod(dims), tuple(length for length in dims if length > 1)
     for root in (0, size // 2, size - 1):
         heard = set()
         for direction in range(2 * len(long)):
-            parents = torus_trees.parents(tuple(long), root, direction)
-            for child, parent in enumerate(parents):
-                if parent is None:
-                    assert child == 0
-                    continue
+            parents = torus_trees.parents(long, root, direction)
+            assert [i for i, parent in enumerate(parents) if parent is None] == [0]
+            for child, parent in list(enumerate(parents))[1:]:
                 a, b = (root + child) % size, (root + parent) % size
-                far = [
-                    (a // step - b // step) % length
-                    for step, length in zip(strides, dims, strict=True)
-                ]
-                away = [d for d, n in zip(far, dims, strict=True) if d]
+                away = [d for d in distances(a, b, dims) if d]
                 assert away in ([1], *([n - 1] for n in long))
                 assert (a, b) not in heard
                 heard.add((a, b))

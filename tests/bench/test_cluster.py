@@ -26,6 +26,7 @@ from collalgo.bench.cluster.report import (
 from collalgo.bench.cluster.running import run
 
 from collalgo import Topology, TopologyError
+from tests.conftest import at_leisure
 from tests.support.clusters import FILES, layout, needs_root
 
 NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
@@ -167,7 +168,7 @@ print(f"rank {comm.rank}: {chosen.algorithm} by {chosen.basis};", flush=True)
 
 @needs_root
 @pytest.mark.mpi
-@pytest.mark.parametrize("name", ["ring", "rails"])
+@pytest.mark.parametrize("name", at_leisure(["ring", "rails"], {"rails"}))
 def test_a_job_runs_on_the_cluster_and_knows_its_links(cluster, name, tmp_path):
     plan, script = cluster(name), tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -179,6 +180,27 @@ def test_a_job_runs_on_the_cluster_and_knows_its_links(cluster, name, tmp_path):
     assert len({line.partition(": ")[2] for line in lines}) == 1
     assert f"the links of {name}" in lines[0]
     assert not list(processes(plan))
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (["-m", "timeit", "-n", "1"], [sys.executable, "-m", "timeit", "-n", "1"]),
+        ([__file__, "-m"], [sys.executable, __file__, "-m"]),
+        (["true", "-m"], ["true", "-m"]),
+    ],
+)
+def test_a_cluster_runs_scripts_modules_and_programs(given, line, monkeypatch):
+    lines = []
+
+    def record(_layout, command, **_):
+        lines.append([*command])
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr("collalgo.bench.cluster.cli.run", record)
+    done = CliRunner().invoke(main, ["run", str(FILES / "star.yaml"), *given])
+    assert done.exit_code == 0, done.output
+    assert lines == [line]
 
 
 def test_without_root_the_command_says_what_it_needs(monkeypatch):
@@ -195,16 +217,18 @@ def entry(algorithm, seconds, predicted=0.0, chosen=False):
     }  # fmt: skip
 
 
+RACES = {
+    "star": [
+        entry("torus_2d(dims=(2, 4))", [1.1, 1.0, 1.2], 1.0, chosen=True),
+        entry("ring", [1.25, 1.2, 9.0], 1.2),
+        entry("MPICH 5", [2.2, 2.3, 2.1]),
+    ],
+    "star_openmpi": [entry("ring", [3.0], 1.2), entry("Open MPI 5", [3.3])],
+}
+
+
 def test_races_are_told_beside_the_bound_and_the_peers(tmp_path):
-    files = {
-        "star": [
-            entry("torus_2d(dims=(2, 4))", [1.1, 1.0, 1.2], 1.0, chosen=True),
-            entry("ring", [1.25, 1.2, 9.0], 1.2),
-            entry("MPICH 5", [2.2, 2.3, 2.1]),
-        ],
-        "star_openmpi": [entry("ring", [3.0], 1.2), entry("Open MPI 5", [3.3])],
-    }
-    for name, entries in files.items():
+    for name, entries in RACES.items():
         (tmp_path / f"{name}.json").write_text(json.dumps({"entries": entries}))
     found = list(outcomes(sorted(tmp_path.glob("*.json"))))
     *_, row = table(found)
@@ -239,28 +263,47 @@ class Namespaces:
         return ""
 
 
-@pytest.mark.parametrize("hosts", [1, 2, 3, 8])
-def test_a_cluster_takes_only_its_own_namespaces_down(hosts, monkeypatch):
+OTHERS = ["collalgo-star-2", "collalgo-star-2-h0", "collalgo-starfish", "mine"]
+NUMBERS_OF_HOSTS = pytest.mark.parametrize("hosts", [1, 2, 3, 8])
+
+
+def star(hosts):
+    return Layout("star", {f"h{host}": 1 for host in range(hosts)})
+
+
+@pytest.fixture
+def namespaces(monkeypatch):
+    """Namespaces of other clusters and programs, which the kernel is said to have."""
+    there = Namespaces(*OTHERS)
     monkeypatch.setattr(kernel, "check_possible", lambda: None)
-    star = Layout("star", {f"h{host}": 1 for host in range(hosts)})
-    others = ["collalgo-star-2", "collalgo-star-2-h0", "collalgo-starfish", "mine"]
-    there = Namespaces(*others)
     monkeypatch.setattr(kernel, "_run", there.run)
     monkeypatch.setattr(kernel, "_settle", lambda *_: None)
-    kernel.up(star)
-    assert len(there.names) == len(others) + hosts + 1
+    return there
+
+
+@NUMBERS_OF_HOSTS
+def test_a_cluster_takes_only_its_own_namespaces_down(hosts, namespaces):
+    kernel.up(star(hosts))
+    assert len(namespaces.names) == len(OTHERS) + hosts + 1
     with pytest.raises(kernel.ClusterError, match="is up already"):
-        kernel.up(star)
-    kernel.down(star)
-    assert there.names == others
-    kernel.down(star)
-    there.names.append("collalgo-star-h0")
+        kernel.up(star(hosts))
+    for _ in range(2):
+        kernel.down(star(hosts))
+        assert namespaces.names == OTHERS
+
+
+@NUMBERS_OF_HOSTS
+def test_a_namespace_of_a_host_that_belongs_to_another_stays(hosts, namespaces):
+    namespaces.names.append("collalgo-star-h0")
     with pytest.raises(kernel.ClusterError, match="which belongs to another"):
-        kernel.up(star)
-    kernel.down(star)
-    assert there.names == [*others, "collalgo-star-h0"]
-    there.names.remove("collalgo-star-h0")
-    there.fails_at = "lo"
+        kernel.up(star(hosts))
+    kernel.down(star(hosts))
+    assert namespaces.names == [*OTHERS, "collalgo-star-h0"]
+
+
+@NUMBERS_OF_HOSTS
+def test_a_cluster_that_does_not_come_up_leaves_nothing(hosts, namespaces):
+    namespaces.fails_at = "lo"
     with pytest.raises(kernel.ClusterError, match="no"):
-        kernel.up(star)
-    assert there.names == others
+        kernel.up(star(hosts))
+    assert namespaces.names == OTHERS

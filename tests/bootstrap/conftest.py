@@ -1,11 +1,13 @@
-"""Key-value stores for the tests: the embedded one and a real etcd."""
+"""Key-value stores for the tests: the embedded one, a folder, and a real etcd."""
 
 import secrets
+from functools import partial
 
 import pytest
 
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
+from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.server import Server
 from collalgo.comm import current
 
@@ -40,22 +42,35 @@ def connect(server):
         client.close()
 
 
-@pytest.fixture(params=["embedded", "etcd"])
+@pytest.fixture(params=["embedded", "etcd", "file"])
 def new_store(request):
-    """Connect with the embedded store, or with a prefix of etcd."""
+    """Connect with the embedded store, a prefix of etcd, or a folder."""
     if request.param == "embedded":
         yield request.getfixturevalue("connect")
         return
-    members = [("127.0.0.1", request.getfixturevalue("etcd"))]
-    prefix, stores = f"test {secrets.token_hex(4)}", []
+    stores = []
+    make = request.getfixturevalue(f"make_{request.param}")
 
     def connect():
-        stores.append(Etcd(members, prefix))
+        stores.append(make())
         return stores[-1]
 
     yield connect
     for store in stores:
         store.close()
-    cleaner = Etcd(members, prefix)
+
+
+@pytest.fixture
+def make_file(tmp_path):
+    """Open a store in a folder."""
+    return partial(FileStore, tmp_path / "store")
+
+
+@pytest.fixture
+def make_etcd(etcd):
+    """Connect with a prefix of etcd, which is removed in the end."""
+    make = partial(Etcd, [("127.0.0.1", etcd)], f"test {secrets.token_hex(4)}")
+    yield make
+    cleaner = make()
     cleaner.remove()
     cleaner.close()

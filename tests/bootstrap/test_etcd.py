@@ -1,5 +1,6 @@
 """Failures of etcd only: members that do not answer, watches that break off."""
 
+import json
 import secrets
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -79,4 +80,44 @@ def test_a_server_that_is_no_etcd_is_refused(status, message):
         threading.Thread(target=server.serve_forever).start()
         with pytest.raises(StoreError, match=message):
             Etcd([("127.0.0.1", server.server_port)], "tests")
+        server.shutdown()
+
+
+class Leaderless(BaseHTTPRequestHandler):
+    """A member that keeps requests of which it has lost the leader, as etcd does."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        server = self.server
+        if self.path == "/v3/kv/txn":
+            server.term += server.elected
+            (server.answering if server.elected else server.slow).wait(20)
+        header = {"raft_term": str(server.term), "revision": "5"}
+        answer = json.dumps({"header": header, "succeeded": True}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(answer)))
+        self.end_headers()
+        self.wfile.write(answer)
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("elected", [True, False])
+def test_a_request_ends_with_the_leader_that_had_it_but_not_as_it_is_slow(elected):
+    with ThreadingHTTPServer(("127.0.0.1", 0), Leaderless) as server:
+        server.term, server.elected = 1, elected
+        server.answering, server.slow = threading.Event(), threading.Event()
+        threading.Thread(target=server.serve_forever).start()
+        store = Etcd([("127.0.0.1", server.server_port)], "tests")
+        if elected:
+            with pytest.raises(StoreError, match="its leader has changed meanwhile"):
+                store.compare_set("k", b"v", 0)
+        else:
+            threading.Timer(0.7, server.slow.set).start()
+            assert store.compare_set("k", b"v", 0).entry.version == 5
+        server.answering.set()
+        store.close()
         server.shutdown()

@@ -45,6 +45,43 @@ def test_a_rank_that_is_there_already_is_told_to_all(tmp_path):
             told.set("said/1", b"x") if told is second else told.get("said/0", 20)
 
 
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("present", range(4))
+@pytest.mark.parametrize("end", ["remove", "take_back"])
+def test_folders_that_ranks_have_made_are_removed_and_no_others(
+    tmp_path, depth, present, end
+):
+    names = ["x", "y", "z", "job"][: depth + 1]
+    kept = tmp_path.joinpath(*names[:present])
+    kept.mkdir(parents=True, exist_ok=True)
+    ranks = [Folder(tmp_path.joinpath(*names)) for _ in range(3)]
+    for number, rank in enumerate(ranks):
+        rank.set(f"said/{number}", b"")
+    for number in range(3):
+        ranks[0].get(f"said/{number}", 1)
+    for rank in ranks[:1] if end == "remove" else ranks:
+        getattr(rank, end)()
+    assert kept.exists()
+    assert not any(kept.iterdir())
+
+
+def test_a_parent_with_other_files_stays(tmp_path):
+    folder = Folder(tmp_path / "x" / "y" / "job")
+    (tmp_path / "x" / "mine").touch()
+    folder.remove()
+    assert [path.name for path in (tmp_path / "x").iterdir()] == ["mine"]
+
+
+def test_folders_are_removed_if_a_rank_cannot_connect(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise OSError(f"planted for {folder}")
+
+    monkeypatch.setattr("collalgo.bootstrap.folder._refuse_others", refuse)
+    with pytest.raises(BootstrapError, match="planted"):
+        Folder(tmp_path / "x" / "y" / "job")
+    assert not any(tmp_path.iterdir())
+
+
 def listed(folder):
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in folder.rglob("*") if path.is_file()}  # fmt: skip
@@ -75,7 +112,7 @@ def test_a_file_that_is_written_while_ranks_connect_stays(tmp_path):
     assert listed(folder) == {
         "notes": b"mine",
         f"{INSIDE}/said-1": b"of a rank that is not known",
-        f"{INSIDE}/made-by-a-rank": b"",
+        f"{INSIDE}/made-by-a-rank-0": b"",
     }
 
 
@@ -87,7 +124,7 @@ def test_an_empty_folder_of_the_user_stays_after_ranks_have_connected(tmp_path):
         assert list(folder.iterdir()) == []
 
 
-def test_links_and_files_are_refused(tmp_path):
+def test_links_are_refused(tmp_path):
     target = tmp_path / "target"
     target.mkdir()
     for name, aim in (("link", target), ("dangling", tmp_path / "nowhere")):
@@ -99,6 +136,9 @@ def test_links_and_files_are_refused(tmp_path):
     (target / INSIDE).symlink_to(tmp_path)
     with pytest.raises(BootstrapError, match="which is a symbolic link; choose"):
         Folder(target)
+
+
+def test_other_files_are_refused(tmp_path):
     named_alike = tmp_path / INSIDE
     named_alike.mkdir()
     (named_alike / "thesis.tex").touch()

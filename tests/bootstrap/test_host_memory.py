@@ -3,12 +3,13 @@
 import os
 import subprocess
 import time
+from contextlib import nullcontext
 
 import pytest
 
 from collalgo import BootstrapError
 from collalgo._kernels.engine.transport.group_memory import claim_directory
-from collalgo.bootstrap.host_memory import HostMemory, withdraw
+from collalgo.bootstrap.host_memory import HostMemory, await_all, withdraw
 from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
 
@@ -190,3 +191,17 @@ def test_what_is_released_makes_no_groups_and_keeps_no_descriptors():
     assert memory.heap.take(1) is None
     with pytest.raises(BootstrapError, match="all communicators here are closed"):
         memory.group("a", [0, 1], time.monotonic() + 1)
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_a_member_that_comes_and_leaves_during_a_check_has_come(comes):
+    host, deadline = Host(), time.monotonic() + 10
+    first = host.group(0, "a")
+
+    def check():
+        if comes:
+            host.leave(1, host.group(1, "a"))
+        raise BootstrapError("rank 1 is gone")
+
+    with nullcontext() if comes else pytest.raises(BootstrapError, match="is gone"):
+        await_all(first, [0, 1], deadline, check)

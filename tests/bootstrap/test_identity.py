@@ -67,12 +67,33 @@ def test_two_jobs_of_torchrun_have_different_names():
     [
         ({"RANK": "4"}, "RANK=4 and WORLD_SIZE=4; need 0 <= rank < size"),
         ({"RANK": "x"}, "RANK is 'x', not a number"),
-        ({"LOCAL_WORLD_SIZE": "2"}, "4 ranks but only 2 on this host"),
+        (
+            {"LOCAL_WORLD_SIZE": "2"},
+            "WORLD_SIZE=4 but LOCAL_WORLD_SIZE=2, and no store",
+        ),
     ],
 )
 def test_malformed_variables_are_refused(change, message):
     with pytest.raises(BootstrapError, match=message):
         identity({**RUN, **change})
+
+
+def test_an_empty_variable_is_not_set():
+    every = {**RUN, **STEP, "PMI_RANK": "0", "PMI_SIZE": "2", "RANK": "0"}
+    alone = Identity(0, 1, "", "none")
+    assert identity(dict.fromkeys(every, "")) == alone
+    for name in ("RANK", "WORLD_SIZE"):
+        assert identity({"RANK": "1", "WORLD_SIZE": "2", name: " "}) == alone
+    assert identity({**RUN, "LOCAL_WORLD_SIZE": ""}) == identity(RUN)
+    assert identity({**dict.fromkeys(RUN, ""), **STEP}) == identity(STEP)
+
+
+def test_variables_that_were_set_by_hand_are_not_said_to_be_of_torchrun():
+    by_hand = {"RANK": "5", "WORLD_SIZE": "2", "MASTER_ADDR": "localhost"}
+    with pytest.raises(BootstrapError, match=r"^the environment sets RANK=5 and WORLD"):
+        identity(by_hand)
+    with pytest.raises(BootstrapError, match=r"^torchrun sets RANK=5"):
+        identity({**by_hand, "TORCHELASTIC_RUN_ID": "7"})
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -12,8 +13,9 @@ import pytest
 import collalgo
 from collalgo import BootstrapError
 from collalgo.bootstrap.foreign_stores import SharedPrefix
+from collalgo.bootstrap.init_urls import connect_by_url
+from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.launch.environment import free_port
 from tests.integrations.test_torch import BIN
 from tests.support.connecting import RANK, all_connect
 
@@ -43,7 +45,9 @@ def test_ranks_connect_over_etcd_and_leave_nothing(hosts, times, tmp_path, etcd)
     with pytest.raises(BootstrapError, match="another job has used etcd://"):
         collalgo.init(f"etcd://127.0.0.1:{etcd}/my jobs/7", rank=0, size=2)
     store.remove()
-    with pytest.raises(BootstrapError, match="key said/1 was not set within"):
+    with pytest.raises(
+        BootstrapError, match=r"0\.3 s for rank 1, which has not joined"
+    ):
         url = f"etcd://127.0.0.1:{etcd}/my jobs/8"
         collalgo.init(url, rank=0, size=2, join_timeout=0.3)
     assert store.entries("") == {}
@@ -70,25 +74,27 @@ class Horovod(BaseHTTPRequestHandler):
         pass
 
 
+OF_HOROVODRUN = """
+import os
+import numpy as np, collalgo
+os.environ['COLLALGO_HOST'] = str(int(os.environ['HOROVOD_RANK']) // 2)
+comm = collalgo.init()
+assert comm.hosts == (0, 0, 1)
+assert comm.allreduce(np.ones(3))[0] == 3
+"""
+
+
 def test_ranks_of_horovodrun_connect_across_hosts(tmp_path):
     script = tmp_path / "rank.py"
-    script.write_text(
-        "import os\nimport numpy as np, collalgo\n"
-        "os.environ['COLLALGO_HOST'] = str(int(os.environ['HOROVOD_RANK']) // 2)\n"
-        "comm = collalgo.init()\n"
-        "assert comm.hosts == (0, 0, 1)\n"
-        "assert comm.allreduce(np.ones(3))[0] == 3\n"
-    )
+    script.write_text(OF_HOROVODRUN)
     with ThreadingHTTPServer(("127.0.0.1", 0), Horovod) as server:
         server.values = {}
         threading.Thread(target=server.serve_forever).start()
         common = {
-            **os.environ,
-            "UCX_TLS": "tcp,self",
-            "HOROVOD_SIZE": "3",
+            **os.environ, "UCX_TLS": "tcp,self", "HOROVOD_SIZE": "3",
             "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
             "HOROVOD_GLOO_RENDEZVOUS_PORT": str(server.server_port),
-        }
+        }  # fmt: skip
         ranks = [
             subprocess.Popen(
                 [sys.executable, script],
@@ -101,19 +107,19 @@ def test_ranks_of_horovodrun_connect_across_hosts(tmp_path):
     assert codes == [0, 0, 0]
 
 
-def test_ranks_connect_by_an_address(tmp_path):
-    url = f"tcp://127.0.0.1:{free_port()}"
+def test_ranks_connect_by_an_address(tmp_path, reserved_port):
+    url = f"tcp://127.0.0.1:{reserved_port}"
     all_connect(url, tmp_path, COLLALGO_SECRET="ab" * 16)
 
 
 @pytest.mark.parametrize("hosts", ["one", "several"])
-def test_ranks_connect_by_the_variables_of_torchrun(hosts, tmp_path):
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+def test_ranks_connect_by_the_variables_of_torchrun(hosts, tmp_path, reserved_port):
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(reserved_port)}
     all_connect("env://", tmp_path, hosts, COLLALGO_SECRET="ab" * 16, **where)
 
 
-def test_env_needs_no_secret_on_one_host(tmp_path):
-    where = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(free_port())}
+def test_env_needs_no_secret_on_one_host(tmp_path, reserved_port):
+    where = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(reserved_port)}
     all_connect("env://", tmp_path, **where)
 
 
@@ -127,6 +133,29 @@ def test_a_missing_secret_is_asked_for(monkeypatch):
         collalgo.init("env://")
     with pytest.raises(BootstrapError, match=r"no secret.*COLLALGO_SECRET"):
         collalgo.init("tcp://192.0.2.1:1", rank=0, size=2)
+
+
+def error_of(url, rank, secret, timeout):
+    with pytest.raises(BootstrapError) as caught:  # init takes one call at a time
+        connect_by_url(JoinArguments(url, rank, 2, secret, timeout=timeout))
+    return caught.value
+
+
+def test_ranks_with_different_secrets_name_the_secret(caplog, reserved_port):
+    url = f"tcp://127.0.0.1:{reserved_port}"
+    with ThreadPoolExecutor(1) as pool:
+        root = pool.submit(error_of, url, 0, "of the job", 4)
+        error = error_of(url, 1, "of another", 60)
+        assert not root.done()
+        at_root = root.result(20)
+    assert str(error).startswith(f"the store at {url[6:]} has another secret than this")
+    assert "it does not know the secret" in caplog.text
+    assert "rank 1, which has not joined" in str(at_root)
+    assert "Processes at 127.0.0.1 have come with another secret" in str(at_root)
+    assert (at_root.rank, at_root.missing) == (0, (1,))
+    for each in (error, at_root):
+        assert "pass the same secret= on all ranks" in str(each)
+        assert "of the job" not in str(each)
 
 
 def test_ranks_connect_over_a_store_of_the_user(tmp_path):
@@ -147,7 +176,7 @@ def test_ranks_connect_over_a_store_of_the_user(tmp_path):
 
 @pytest.mark.skipif(not (BIN.parent / "installed").exists(), reason="make torch")
 @pytest.mark.slow
-def test_ranks_of_torchrun_connect_across_hosts(tmp_path):
+def test_ranks_of_torchrun_connect_across_hosts(tmp_path, reserved_port):
     """Two agents of torchrun, whose ranks see one of them on each host."""
     script = tmp_path / "rank.py"
     script.write_text(
@@ -157,12 +186,11 @@ def test_ranks_of_torchrun_connect_across_hosts(tmp_path):
         "assert comm.hosts == (0, 0, 1, 1)\n"
         "assert comm.allreduce(np.ones(3))[0] == 4\n"
     )
-    port = free_port()
     agents = [
         subprocess.Popen(
             [BIN / "python", "-m", "torch.distributed.run", "--nnodes", "2",
              "--nproc-per-node", "2", "--node-rank", str(node),
-             "--master-addr", "127.0.0.1", "--master-port", str(port), script],
+             "--master-addr", "127.0.0.1", "--master-port", str(reserved_port), script],
             env={**os.environ, "UCX_TLS": "tcp,self", "OMP_NUM_THREADS": "1"},
         )
         for node in range(2)

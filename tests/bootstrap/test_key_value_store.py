@@ -5,7 +5,7 @@ Deadlines bound how long an event may take; they do not measure speed.
 
 import secrets
 import threading
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 
@@ -67,14 +67,26 @@ def test_compare_set_changes_a_key_only_at_its_version(new_store):
     assert one.read("d") is None
 
 
+def test_a_fence_that_holds_leaves_a_change_to_the_version_of_its_key(new_store):
+    one, other = new_store(), new_store()
+    here = Fence("epoch", one.set("epoch", b"1"))
+    assert other.compare_set("note", b"", ABSENT, fences=[here]).succeeded
+    assert not other.compare_set("note", b"x", ABSENT, fences=[here]).succeeded
+
+
+def test_a_fence_may_need_that_a_key_is_absent(new_store):
+    one, other = new_store(), new_store()
+    one.set("epoch", b"1")
+    with pytest.raises(Fenced, match=r"key epoch has version .* needs 0"):
+        other.set("first", b"", fences=[Fence("epoch", ABSENT)])
+    assert one.read("first") is None
+
+
 def test_a_fence_forbids_a_change_unless_its_key_has_the_version(new_store):
     one, other = new_store(), new_store()
     epoch = one.set("epoch", b"1")
     here, gone = Fence("epoch", epoch), Fence("closed", ABSENT)
     version = other.set("step", b"1", fences=[here, gone])
-    created = other.compare_set("note", b"", ABSENT, fences=[here])
-    assert created.succeeded
-    assert not other.compare_set("note", b"x", ABSENT, fences=[here]).succeeded
     new = one.set("epoch", b"1")  # the same value, yet another epoch
     for change in (
         lambda: other.set("step", b"2", fences=[gone, here]),
@@ -83,10 +95,7 @@ def test_a_fence_forbids_a_change_unless_its_key_has_the_version(new_store):
     ):
         with pytest.raises(Fenced, match=f"key epoch has version {new}, .* {epoch}"):
             change()
-    with pytest.raises(Fenced, match=r"key epoch has version .* needs 0"):
-        other.set("first", b"", fences=[Fence("epoch", ABSENT)])
     assert one.read("step") == Entry(b"1", version)
-    assert one.read("first") is None
     changed = one.compare_set("step", b"2", version, fences=[Fence("epoch", new)])
     assert changed.succeeded
 
@@ -167,88 +176,6 @@ def test_posts_arrive_in_order_and_before_the_end(new_store):
     one.close()
     assert other.get("created", DEADLINE) == b"1"
     assert other.get("posted", 1) == b"19"
-
-
-def test_a_watcher_sees_the_keys_that_are_there_and_each_change(new_store):
-    one, other, seen = new_store(), new_store(), Seen()
-    one.set("w/before", b"1")
-    one.set("elsewhere", b"1")
-    other.watch("w/", seen)
-    until(lambda: len(seen.changes) == 1)
-    versions = [one.set("w/after", b"2")]
-    one.delete("w/before")
-    one.compare_set("w/after", b"3", versions[0])
-    versions.append(one.set("w/end", b""))
-    until(lambda: len(seen.changes) == 5)
-    assert seen.pairs() == [
-        ("w/before", b"1"),
-        ("w/after", b"2"),
-        ("w/before", None),
-        ("w/after", b"3"),
-        ("w/end", b""),
-    ]
-    order = [change.version for change in seen.changes]
-    assert order == sorted(set(order))
-    assert [order[1], order[4]] == versions
-
-
-def test_watchers_that_come_late_see_the_last_state(new_store):
-    one, other = new_store(), new_store()
-    for number in range(10):
-        one.set("late/a", b"%d" % number)
-    one.set("late/b", b"x")
-    one.delete("late/b")
-    for _ in range(2):  # a second watch of a client repeats nothing to the first
-        seen = Seen()
-        other.watch("late/", seen)
-        until(lambda seen=seen: seen.changes)
-        assert seen.changes == [Change("late/a", *one.read("late/a"))]
-
-
-def test_a_watcher_misses_nothing_while_others_change_keys(new_store):
-    one, other, seen = new_store(), new_store(), Seen()
-    begun = Event()
-
-    def change():
-        for number in range(200):
-            one.set("busy", b"%d" % number)
-            begun.set()
-
-    changing = Thread(target=change)
-    changing.start()
-    begun.wait(DEADLINE)
-    other.watch("busy", seen)
-    changing.join()
-    until(lambda: seen.changes[-1:] and seen.changes[-1].value == b"199")
-    numbers = [int(change.value) for change in seen.changes]
-    assert numbers == list(range(numbers[0], 200))
-
-
-def test_a_watch_that_is_cancelled_is_called_no_more(new_store):
-    one, other, cancelled, seen = new_store(), new_store(), Seen(), Seen()
-    watch = other.watch("w", cancelled)
-    other.watch("w", seen)
-    one.set("w", b"1")
-    until(lambda: seen.changes and cancelled.changes)
-    watch.cancel()
-    one.set("w", b"2")
-    until(lambda: len(seen.changes) == 2)
-    assert len(cancelled.changes) == 1
-
-
-def test_a_watcher_that_raises_does_not_end_the_watch(new_store, caplog):
-    one, other, keys = new_store(), new_store(), []
-
-    def watcher(change):
-        keys.append(change.key)
-        raise RuntimeError("of a watcher")
-
-    other.watch("w/", watcher)
-    one.set("w/1", b"")
-    one.set("w/2", b"")
-    until(lambda: keys == ["w/1", "w/2"])
-    assert other.get("w/1") == b""
-    assert "a watcher of the key w/1 failed" in caplog.text
 
 
 @pytest.mark.parametrize(

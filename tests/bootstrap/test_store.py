@@ -6,6 +6,7 @@ import secrets
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from threading import Event, Thread
 from unittest.mock import patch
@@ -146,23 +147,26 @@ def test_a_closing_store_does_not_end_the_leases_of_its_clients():
     assert not told
 
 
+def accepted():
+    """A client, with the connection and session of the test as its store."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        ThreadPoolExecutor() as pool,
+    ):
+        host, port = listener.getsockname()
+        coming = pool.submit(Client, [host], port, SECRET, 5)
+        connection, _ = listener.accept()
+        session = Session(SECRET, is_store=True)
+        connection.sendall(session.hello())
+        connection.sendall(session.welcome(exactly(connection, CLAIM_BYTES)))
+        return coming.result(), connection, session
+
+
 def test_closing_a_client_waits_until_the_store_has_read_all():
     """A closed socket would be reset by the store's next write, its data unread."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    place, clients = listener.getsockname(), []
-
-    def come():
-        clients.append(Client([place[0]], place[1], SECRET, 5))
-
-    coming = Thread(target=come)
-    coming.start()
-    connection, _ = listener.accept()
-    session = Session(SECRET, is_store=True)
-    connection.sendall(session.hello())
-    connection.sendall(session.welcome(exactly(connection, CLAIM_BYTES)))
-    coming.join()
-    clients[0].post("last", b"words")
-    closing = Thread(target=clients[0].close)
+    client, connection, session = accepted()
+    client.post("last", b"words")
+    closing = Thread(target=client.close)
     closing.start()
     for _ in range(3):
         connection.sendall(session.frame([b"", b"1", b"key", b"7"]))
@@ -175,7 +179,6 @@ def test_closing_a_client_waits_until_the_store_has_read_all():
     connection.close()
     closing.join(1)
     assert not closing.is_alive()
-    listener.close()
 
 
 def test_the_last_frames_of_a_killed_client_are_read(server, connect):

@@ -3,11 +3,13 @@
 import logging
 import secrets
 import socket
+import threading
 import time
 
 import pytest
 
 from collalgo.bootstrap.store import server as server_module
+from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.connection import exactly
 from collalgo.bootstrap.store.protocol import KEY_BYTES, StoreError, add
 from collalgo.bootstrap.store.server import Server
@@ -33,6 +35,36 @@ def test_a_wrong_secret_is_refused_and_logged_once(connect, caplog):
     assert caplog.text.count("was refused: it does not know the secret") == 1
 
 
+def test_a_secret_is_refused_at_once_only_after_a_while(server, connect):
+    """The store of an earlier job may still end, and the right one then begin."""
+    late = []
+
+    def replace():
+        time.sleep(0.3)
+        server.close()
+        late.append(server_module.Server(b"another", "127.0.0.1", server.port))
+
+    other = threading.Thread(target=replace)
+    other.start()
+    client = connect(b"another", timeout=20)
+    other.join()
+    client.set("a", b"1")
+    client.close()
+    late[0].close()
+    server_again = server_module.Server(SECRET)
+    with pytest.raises(StoreError, match="has another secret than this process"):
+        Client(["127.0.0.1"], server_again.port, b"another", 60)
+    assert server_again.other_secrets == {"127.0.0.1"}
+    server_again.close()
+
+
+def send_noise(connection):
+    with pytest.raises(OSError):  # disconnected while it still sends
+        for _ in range(50):
+            connection.sendall(secrets.token_bytes(10_000))
+            time.sleep(0.01)
+
+
 def test_unauthenticated_connections_disturb_no_client(
     server, connect, caplog, monkeypatch
 ):
@@ -44,10 +76,7 @@ def test_unauthenticated_connections_disturb_no_client(
     half = socket.create_connection(address)
     half.sendall(b"x" * 10)
     noise = socket.create_connection(address)
-    with pytest.raises(OSError):  # disconnected while it still sends
-        for _ in range(50):
-            noise.sendall(secrets.token_bytes(10_000))
-            time.sleep(0.01)
+    send_noise(noise)
     good.set("a", b"1")
     silent.settimeout(5)
     assert len(silent.recv(100)) == HELLO_BYTES

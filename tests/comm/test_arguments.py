@@ -59,6 +59,7 @@ def test_a_root_is_a_rank_of_any_type_of_integers(call):
 
 def of_integers(comm):
     """What takes an integer by itself, before any other rank is asked."""
+    # Long: a table of calls, one a line.
     x = np.ones(3)
     return {
         "to": lambda wrong: comm.send(x, wrong),
@@ -157,6 +158,8 @@ def test_who_has_no_array_is_told_what_to_pass():
         as_array([1.0], "allreduce")
     with pytest.raises(TypeError, match="dict; use the call for objects"):
         as_array({}, "broadcast")
+    with pytest.raises(TypeError, match="NoneType; also a rank that only receives"):
+        as_array(None, "scatterv")
     pandas = type("Series", (), {"__module__": "pandas.core.series"})
     with pytest.raises(TypeError, match=r"Series; pass its copy x\.to_numpy"):
         as_array(pandas(), "allreduce")

@@ -12,18 +12,22 @@ from collalgo.comm.current import runner_of
 pytestmark = pytest.mark.parallel
 
 
+def arrays_of(rank):
+    """Arrays of random shapes and two dtypes, which are the same on all ranks."""
+    dice = np.random.default_rng(7)
+    shapes = [tuple(dice.integers(0, 9, dice.integers(0, 4))) for _ in range(60)]
+    dtypes = dice.choice(["float32", "int64"], 60, p=[0.9, 0.1])
+    return [
+        np.full(shape, rank + number, dtype)
+        for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True))
+    ]
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("limit", [1, 100, 5000, 1 << 20])
 def test_what_is_collected_is_reduced(size, limit):
     def on_each_rank(comm):
-        dice = np.random.default_rng(7)
-        shapes = [tuple(dice.integers(0, 9, dice.integers(0, 4))) for _ in range(60)]
-        dtypes = dice.choice(["float32", "int64"], 60, p=[0.9, 0.1])
-        arrays = [
-            np.full(shape, comm.rank + number, dtype)
-            for number, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True))
-        ]
-        table = np.ones((8, 8))
+        arrays, table = arrays_of(comm.rank), np.ones((8, 8))
         before = runner_of(comm).recorder.count
         with comm.bucket(limit=limit) as bucket:
             given = [bucket.allreduce(array) for array in arrays]

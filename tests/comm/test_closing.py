@@ -11,7 +11,7 @@ import pytest
 
 from collalgo import CollalgoError, MismatchError, PeerFailed, threads
 from tests.conftest import at_leisure
-from tests.launch.test_remote import all_do
+from tests.support.remote_jobs import all_do
 
 pytestmark = pytest.mark.parallel
 

@@ -6,6 +6,7 @@ import random
 import pytest
 from click.testing import CliRunner
 
+import collalgo
 from collalgo.cli.main import main
 from collalgo.comm.tracing.analysis import DumpError, analyze
 from collalgo.comm.tracing.dumped import MOST_NAMED
@@ -153,3 +154,16 @@ def test_mutated_dumps_let_only_our_error_out(tmp_path):
             analyze(tmp_path)
         except DumpError as error:
             assert len(str(error)) < 500
+
+
+def test_a_dump_that_cannot_be_written_names_what_to_do(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("mine")
+    for folder in (file, file / "inside"):
+        with pytest.raises(collalgo.OutputError, match=rf"make the folder {folder} \("):
+            collalgo.dump(folder)
+    written = collalgo.dump(tmp_path)
+    written.write_text("mine")
+    with pytest.raises(collalgo.OutputError, match=r"name another file, or remove it$"):
+        collalgo.dump(tmp_path)
+    assert (file.read_text(), written.read_text()) == ("mine", "mine")

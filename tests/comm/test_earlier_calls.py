@@ -4,16 +4,13 @@ The ranks that are ahead fail while others are still in an earlier call, or have
 come to it; these go on until they come to the call that failed.
 """
 
-import random
 import time
-from functools import partial
 from threading import Barrier, Event
 
 import numpy as np
 import pytest
 
 from collalgo import (
-    ALGORITHMS,
     CollectiveTimeout,
     MismatchError,
     PeerFailed,
@@ -24,6 +21,7 @@ from tests.conftest import at_leisure
 
 #: Seconds that a rank of processes is late, so that the others fail before it comes.
 LATE = 0.3
+
 
 COUNTS = (1, 5000, 40_000)  # the longest that a chain takes on though its end is late
 
@@ -155,6 +153,19 @@ def test_a_call_is_completed_though_the_next_one_has_timed_out(size, count):
 LONG = 5000
 
 
+def receive_until_one_is_missing(comm):
+    """The number of the message that was not sent, counted like the sender's."""
+    for number in range(1, 100):
+        data = np.empty(LONG, int)
+        try:
+            comm.recv(data, 0, timeout=30)
+        except CollectiveTimeout as error:
+            assert error.sequence == number + 1
+            return error.sequence
+        assert (data == number).all()
+    raise AssertionError("more messages than were sent")
+
+
 def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up():
     failed = Event()
 
@@ -167,15 +178,7 @@ def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up()
             return caught.value.sequence
         comm.recv(np.empty(LONG, int), 0)
         assert failed.wait(30)
-        for number in range(1, 100):
-            data = np.empty(LONG, int)
-            try:
-                comm.recv(data, 0, timeout=30)
-            except CollectiveTimeout as error:
-                assert error.sequence == number + 1
-                return error.sequence
-            assert (data == number).all()
-        raise AssertionError("more messages than were sent")
+        return receive_until_one_is_missing(comm)
 
     sent, received = threads(on_each_rank, 2, timeout=60)
     assert sent == received
@@ -221,122 +224,3 @@ def test_the_failure_of_an_earlier_call_takes_the_place_of_a_later_one():
 
     found = threads(on_each_rank, 4, timeout=60)
     assert found[:3] == [(3, 2), (3, 2), (2, 2)]
-
-
-WRONG = {
-    "count": lambda comm: comm.allreduce(np.ones(5)),
-    "dtype": lambda comm: comm.allreduce(np.ones(3, np.float32)),
-    "op": lambda comm: comm.allreduce(np.ones(3), "max"),
-    "algorithm": lambda comm: comm.allreduce(np.ones(3), algorithm="ring"),
-    "collective": lambda comm: comm.broadcast(np.ones(3), comm.rank),
-    "root": lambda comm: comm.broadcast(np.ones(3), comm.rank),
-    "reduced": lambda comm: comm.reduce(np.ones(3), "sum", comm.rank),
-}
-
-RIGHT = {
-    "root": lambda comm: comm.broadcast(np.ones(3), 0),
-    "reduced": lambda comm: comm.reduce(np.ones(3), "sum", 0),
-}
-
-
-def right_call(comm, dice):
-    """A call that all make alike, and whether it gave what it should."""
-    count = dice.choice((1, 3, 100, 5000, 60_000))
-    root = dice.randrange(comm.size)
-    kind = dice.choice(("allreduce", "broadcast", "reduce", "allgather", "barrier"))
-    mine = np.full(count, comm.rank + 1)
-    total = comm.size * (comm.size + 1) // 2
-    if kind == "allreduce":
-        return (comm.allreduce(mine) == total).all()
-    if kind == "broadcast":
-        return (comm.broadcast(mine, root) == root + 1).all()
-    if kind == "reduce":
-        found = comm.reduce(mine, "sum", root)
-        return found is None or (found == total).all()
-    if kind == "allgather":
-        return (comm.allgather(mine) == np.arange(1, comm.size + 1)[:, None]).all()
-    return comm.barrier() is None
-
-
-def one_job(comm, seed):
-    """Right calls, a wrong one and a barrier, with delays: what is not as it should."""
-    dice, delays = random.Random(seed), random.Random(f"{seed} {comm.rank}")
-    calls, culprit = dice.randrange(1, 5), dice.randrange(1, comm.size)
-    how = dice.choice(sorted(WRONG))
-    number = 0
-    try:
-        for number in range(1, calls + 1):
-            rest(delays)
-            if not right_call(comm, dice):
-                return f"job {seed}: wrong result of call {number}"
-        number = calls + 1
-        rest(delays)
-        call = WRONG[how] if comm.rank == culprit else RIGHT.get(how, right)
-        call(comm)
-        number += 1
-        rest(delays)
-        comm.barrier()
-    except MismatchError as error:
-        if number <= calls or error.sequence != calls + 1:
-            return f"job {seed}: {error} in call {number}, {how} in {calls + 1}"
-        return None
-    return f"job {seed}: {how} of call {calls + 1} is not raised"
-
-
-WAITING = ("barrier", "allreduce", "allgather", "alltoall")
-
-
-@pytest.mark.parallel
-@pytest.mark.parametrize("collective", WAITING)
-@pytest.mark.parametrize("size", at_leisure((2, 3, 5, 7, 8, 12, 16, 17), (3, 5, 8)))
-def test_no_rank_returns_from_a_call_that_waits_for_all_if_calls_differed_before(
-    size, collective
-):
-    """Whatever the algorithm; the last rank's wrong call exchanged no message."""
-    rows = [
-        row
-        for row in ALGORITHMS
-        if row.collective == collective
-        and not row.hierarchical
-        and row.size_obstacle(size) is None
-    ]
-    data = [] if collective == "barrier" else [np.ones(size)]
-
-    def on_each_rank(comm):
-        for row in rows:
-            part, count = comm.dup(), 2000 * (comm.rank < size - 1)
-            with pytest.raises(MismatchError, match="broadcast #1: rank"):
-                part.broadcast(np.ones(count), 0, algorithm="linear")
-                getattr(part, collective)(*data, algorithm=row.name)
-                raise AssertionError(f"{row.name} has returned on rank {comm.rank}")
-            part.close()
-
-    threads(on_each_rank, size, timeout=60)
-
-
-def right(comm):
-    return comm.allreduce(np.ones(3))
-
-
-def rest(delays):
-    if delays.random() < 0.4:
-        time.sleep(delays.expovariate(1000))
-
-
-def many_jobs(comm, first, count):
-    found = []
-    for seed in range(first, first + count):
-        part = comm.dup()
-        found.append(one_job(part, seed))
-        part.close()
-    return [each for each in found if each]
-
-
-@pytest.mark.parametrize("start", [threads, spawn])
-@pytest.mark.parametrize(
-    ("size", "count"),
-    [(2, 5), (4, 10), *(pytest.param(n, 300, marks=pytest.mark.slow) for n in (3, 4))],
-)
-def test_no_call_that_all_ranks_made_alike_ever_fails(start, size, count):
-    found = start(partial(many_jobs, first=size * 1000, count=count), size, timeout=550)
-    assert found == [[]] * size

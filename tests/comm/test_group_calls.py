@@ -10,7 +10,7 @@ from collalgo import CollectiveTimeout, MismatchError, PeerFailed, spawn, thread
 from collalgo.bootstrap.group_calls import WORDS, GroupCall, shortened
 from tests.comm.test_differing import told as told_by_case
 from tests.conftest import at_leisure
-from tests.launch.test_remote import all_do
+from tests.support.remote_jobs import all_do
 
 pytestmark = pytest.mark.parallel
 
@@ -68,18 +68,20 @@ def test_another_call_beside_one_that_makes_a_group_is_told_to_all(one, other):
     assert number == 2
 
 
+def differing_lists(kind, size):
+    """The ranks of a group as most name them, and as rank 0 does."""
+    usual = list(range(size))
+    if kind == "order":
+        return usual, usual[::-1]
+    if size == 2:
+        pytest.skip("a group of one rank waits for nobody")
+    return (usual, usual[:-1]) if kind == "fewer" else (usual[:-1], usual)
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["order", "fewer", "more"])
 def test_other_ranks_in_a_list_are_told_to_all_with_both_lists(size, kind):
-    usual = other = list(range(size))
-    if kind == "order":
-        other = usual[::-1]
-    elif size == 2:
-        pytest.skip("a group of one rank waits for nobody")
-    elif kind == "fewer":
-        other = usual[:-1]
-    else:
-        usual = usual[:-1]
+    usual, other = differing_lists(kind, size)
 
     def call(comm):
         listed = usual if comm.rank else other

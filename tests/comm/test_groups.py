@@ -2,9 +2,9 @@
 
 import gc
 import os
-import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import collalgo
-from collalgo import Communicator, spawn
+from collalgo import spawn
 from collalgo.comm.tracing.analysis import analyze
 from tests.conftest import at_leisure
 
@@ -96,23 +96,26 @@ STEPS = st.one_of(
 )
 
 
+def part_of(parent, kind, dice):
+    """A group, None if this rank is not in it, and its ranks in its parent."""
+    colors = dice.integers(0, 3, parent.size)
+    keys = dice.permutation(parent.size)
+    if kind == "dup":
+        return parent.dup(), range(parent.size)
+    if kind == "split":
+        color = colors[parent.rank]
+        part = parent.split(color or None, keys[parent.rank])
+        return part, [i for i in np.argsort(keys) if color and colors[i] == color]
+    chosen = [i for i in keys if colors[i] == 1]
+    return parent.group(chosen) if parent.rank in chosen else None, chosen
+
+
 def nested(comm, steps):
     """Make groups of groups, each checked against the ranks that it should have."""
     mine = [(comm, tuple(range(comm.size)))]
     for kind, seed in steps:
         parent, ranks = mine[-1]
-        dice = np.random.default_rng(seed)
-        colors = dice.integers(0, 3, len(ranks))
-        keys = dice.permutation(len(ranks))
-        if kind == "dup":
-            part, chosen = parent.dup(), range(len(ranks))
-        elif kind == "split":
-            color = colors[parent.rank]
-            part = parent.split(color or None, keys[parent.rank])
-            chosen = [i for i in np.argsort(keys) if color and colors[i] == color]
-        else:
-            chosen = [i for i in keys if colors[i] == 1]
-            part = parent.group(chosen) if parent.rank in chosen else None
+        part, chosen = part_of(parent, kind, np.random.default_rng(seed))
         if part is None:
             break
         mine.append((part, tuple(ranks[i] for i in chosen)))
@@ -135,59 +138,16 @@ def test_groups_of_groups_have_the_ranks_that_they_should_have(size, steps):
     collalgo.threads(partial(nested, steps=steps), size, timeout=60)
 
 
-def left_in_split(comm):
-    """Rank 2 dies while the others split; what they had before goes on."""
-    rest = comm.split(0 if comm.rank != 2 else None)
-    comm.barrier()
-    if comm.rank == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    with pytest.raises(collalgo.PeerFailed, match="rank 2 is gone") as told:
-        for _ in range(100):
-            comm.split(comm.rank).close()
-    assert told.value.missing == (2,)
-    for _ in range(3):
-        rest = rest.dup()
-        assert rest.allreduce(np.ones(1))[0] == comm.size - 1
-
-
-def test_a_rank_that_dies_in_a_split_is_named_and_older_groups_go_on():
-    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
-        spawn(left_in_split, 4, timeout=60)
-
-
-def late(comm):
-    """Rank 0 gives up, and tries again under the same name."""
-    connect = comm._runner.context.rendezvous.connect
-    if comm.rank == 0:
-        for _ in range(3):
-            with pytest.raises(
-                collalgo.BootstrapError, match="did not join in time"
-            ) as told:
-                connect("late", 0, (0, 1), 0.05)
-            assert told.value.missing == (1,)
-    comm.barrier()
-    if comm.rank < 2:
-        part = Communicator(connect("late", comm.rank, (0, 1), 60))
-        assert part.allreduce(np.ones(1))[0] == 2
-    assert comm.dup().allreduce(np.ones(1))[0] == 3
-
-
-@pytest.mark.parallel
-def test_a_group_that_was_given_up_can_be_tried_again():
-    collalgo.threads(late, 3, timeout=60)
-
-
 CALLS = 400
 
 
 def one_call(part, dice, others):
     """A random call of a group, in the foreground or not: how to check its result."""
-    kind = dice.integers(0, 5)
-    count = int(dice.integers(0, 2000))
-    root = int(dice.integers(0, part.size))
-    background = dice.random() < 0.5
+    kind, count = int(dice.integers(0, 5)), int(dice.integers(0, 2000))
+    root, background = int(dice.integers(0, part.size)), dice.random() < 0.5
     ranks = np.array(others)
-    mine = np.full(count, ranks[part.rank], np.int64)
+    shape = (part.size, count) if kind == 4 else count
+    mine = np.full(shape, ranks[part.rank], np.int64)
     make, expected = (
         (part.allreduce, ranks.sum()),
         (part.broadcast, ranks[root]),
@@ -195,23 +155,37 @@ def one_call(part, dice, others):
         (part.reduce, ranks.max()),
         (part.alltoall, ranks[:, None]),
     )[kind]
-    named = {"root": root} if kind in (1, 3) else {}
-    if kind == 3:
-        named["op"] = "max"
-    if kind == 4:
-        mine = np.full((part.size, count), ranks[part.rank])
+    named = {1: {"root": root}, 3: {"root": root, "op": "max"}}.get(kind, {})
     name = make.__name__
-    if background:
-        work = getattr(part, f"{name}_async")(mine, **named)
-    else:
-        result = make(mine, **named)
+    begun = getattr(part, f"{name}_async" if background else name)(mine, **named)
 
     def check():
-        found = work.wait() if background else result
+        found = begun.wait() if background else begun
         if not (kind == 3 and part.rank != root):
             assert (found == expected).all(), name
 
     return check
+
+
+def random_part(comm, plan):
+    """A group of random ranks, with their list; None if this rank is not in it."""
+    size = int(plan.integers(1, comm.size + 1))
+    members = plan.permutation(comm.size)[:size].tolist()
+    return (comm.group(members), members) if comm.rank in members else None
+
+
+def perform(parts, seed):
+    """Random calls of some groups, with at most 20 of unchecked results."""
+    chosen, checks = np.random.default_rng(seed), []
+    for _ in range(CALLS):
+        part = parts[chosen.integers(0, len(parts))]
+        dice = np.random.default_rng(chosen.integers(1 << 30))
+        if part is not None:
+            checks.append(one_call(part[0], dice, part[1]))
+        if len(checks) > 20:
+            checks.pop(0)()
+    for check in checks:
+        check()
 
 
 def random_calls(comm, seed=0):
@@ -219,39 +193,11 @@ def random_calls(comm, seed=0):
     plan = np.random.default_rng(seed)
     duties = []
     for _ in range(3):
-        parts = []
-        for _ in range(4):
-            size = int(plan.integers(1, comm.size + 1))
-            members = plan.permutation(comm.size)[:size].tolist()
-            if comm.rank in members:
-                parts.append((comm.group(members), members))
-            else:
-                parts.append(None)
+        parts = [random_part(comm, plan) for _ in range(4)]
         duties.append((parts, int(plan.integers(1 << 30))))
-    failures = []
-
-    def perform(parts, seed):
-        chosen, checks = np.random.default_rng(seed), []
-        try:
-            for _ in range(CALLS):
-                part = parts[chosen.integers(0, len(parts))]
-                dice = np.random.default_rng(chosen.integers(1 << 30))
-                if part is not None:
-                    checks.append(one_call(part[0], dice, part[1]))
-                if len(checks) > 20:
-                    checks.pop(0)()
-            for check in checks:
-                check()
-        except BaseException as error:
-            failures.append(error)
-
-    runners = [threading.Thread(target=perform, args=duty) for duty in duties]
-    for runner in runners:
-        runner.start()
-    for runner in runners:
-        runner.join()
-    if failures:
-        raise failures[0]
+    with ThreadPoolExecutor(len(duties)) as pool:
+        for each in [pool.submit(perform, *duty) for duty in duties]:
+            each.result()
 
 
 @pytest.mark.parallel
@@ -279,36 +225,3 @@ def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
     assert first.culprits == (2,)
     assert first.number == 51
     assert "101 float64" in "\n".join(first.lines)
-
-
-def peer_died(comm, path):
-    """Rank 2 dies before the others make a group with it."""
-    if comm.rank == 2:
-        os.kill(os.getpid(), signal.SIGKILL)
-    began = time.monotonic()
-    with pytest.raises(collalgo.BootstrapError, match="rank 2, which is gone") as told:
-        comm.group([1, 2, 0])
-    assert told.value.missing == (2,)
-    (path / str(comm.rank)).write_text(str(time.monotonic() - began))
-
-
-def test_a_group_with_a_dead_rank_is_refused_at_once(tmp_path):
-    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
-        spawn(partial(peer_died, path=tmp_path), 3, timeout=60)
-    assert all(float((tmp_path / each).read_text()) < 10 for each in "01")
-
-
-def orphans(comm):
-    """A group goes on, and makes groups, when what it came from is closed."""
-    part = comm.group(range(comm.size))
-    comm.close()
-    again = part.dup()
-    assert again.allreduce(np.ones(1))[0] == part.size
-    if part.rank == 0:
-        part.send(np.ones(1), 1)
-    elif part.rank == 1:
-        part.recv(np.zeros(1), 0)
-
-
-def test_a_group_outlives_what_it_came_from():
-    spawn(orphans, 3, timeout=60)

@@ -38,27 +38,33 @@ def strided(array, draw):
     return wide[::2]
 
 
+def messages_of(rank, drawn):
+    """What a rank sends, in order, and receives by sender and tag."""
+    sends, receives = [], {}
+    for sender, receiver, tag, array in drawn:
+        if sender == rank:
+            sends.append((receiver, tag, array))
+        if receiver == rank:
+            receives.setdefault((sender, tag), []).append(array)
+    return sends, receives
+
+
 def in_any_order(comm, seed, count):
     """All sends and receives of this rank, and waits for any of them."""
     draw = random.Random(f"{seed} {comm.rank}")
-    sends, receives = [], {}
-    for sender, receiver, tag, array in drawn_messages(comm.size, seed, count):
-        if sender == comm.rank:
-            sends.append((receiver, tag, array))
-        if receiver == comm.rank:
-            receives.setdefault((sender, tag), []).append(array)
-    calls = [*sends, *((key, None, None) for key in receives for _ in receives[key])]
+    sends, receives = messages_of(comm.rank, drawn_messages(comm.size, seed, count))
+    calls = [None] * len(sends) + [key for key in receives for _ in receives[key]]
     draw.shuffle(calls)
     sends = iter(sends)  # whose order is that of their receives
     begun = []
-    for peer, _, array in calls:
-        if array is None:
-            wanted = receives[peer].pop(0)
-            message = comm.irecv(strided(np.zeros_like(wanted), draw), *peer)
-            begun.append((message, wanted))
-        else:
+    for key in calls:
+        if key is None:
             to, tag, sent = next(sends)
             begun.append((comm.isend(strided(sent, draw), to, tag), sent))
+        else:
+            wanted = receives[key].pop(0)
+            message = comm.irecv(strided(np.zeros_like(wanted), draw), *key)
+            begun.append((message, wanted))
         if draw.random() < 0.3:
             draw.choice(begun)[0].done()
     draw.shuffle(begun)
@@ -164,13 +170,6 @@ def test_several_calls_are_waited_for_in_any_order():
 
 def test_a_probe_tells_of_the_message_that_the_next_receive_takes():
     def on_each_rank(comm):
-        if comm.rank == 0:
-            assert comm.iprobe(None, 4) is None
-            with pytest.raises(
-                collalgo.CollectiveTimeout, match=r"0\.05 s .* rank 1 und"
-            ):
-                comm.probe(1, 4, timeout=0.05)
-        comm.barrier()
         if comm.rank == 1:
             for length in (3, 70_000):
                 comm.send(np.ones(length, np.float32), 0, 4)
@@ -181,12 +180,24 @@ def test_a_probe_tells_of_the_message_that_the_next_receive_takes():
                 assert comm.iprobe(source, 4) == found
                 got = comm.recv(np.empty(found.size, found.dtype), found.source, 4)
                 assert (got == 1).all()
-            comm.barrier()
+        comm.barrier()
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def test_a_probe_of_what_nobody_sends_ends_at_its_timeout_or_with_the_peer():
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            assert comm.iprobe(None, 4) is None
+            with pytest.raises(
+                collalgo.CollectiveTimeout, match=r"0\.05 s .* rank 1 und"
+            ):
+                comm.probe(1, 4, timeout=0.05)
+        comm.barrier()
+        if comm.rank == 0:
             with pytest.raises(collalgo.PeerFailed, match="rank 1 is gone"):
                 while True:
                     comm.probe(1, 4)
-        if comm.rank:
-            comm.barrier()
 
     threads(on_each_rank, 3, timeout=60)
 
@@ -239,10 +250,8 @@ def test_a_message_that_found_no_room_and_was_given_up_does_not_stop_other_threa
             late = comm.isend(np.zeros(50_000), 1, tag=7)
             with pytest.raises(TimeoutError):
                 late.wait(0.05)
-            comm.timeout = 0.1
             with pytest.raises(CollectiveTimeout):
-                comm.send(np.zeros(50_000), 1, tag=8)
-            comm.timeout = 20
+                comm.send(np.zeros(50_000), 1, tag=8, timeout=0.1)
             comm.barrier()
             assert comm.recv(np.zeros(1), 1)[0] == 1
         comm.close()

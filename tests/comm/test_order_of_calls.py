@@ -111,8 +111,7 @@ def test_the_root_keeps_its_part_of_a_scatter_in_turn(size, strided):
         table = np.ones((size, 3 * step))[:, ::step]
         out = np.zeros(3)
         rows, few = np.ones((2 * size, 2 * step))[:, ::step], np.zeros((2, 2))
-        root = size - 1
-        at_root = comm.rank == root
+        root, at_root = size - 1, comm.rank == size - 1
         works = [
             comm.allreduce_async(table),
             comm.scatter_async(table if at_root else out, root, out=out),
@@ -124,8 +123,7 @@ def test_the_root_keeps_its_part_of_a_scatter_in_turn(size, strided):
         assert works[1].wait() is out
         for work in works:
             work.wait()
-        assert (out == size**2).all()
-        assert (few == size**2).all()
+        assert all((found == size**2).all() for found in (out, few))
 
     threads(on_each_rank, size, timeout=60)
 
@@ -224,8 +222,7 @@ def test_arrays_cannot_be_resized_during_a_call(view):
         assert not is_resized(x)
         comm.barrier()
         del again
-        assert is_resized(x)
-        assert is_resized(y)
+        assert all(map(is_resized, (x, y)))
 
     threads(on_each_rank, 3, timeout=60)
 

@@ -3,13 +3,15 @@
 import os
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
 from collalgo.bootstrap.store.server import Server
-from collalgo.engine.transport.ucx import library
 from tests.conftest import at_leisure
 from tests.support.paths import SCRIPTS
+from tests.support.processes import ended
+from tests.support.ucx import skip_without_ucx
 
 
 def environment(rank, hosts, server):
@@ -33,10 +35,7 @@ def environment(rank, hosts, server):
     ),
 )  # fmt: skip
 def test_survivors_of_several_hosts_go_on(hosts, deaths):
-    try:
-        library()
-    except OSError as error:
-        pytest.skip(f"there is no UCX: {error}")
+    skip_without_ucx()
     server = Server(b"secret")
     ranks = [
         subprocess.Popen(
@@ -46,12 +45,7 @@ def test_survivors_of_several_hosts_go_on(hosts, deaths):
         )
         for rank in range(len(hosts))
     ]  # fmt: skip
-    try:
+    with closing(server), ended(ranks):
         told = [one.communicate(timeout=100)[0] for one in ranks]
         alive = [rank for rank, text in enumerate(told) if text.endswith("right\n")]
         assert alive == [r for r in range(len(hosts)) if str(r) not in deaths], told
-    finally:
-        for one in ranks:
-            one.kill()
-            one.wait()
-        server.close()

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 import collalgo
-from collalgo.base.chrome_trace import TRACE
 from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.analysis import DumpError, analyze
 from collalgo.comm.tracing.dump import dump
-from collalgo.comm.tracing.summary import summary
 
 HERE = Path(__file__).name
 
@@ -145,39 +144,51 @@ comm.allreduce(np.ones(3)) if comm.rank else comm.allreduce_async(np.ones(3)).wa
 """
 
 
-@pytest.mark.parametrize("by", ["signal", "command"])
-def test_a_signal_writes_a_dump_of_a_rank_that_hangs(by, tmp_path):
-    script = tmp_path / "hangs.py"
+@contextmanager
+def hanging_job(folder):
+    """A job of three ranks, of which one does not make the call of the others."""
+    script = folder / "hangs.py"
     script.write_text(HANGING)
     # Of a shell the signal would be the end.
     line = ["sh", "-c", f"{sys.executable} {script}; true"]
     command = [sys.executable, "-m", "collalgo", "run", "-n", "3"]
     job = subprocess.Popen(
         [*command, *line], stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "COLLALGO_DUMP": str(tmp_path / "dumps")},
+        env={**os.environ, "COLLALGO_DUMP": str(folder / "dumps")},
     )  # fmt: skip
     try:
         for _ in range(3):
             assert "ready" in job.stdout.readline()
         time.sleep(0.5)
-        if by == "signal":
-            job.send_signal(signal.SIGUSR1)
-            until = time.monotonic() + 20
-            while len(list(tmp_path.glob("dumps/*.json"))) < 3:
-                assert time.monotonic() < until
-                time.sleep(0.05)
-        else:
-            done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
-            assert done.exit_code == 0, done.output
-            assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
+        yield job
+    finally:
+        job.terminate()
+        job.communicate(timeout=30)
+
+
+def dump_by_signal(job, folder):
+    job.send_signal(signal.SIGUSR1)
+    until = time.monotonic() + 20
+    while len(list(folder.glob("*.json"))) < 3:
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def dump_by_command(job, _folder):
+    done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
+    assert done.exit_code == 0, done.output
+    assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
+
+
+@pytest.mark.parametrize("dump", [dump_by_signal, dump_by_command])
+def test_a_signal_writes_a_dump_of_a_rank_that_hangs(dump, tmp_path):
+    with hanging_job(tmp_path) as job:
+        dump(job, tmp_path / "dumps")
         code, output = analyzed(tmp_path / "dumps")
         assert code == 1
         assert re.search(r"rank 1 diverged first, at call #2", output), output
         assert re.search(r"rank 0: .*under way for .*waiting for rank", output), output
         assert job.poll() is None  # it goes on
-    finally:
-        job.terminate()
-        job.communicate(timeout=30)
 
 
 def test_files_that_are_no_dumps_are_refused(tmp_path):
@@ -194,115 +205,3 @@ def test_files_that_are_no_dumps_are_refused(tmp_path):
     with pytest.raises(DumpError, match="is not a dump of collalgo"):
         analyze(tmp_path)
     assert CliRunner().invoke(main, ["trace", "analyze", str(tmp_path)]).exit_code == 1
-
-
-def traced(comm, path):
-    with collalgo.trace(path, comm):
-        comm.allreduce(np.ones(1000), algorithm="ring")
-        works = [comm.allreduce_async(np.ones(3), algorithm="ring") for _ in range(5)]
-        for work in works:
-            work.wait()
-        comm.broadcast(np.ones(10), root=2, algorithm="binomial")
-    comm.allreduce(np.ones(1000))  # which is not traced
-
-
-def tracks_of(path):
-    """The events of a trace by phase and track."""
-    found = {}
-    for event in json.loads(path.read_text())["traceEvents"]:
-        found.setdefault((event["ph"], event["tid"]), []).append(event)
-    return found
-
-
-def is_whole(tracks, size):
-    """Calls are in order, steps within calls, and every arrow has both ends."""
-    for rank in range(size):
-        spans = tracks["X", rank]
-        calls = [span for span in spans if not span["name"].startswith("step")]
-        assert [call["name"] for call in calls] == [
-            *["allreduce (ring)"] * 6, "broadcast (binomial)"
-        ]  # fmt: skip
-        steps = [span for span in spans if span["name"].startswith("step")]
-        assert len([s for s in steps if s["name"] == "step 0"]) >= 6
-        for step in steps:
-            assert any(
-                call["ts"] - 2 <= step["ts"]
-                and step["ts"] + step["dur"] <= call["ts"] + call["dur"] + 2
-                for call in calls
-            )
-    sent = {e["id"]: e for rank in range(size) for e in tracks.get(("s", rank), [])}
-    taken = {e["id"]: e for rank in range(size) for e in tracks.get(("f", rank), [])}
-    assert sent.keys() == taken.keys()
-    assert len(sent) == 6 * 2 * size * (size - 1) + size - 1
-    for number, event in sent.items():
-        assert event["ts"] <= taken[number]["ts"] + 2
-    routes = {(sent[i]["tid"], taken[i]["tid"]) for i in sent}
-    assert {(rank, (rank + 1) % size) for rank in range(size)} <= routes
-
-
-def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_path):
-    from functools import partial
-
-    for run, name in ((collalgo.threads, "threads"), (collalgo.spawn, "spawn")):
-        path = tmp_path / f"{name}.json"
-        run(partial(traced, path=path), 3, timeout=60)
-        is_whole(tracks_of(path), 3)
-
-
-def test_what_fails_in_a_trace_is_raised(tmp_path):
-    def on_each_rank(comm):
-        with pytest.raises(KeyError), collalgo.trace(tmp_path / "t.json", comm):
-            comm.barrier()
-            raise KeyError
-        comm.barrier()
-        assert not (tmp_path / "t.json").exists()
-
-    collalgo.threads(on_each_rank, 2, timeout=60)
-
-
-def traced_with_a_late_rank(comm, path):
-    with collalgo.trace(path, comm):
-        for _ in range(3):
-            if comm.rank == 1:
-                time.sleep(0.1)
-            comm.allreduce(np.ones(1000))
-
-
-def test_a_summary_splits_waiting_from_transfer_and_names_the_last(tmp_path):
-    path = tmp_path / "t.json"
-    collalgo.threads(lambda comm: traced_with_a_late_rank(comm, path), 3)
-    (row,) = summary(path)
-    assert (row.calls, row.elements, row.last) == (3, 1000, "1 (3 of 3)")
-    assert HERE in row.place
-    assert row.seconds >= row.waiting >= 0.1
-    shown = CliRunner().invoke(main, ["trace", "summary", str(path)]).output
-    assert "waiting" in shown
-    assert "transfer" in shown
-
-
-GOOD = {
-    "ph": "X", "ts": 1.0, "dur": 2.0, "tid": 0,
-    "args": {"collective": "barrier", "algorithm": "x", "number": 1, "count": 0},
-}  # fmt: skip
-
-
-def trace_of(events):
-    return json.dumps({"otherData": {"maker": TRACE.mark}, "traceEvents": events})
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "[]", "7", "{}", '{"otherData": 3}', "[" * 100_000,
-     json.dumps({"otherData": {"maker": "another"}, "traceEvents": []}),
-     trace_of(3), trace_of([3]), trace_of([{}]), trace_of([{**GOOD, "args": 1}]),
-     *(trace_of([{**GOOD, key: value}]) for key in ("ts", "dur", "tid")
-       for value in ("x", None, [])),
-     *(trace_of([{**GOOD, "args": {**GOOD["args"], key: value}}])
-       for key in ("number", "count") for value in ("x", None, [], 1e999))],
-)  # fmt: skip
-def test_a_summary_of_no_trace_is_refused(tmp_path, text):
-    path = tmp_path / "t.json"
-    path.write_text(text)
-    found = CliRunner().invoke(main, ["trace", "summary", str(path)])
-    assert found.exit_code == 1
-    assert f"Error: {path} is not a trace of collalgo" in found.output

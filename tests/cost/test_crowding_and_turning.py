@@ -7,7 +7,7 @@ from collalgo.algorithms.catalogue import find
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import LinkModel
 from collalgo.selection.on_topology import TopologyPricer
-from tests.bench.test_cluster import FILES
+from tests.support.clusters import FILES
 
 pytestmark = pytest.mark.parallel
 

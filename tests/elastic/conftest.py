@@ -4,7 +4,13 @@ import pytest
 
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
-from tests.bootstrap.conftest import connect, new_store, server  # noqa: F401
+from tests.bootstrap.conftest import (  # noqa: F401
+    connect,
+    make_etcd,
+    make_file,
+    new_store,
+    server,
+)
 
 #: Short times, so that tests are; the silence is the least that etcd takes.
 QUICK = Settings(2, 3, last_call=0.1, silence=2.0, join_timeout=20.0)

@@ -8,7 +8,6 @@ import pytest
 from collalgo import elastic
 from collalgo.elastic import backends
 from collalgo.errors import RendezvousClosed, RendezvousError
-from collalgo.launch.environment import free_port
 from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
 from tests.support.store_clients import DEADLINE, until
@@ -25,14 +24,16 @@ def _short_attempts(monkeypatch):
 
 
 @pytest.fixture
-def place(request):
+def place(request, reserved_port):
     """A URL of each scheme with a store."""
     if request.param == "etcd":
         return f"etcd://127.0.0.1:{request.getfixturevalue('etcd')}/tests"
-    return f"127.0.0.1:{free_port()}"
+    if request.param == "file":
+        return f"file://{request.getfixturevalue('tmp_path')}/shared"
+    return f"127.0.0.1:{reserved_port}"
 
 
-@pytest.mark.parametrize("place", ["collalgo", "etcd"], indirect=True)
+@pytest.mark.parametrize("place", ["collalgo", "etcd", "file"], indirect=True)
 def test_nodes_that_name_one_url_and_job_meet(place):
     nodes = [elastic.rendezvous(place, "j", SHORT, name, SECRET) for name in "ab"]
     check_agree(all_join(*nodes))
@@ -44,8 +45,10 @@ def test_nodes_that_name_one_url_and_job_meet(place):
         each.shutdown()
 
 
-def test_the_store_is_held_again_when_its_first_holder_has_ended_before_a_round():
-    place = f"127.0.0.1:{free_port()}"
+def test_the_store_is_held_again_when_its_first_holder_has_ended_before_a_round(
+    reserved_port,
+):
+    place = f"127.0.0.1:{reserved_port}"
     nodes = [elastic.rendezvous(place, "j", SHORT, name, SECRET) for name in "abc"]
     first, stores = nodes.pop(0), [each.store for each in nodes]
     first.shutdown()
@@ -56,8 +59,8 @@ def test_the_store_is_held_again_when_its_first_holder_has_ended_before_a_round(
         each.shutdown()
 
 
-def test_a_store_that_was_started_anew_ends_the_job_with_the_reason():
-    place = f"127.0.0.1:{free_port()}"
+def test_a_store_that_was_started_anew_ends_the_job_with_the_reason(reserved_port):
+    place = f"127.0.0.1:{reserved_port}"
     settings = replace(SHORT, store_timeout=3.0)
     nodes = [elastic.rendezvous(place, "j", settings, name, SECRET) for name in "ab"]
     all_join(*nodes)
@@ -110,8 +113,8 @@ def test_a_store_on_other_hosts_needs_a_secret(monkeypatch):
         elastic.rendezvous("collalgo://example.org:1", "j", QUICK, "a")
 
 
-def test_a_wrong_secret_is_an_error_with_place_and_time():
-    place = f"127.0.0.1:{free_port()}"
+def test_a_wrong_secret_is_an_error_with_place_and_time(reserved_port):
+    place = f"127.0.0.1:{reserved_port}"
     settings = replace(QUICK, store_timeout=0.1)
     holder = elastic.rendezvous(place, "j", settings, "a", SECRET)
     with pytest.raises(RendezvousError, match=rf"j at .*{place} was not reached in"):

@@ -9,9 +9,10 @@ from contextlib import closing
 import pytest
 
 from collalgo.bootstrap.store.server import Server
-from collalgo.engine.transport.ucx import library
 from tests.launch.test_restarting import weights
 from tests.support.paths import SCRIPTS
+from tests.support.processes import ended
+from tests.support.ucx import skip_without_ucx
 
 STEPS = 12
 
@@ -38,25 +39,18 @@ def member(server, hosts, rank, life, deaths, output):
 
 @pytest.mark.slow
 def test_a_member_dies_and_another_takes_its_place(tmp_path):
-    try:
-        library()
-    except OSError as error:
-        pytest.skip(f"there is no UCX: {error}")
+    skip_without_ucx()
     with closing(Server(b"secret", "127.0.0.1")) as server:
         made = [
             member(server, "001", rank, 0, "2:0:5", tmp_path / f"{rank}")
             for rank in range(3)
         ]
-        try:
+        with ended(made):
             made[2].wait(60)
             made.append(member(server, "001", 2, 1, "", tmp_path / "3"))
             end = time.monotonic() + 90
             while any(one.poll() is None for one in made) and time.monotonic() < end:
                 time.sleep(0.05)
-        finally:
-            for one in made:
-                one.kill()
-                one.wait()
         told = {name: (tmp_path / name).read_text() for name in "013"}
     assert [one.returncode for one in made] == [0, 0, -9, 0], told
     for text in told.values():

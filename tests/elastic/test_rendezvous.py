@@ -1,12 +1,14 @@
 """Members of a job meet for one epoch after the other, over each real store."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 
 import pytest
 
-from collalgo.bootstrap.store.protocol import Fenced
+from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired
+from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import CLOSED, NODES, ROUND
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
@@ -47,15 +49,35 @@ def test_all_who_come_become_members(node, size):
     assert all(each.change() is None for each in nodes)
 
 
-def test_survivors_go_on_without_a_member_that_dies_and_take_it_back(node):
-    nodes = [node(name) for name in "abc"]
-    first = all_join(*nodes)
+def test_a_write_under_a_lease_that_has_ended_is_repeated_at_once(node, monkeypatch):
+    monkeypatch.setattr(store_rendezvous, "RETRY_SECONDS", math.inf)
+    alone = node("a", replace(QUICK, least=1, most=1))
+    write, failures = alone._link.write, [LeaseExpired("it was paused")]
+
+    def write_or_fail(action):
+        if action.key.startswith(NODES) and failures:
+            raise failures.pop()
+        return write(action)
+
+    monkeypatch.setattr(alone._link, "write", write_or_fail)
+    assert alone.join().epoch == 1
+    assert not failures
+
+
+def lose_first(nodes):
+    """The first member dies, of which the others are told."""
     lost, changed = nodes.pop(0), Event()
     nodes[0].watch(lambda change: change.is_failure and changed.set())
     fail(lost)
     assert changed.wait(DEADLINE)
     until(lambda: all(each.change() is not None for each in nodes))
     assert nodes[1].change().lost == ("a",)
+
+
+def test_survivors_go_on_without_a_member_that_dies_and_take_it_back(node):
+    nodes = [node(name) for name in "abc"]
+    first = all_join(*nodes)
+    lose_first(nodes)
     second = all_join(*nodes)
     check_agree(second)
     assert second[0].epoch == 2

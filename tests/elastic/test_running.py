@@ -5,7 +5,9 @@ aborted and whose lease ends. What needs processes is in test_launched.py.
 """
 
 import random
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from threading import Event
 
@@ -55,6 +57,28 @@ def train_alone():
     return state.weights.tobytes()
 
 
+@elastic.run
+def train_until(comm, state, death):
+    """Train, and fail at a place of a step: before or after it, or after its commit."""
+
+    def die(place):
+        if death == (state.step, place):
+            comm.abort("planted")
+            raise Died
+
+    assert collalgo.init() is comm
+    while state.step < STEPS:
+        die(0)
+        before = state.step
+        step(comm, state)
+        state.step = before
+        die(1)
+        state.step = before + 1
+        state.commit()
+        die(2)
+    return comm.size
+
+
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 def test_survivors_train_the_same_weights(size, seed):
@@ -62,29 +86,10 @@ def test_survivors_train_the_same_weights(size, seed):
     rng = random.Random(f"{size} {seed}")
     deaths = {rank: (rng.randrange(STEPS), rng.randrange(3)) for rank in range(1, size)}
 
-    @elastic.run
-    def train(comm, state, me):
-        def die(place):
-            if deaths.get(me) == (state.step, place):
-                comm.abort("planted")
-                raise Died
-
-        assert collalgo.init() is comm
-        while state.step < STEPS:
-            die(0)
-            before = state.step
-            step(comm, state)
-            state.step = before
-            die(1)
-            state.step = before + 1
-            state.commit()
-            die(2)
-        return comm.size
-
     def on_each_rank(comm):
         state = new_state()
         try:
-            left = train(state, comm.rank, comm=comm)
+            left = train_until(state, deaths.get(comm.rank), comm=comm)
         except Died:
             return None
         assert collalgo.init() is comm
@@ -135,6 +140,21 @@ def sum_of(comm):
     return int(comm.allreduce(np.array([1]))[0])
 
 
+def grown(comm):
+    """The communicator with the member that waits to join, once it does."""
+    until(lambda: elastic.pending(comm) == 1)
+    with comm:
+        return comm.grow(DEADLINE)
+
+
+def shrink_after_a_failure(comm):
+    with pytest.raises(PeerFailed):
+        while True:
+            comm.barrier(timeout=DEADLINE)
+    with comm:
+        assert sum_of(comm.shrink(DEADLINE)) == 2
+
+
 def test_communicators_shrink_and_grow(meet):
     late = Event()
 
@@ -147,23 +167,12 @@ def test_communicators_shrink_and_grow(meet):
         if number < 2:
             assert sum_of(comm) == 2
             late.set()
-            until(lambda: elastic.pending(comm) == 1)
-            with comm:
-                comm = comm.grow(DEADLINE)
-            assert comm.rank < 2
-        else:
-            assert comm.rank == 2
-        assert sum_of(comm) == 3
-        comm.barrier()
-        if number == 0:  # as its process would
-            comm.abort("planted")
-            return meeting.shutdown()
-        with pytest.raises(PeerFailed):
-            while True:
-                comm.barrier(timeout=DEADLINE)
-        with comm:
-            assert sum_of(comm.shrink(DEADLINE)) == 2
-        return None
+            comm = grown(comm)
+        check_come(number, comm)
+        if number:
+            return shrink_after_a_failure(comm)
+        comm.abort("planted")  # as its process would
+        return meeting.shutdown()
 
     with ThreadPoolExecutor(3) as pool:
         for each in [pool.submit(member, number) for number in range(3)]:
@@ -180,59 +189,68 @@ def test_a_world_without_a_place_for_newcomers_cannot_grow():
     threads(on_each_rank, 2)
 
 
+@elastic.run
+def train_as_members_change(comm, state, me, come, seen):
+    """Train, note the sizes at each step, die in step 3, let another come in step 6."""
+    while state.step < STEPS:
+        seen[state.step].add(comm.size)
+        if me == 0 and state.step == 3:
+            comm.abort("planted")
+            raise Died
+        if state.step == 6:
+            come.set()
+            until(lambda: elastic.pending(comm) == 1 or comm.size == 3)
+        step(comm, state)
+        state.commit()
+
+
 def test_members_die_and_come_and_the_weights_are_the_same(meet):
     """One dies in a step, one comes at a commit, without any step lost or repeated."""
-    come = [Event(), Event()]
-    seen = {}
-
-    @elastic.run
-    def train(comm, state, me):
-        while state.step < STEPS:
-            seen.setdefault(state.step, set()).add(comm.size)
-            if me == 0 and state.step == 3:
-                comm.abort("planted")
-                raise Died
-            if state.step == 6:
-                come[1].set()
-                until(lambda: elastic.pending(comm) == 1 or comm.size == 3)
-            step(comm, state)
-            state.commit()
+    come, seen = Event(), defaultdict(set)
 
     def member(number):
         if number == 3:
-            assert come[1].wait(DEADLINE)
+            assert come.wait(DEADLINE)
         meeting, state = meet(f"n{number}"), new_state()
-        try:
-            train(state, number, comm=elastic.connect(meeting, DEADLINE))
-        except Died:
-            meeting.shutdown()
-            return None
-        return state.weights.tobytes(), state.revision
+        with suppress(Died):
+            comm = elastic.connect(meeting, DEADLINE)
+            train_as_members_change(state, number, come, seen, comm=comm)
+            return state.weights.tobytes(), state.revision
+        return meeting.shutdown()
 
     with ThreadPoolExecutor(4) as pool:
-        found = [each.result(60) for each in [pool.submit(member, n) for n in range(4)]]
+        found = list(pool.map(member, range(4), timeout=60))
     assert found == [None, *[(train_alone(), STEPS)] * 3]
     assert (seen[2], seen[4], seen[STEPS - 1]) == ({3}, {2}, {3})
 
 
-def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
-    @elastic.run
-    def train(comm, state, meeting, dies):
-        while state.step < STEPS:
-            if comm.rank == 0 and state.step == 2:
-                meeting.close("planted")
-                until(lambda: meeting.change() is not None)
-            if dies and comm.rank == 1 and state.step == 4:
-                raise Died
-            step(comm, state)
-            state.commit()
-        return state.step
+def check_come(number, comm):
+    """Check who has come to a communicator of three; the last is its last rank."""
+    assert (comm.rank == 2) == (number == 2)
+    assert sum_of(comm) == 3
+    comm.barrier()
 
+
+@elastic.run
+def train_and_close(comm, state, meeting, dies):
+    """Train, while rank 0 closes the job, and rank 1 dies if it is to."""
+    while state.step < STEPS:
+        if comm.rank == 0 and state.step == 2:
+            meeting.close("planted")
+            until(lambda: meeting.change() is not None)
+        if dies and comm.rank == 1 and state.step == 4:
+            raise Died
+        step(comm, state)
+        state.commit()
+    return state.step
+
+
+def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
     def member(name, dies):
         meeting = meet(name, least=2, most=2)
         try:
             comm = elastic.connect(meeting, DEADLINE)
-            return train(new_state(), meeting, dies, comm=comm)
+            return train_and_close(new_state(), meeting, dies, comm=comm)
         except (Died, RendezvousClosed) as error:
             meeting.shutdown()
             return type(error)
@@ -275,3 +293,21 @@ def test_members_that_wait_in_a_group_go_on_with_the_others():
             return None
 
     assert threads(on_each_rank, 3, timeout=20) == [2.0, 2.0, None]
+
+
+@pytest.mark.parametrize("restarts", ["", "0", "1", "3"])
+def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
+    meet, monkeypatch, caplog, restarts
+):
+    meeting = meet("late", 1)
+    meeting.close("it has come to its end")
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
+    monkeypatch.setattr("collalgo.elastic.running.meeting_of_launcher", lambda: meeting)
+    with pytest.raises(SystemExit) as caught:
+        elastic.run(lambda comm, state: None)(new_state())
+    assert caught.value.code == 0
+    (line,) = caplog.messages
+    if restarts in ("1", "3"):
+        assert line == "the job ended before this rank, started again, was needed"
+    else:
+        assert "which is closed (it has come to its end); start another job" in line

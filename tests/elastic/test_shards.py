@@ -21,18 +21,19 @@ def in_order_of_the_tree(leaves):
     return leaves[0]
 
 
+def random_shard(rng):
+    return (
+        rng.standard_normal((3, 5)).astype("f4"),
+        10 ** rng.uniform(-9, 9, 101),
+        rng.standard_normal(4).astype("f4"),
+        rng.integers(-99, 99, 3),
+    )
+
+
 @pytest.mark.parametrize("shards", [1, 3, 12, 33, 100])
 def test_the_bits_of_a_sum_do_not_depend_on_the_members(shards):
     rng = np.random.default_rng(shards)
-    data = [
-        (
-            rng.standard_normal((3, 5)).astype("f4"),
-            10 ** rng.uniform(-9, 9, 101),
-            rng.standard_normal(4).astype("f4"),
-            rng.integers(-99, 99, 3),
-        )
-        for _ in range(shards)
-    ]
+    data = [random_shard(rng) for _ in range(shards)]
     right = [in_order_of_the_tree([each[i] for each in data]) for i in range(4)]
     for size in SIZES:
         if size > shards:

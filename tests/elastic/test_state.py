@@ -1,7 +1,6 @@
-"""The state of a job: commits, restores, what members give each other, checkpoints."""
+"""The state of a job: commits, restores, what members give each other."""
 
 import logging
-import os
 from collections import Counter, OrderedDict, defaultdict, namedtuple
 from enum import IntEnum
 
@@ -9,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import CollalgoError, MismatchError, OutputError, threads
-from collalgo.elastic import Sampler, State, tree
+from collalgo import MismatchError, threads
+from collalgo.elastic import State, tree
 
 pytestmark = pytest.mark.parallel
 
@@ -232,65 +231,3 @@ def test_states_that_begin_differently_are_no_fault(caplog):
 
     assert threads(on_each_rank, 3) == [[0, 0, 0]] * 3
     assert not caplog.text
-
-
-# ---- checkpoints
-
-
-def of_file(path):
-    state = State(w=np.zeros((2, 2), "f4"), sampler=Sampler(9), note="")
-    state.load(path)
-    return state
-
-
-@pytest.fixture
-def checkpoint(tmp_path):
-    state = State(w=np.ones((2, 2), "f4"), sampler=Sampler(9), note="é")
-    state.sampler.take(4)
-    state.commit()
-    state.w += 1  # not committed
-    state.checkpoint(tmp_path / "state")
-    return tmp_path / "state"
-
-
-def test_a_checkpoint_holds_the_last_commit(checkpoint):
-    state = of_file(checkpoint)
-    assert (state.w == 1).all()
-    assert (state.sampler.taken, state.note, state.revision) == (4, "é", 1)
-    state.w *= 3
-    state.commit()
-    state.checkpoint(checkpoint)
-    assert (of_file(checkpoint).w == 3).all()
-    assert [each.name for each in checkpoint.parent.iterdir()] == ["state"]
-
-
-def test_damage_anywhere_in_a_checkpoint_is_found(checkpoint):
-    whole = checkpoint.read_bytes()
-    for place in range(len(whole)):
-        damaged = bytearray(whole)
-        damaged[place] ^= 1 << place % 8
-        checkpoint.write_bytes(damaged)
-        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
-            of_file(checkpoint)
-        checkpoint.write_bytes(whole[:place])
-        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
-            of_file(checkpoint)
-
-
-def test_a_checkpoint_of_other_values_is_refused(checkpoint):
-    with pytest.raises(CollalgoError, match=r"has the values .*'note'.* same names"):
-        State(w=1).load(checkpoint)
-
-
-def test_a_foreign_file_is_not_replaced(tmp_path):
-    path = tmp_path / "thesis.txt"
-    path.write_text("chapter 1")
-    with pytest.raises(OutputError, match="not a checkpoint that collalgo has written"):
-        State(w=1).checkpoint(path)
-    assert path.read_text() == "chapter 1"
-
-
-def test_a_pipe_is_no_checkpoint(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(CollalgoError, match="pipe is a named pipe; name a checkpoint"):
-        State(step=0).load(tmp_path / "pipe")

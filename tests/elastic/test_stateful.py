@@ -24,6 +24,7 @@ ANY = replace(QUICK, least=1, most=4, last_call=0.3)
 
 def job(new_store):
     """A state machine of a job of its own, in a store that was empty or is used."""
+    # Long: a class whose rules use the store that a fixture makes.
 
     class Job(RuleBasedStateMachine):
         def __init__(self):

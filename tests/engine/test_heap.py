@@ -67,40 +67,47 @@ def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, lengt
     every_algorithm(monkeypatch, size, lengths, in_place=False)
 
 
-def every_algorithm(monkeypatch, size, lengths, in_place):
-    count, slice_bytes = lengths
-    monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
-    monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
-    monkeypatch.setattr(programs, "SHORT", 0)
-    rows = [
+def rows_for(size, in_place):
+    return [
         row
         for row in ALGORITHMS
         if row.collective not in ("barrier", "scatter", "exscan")
         and (row.collective == "allreduce" or not in_place)
         and row.obstacle(size) is None
     ]
+
+
+def results_of(comm, row, mine, in_place):
+    """The arrays after a call on arrays outside the heap, and three on those in it."""
+    shape = shape_of(row.collective, comm.size, comm.rank, mine.shape)
+    results = []
+    for make, times in ((np.copy, 1), (partial(in_heap, comm), 3)):
+        source, out = make(mine), None
+        if shape is not None and not in_place:
+            out = make(np.full(shape, JUNK))
+        # The ranks may change them as soon as they return.
+        for _ in range(times):
+            call(comm, row, source, out)
+            results.append((source.copy(), None if out is None else out.copy()))
+            if row.collective != "broadcast":
+                source[:] = mine
+    return results
+
+
+def every_algorithm(monkeypatch, size, lengths, in_place):
+    count, slice_bytes = lengths
+    monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
+    monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
+    monkeypatch.setattr(programs, "SHORT", 0)
     inputs = vectors(size, count * size, np.dtype(np.int64))
 
     def run(comm):
-        rank = comm.rank
-        for row in rows:
-            shape = shape_of(row.collective, size, rank, inputs[0].shape)
-            results = []
-            for make, times in ((np.copy, 1), (partial(in_heap, comm), 3)):
-                source = make(inputs[rank])
-                out = None
-                if shape is not None and not in_place:
-                    out = make(np.full(shape, JUNK))
-                # The ranks may change them as soon as they return.
-                for _ in range(times):
-                    call(comm, row, source, out)
-                    results.append((source.copy(), None if out is None else out.copy()))
-                    if row.collective != "broadcast":
-                        source[:] = inputs[rank]
-            for source, out in results[1:]:
-                same(source, results[0][0])
+        for row in rows_for(size, in_place):
+            (source, out), *others = results_of(comm, row, inputs[comm.rank], in_place)
+            for its_source, its_out in others:
+                same(its_source, source)
                 if out is not None:
-                    same(out, results[0][1])
+                    same(its_out, out)
 
     threads(run, size, timeout=60)
 

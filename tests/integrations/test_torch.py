@@ -31,7 +31,7 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
-    "elastic_state",
+    "elastic_state", "elastic_sums",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls",
 )  # fmt: skip
@@ -53,6 +53,14 @@ def run(launcher, size, *duties, **environment):
     return subprocess.run(
         [*launcher, str(size), *python, SCRIPT, *duties],
         env={**os.environ, **environment},
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+
+
+def under_torch(*words, folder=None):
+    """Run the Python that has torch; its folder comes before what is installed."""
+    return subprocess.run(
+        [BIN / "python", *words], cwd=folder,
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
 
@@ -94,20 +102,23 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     assert gloo["algorithm"].startswith("gloo of torch")
 
 
-@pytest.mark.parallel
-@pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
-def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+def as_started_by(launcher, step):
+    """Command lines and their environments, without the variables of torch."""
     variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     env = {name: value for name, value in os.environ.items() if name not in variables}
     python = [BIN / "python", SCRIPT, "groups"]
     if launcher == "mpiexec":
-        commands = [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]]
-        environments = [env]
-    else:
-        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": tmp_path.name + str(os.getpid()),
-                "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1"}  # fmt: skip
-        commands = [python] * 2
-        environments = [{**env, **step, "SLURM_PROCID": str(rank)} for rank in (0, 1)]
+        return [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]], [env]
+    step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": step + str(os.getpid()),
+            "SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_NUM_NODES": "1"}  # fmt: skip
+    ranks = [{**env, **step, "SLURM_PROCID": str(rank)} for rank in (0, 1)]
+    return [python] * 2, ranks
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
+def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+    commands, environments = as_started_by(launcher, tmp_path.name)
     started = [
         subprocess.Popen(
             command, env=each, text=True,
@@ -138,19 +149,13 @@ def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says(duties):
 @pytest.mark.parallel
 def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
     """On a stand-in for the GPU: in the foreground, waited for, and by futures."""
-    done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torch_on_devices"],
-        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    done = under_torch("-m", "tests.support.script_torch_on_devices", folder=ROOT)
     assert done.stdout == "right\n", done.stdout + done.stderr
 
 
 @pytest.mark.parallel
 def test_every_overload_gives_what_gloo_gives_and_packs_in_the_order_of_calls():
-    done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torch_overloads"],
-        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+    done = under_torch("-m", "tests.support.script_torch_overloads", folder=ROOT)
     assert done.stdout.endswith("right\n"), done.stdout + done.stderr
 
 
@@ -188,18 +193,12 @@ AT_IMPORT = {
 }  # fmt: skip
 
 
-def under_torch(program, folder=None):
-    return subprocess.run(
-        [BIN / "python", "-c", program], cwd=folder,  # comes before what is installed
-        capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
-
-
 @pytest.mark.parallel
 def test_importing_torch_imports_only_the_entry_point():
     done = under_torch(
+        "-c",
         "import sys, torch\n"
-        "print(*(name for name in sys.modules if name.startswith('collalgo')))"
+        "print(*(name for name in sys.modules if name.startswith('collalgo')))",
     )
     assert done.returncode == 0, done.stderr
     assert set(done.stdout.split()) == AT_IMPORT
@@ -211,11 +210,12 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     broken = tmp_path / "collalgo" / "comm" / "communicator.py"
     broken.write_text("raise RuntimeError('broken on purpose')\n")
     done = under_torch(
+        "-c",
         "import torch.distributed as dist\n"
         "print('imported', flush=True)\n"
         "dist.init_process_group('collalgo', store=dist.HashStore(), rank=0, "
         "world_size=1)",
-        tmp_path,
+        folder=tmp_path,
     )
     assert done.stdout == "imported\n"
     assert done.returncode != 0
@@ -224,10 +224,7 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
 
 @pytest.mark.parallel
 def test_a_handler_meets_again_if_the_first_member_ends_before_its_store_is_reached():
-    done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torchrun_handler"],
-        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
-    )  # fmt: skip
+    done = under_torch("-m", "tests.support.script_torchrun_handler", folder=ROOT)
     assert done.stdout.endswith("right\n"), done.stdout + done.stderr
 
 

@@ -85,12 +85,9 @@ def job(plan, folder, phase, started=by_collalgo):
     with agent_of(plan) as agent:
         words, variables = started(plan, agent, [sys.executable, str(script), phase])
         launcher = subprocess.Popen(
-            words,
-            env={**os.environ, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+            words, env={**os.environ, **variables}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
         try:
             seen = ""
             while seen.count("ready") < plan.size:

@@ -9,6 +9,7 @@ import pytest
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment
 from collalgo.launch.agent import AgentJob
+from collalgo.launch.binding import Binding
 from collalgo.launch.hosts import MAX_SLOTS, Host, RankPosition
 from collalgo.launch.local import LocalLaunch, Scope
 from collalgo.launch.options import LaunchOptions, OptionError
@@ -121,3 +122,25 @@ def test_an_agent_gets_its_ranks_as_they_were_sent(monkeypatch):
         assert spec.environment["RANK"] == str(spec.rank)
         assert spec.environment["WORLD_SIZE"] == "4"
         assert spec.environment["OMP_NUM_THREADS"] == "3"
+
+
+@pytest.mark.parametrize("binding", ["none", "core"])
+@pytest.mark.parametrize("nics", [(), ("eth0", "ib0")])
+def test_a_placement_connects_to_no_host(monkeypatch, tmp_path, binding, nics):
+    shell = tmp_path / "rsh"
+    shell.write_text(f"#!/bin/sh\ntouch {tmp_path}/connected\n")
+    shell.chmod(0o700)
+    monkeypatch.setenv("COLLALGO_RSH", str(shell))
+    plan = planned(["true"], hosts=HOSTS, binding=Binding(binding), nics=nics)
+    found = plan.placement()
+    ranks = [(rank.position.rank, rank.host, rank.cores) for rank in found.ranks]
+    cores = "any" if binding == "none" else "by core, there"
+    assert ranks == [(0, "a", cores), (1, "a", cores), (2, "b", cores)]
+    chosen = ",".join(nics) or "those that reach the other hosts"
+    assert {rank.nics for rank in found.ranks} == {chosen}
+    *agents, command = found.commands
+    assert [line.split()[:3] for line in agents] == [
+        [f"{host}:", str(shell), host] for host in "ab"
+    ]
+    assert command == "each rank: true"
+    assert not (tmp_path / "connected").exists()

@@ -12,6 +12,7 @@ from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
 from tests.support.paths import SCRIPTS
+from tests.support.processes import ended
 
 SCRIPT = SCRIPTS / "script_elastic.py"
 
@@ -53,6 +54,7 @@ def test_ranks_die_and_come_back_and_the_weights_are_the_same():
     assert sorted(told) == [("1", "1"), ("1", "2"), ("2", "1")], done.stderr
 
 
+@pytest.mark.parallel
 def test_a_rank_that_fails_after_the_others_have_finished_fails_the_job(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -73,6 +75,7 @@ def test_a_rank_that_dies_again_and_again_is_given_up():
     assert weights(400) in done.stdout
 
 
+@pytest.mark.parallel
 def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import os\n1 / (2 - 2 * int(os.environ['RANK'] < '5'))\n")
@@ -113,17 +116,12 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
             )
             for _ in range(2)
         ]  # fmt: skip
-        try:
+        with ended(nodes):
             for node in nodes:
                 assert node.stdout.readline() == "[0] members 2\n"
             nodes[0].kill()
             assert nodes[1].stdout.readline() == "[0] members 1\n"
             assert nodes[1].wait(60) == 0
-        finally:
-            for node in nodes:
-                node.kill()
-                node.wait()
-                node.stdout.close()
 
 
 @pytest.mark.parallel
@@ -136,9 +134,11 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
         ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
         ("--per-node 2 -n 2", "need --elastic"),
         ("--elastic --nodes 2 --rendezvous a:1 -H a:2", "start it on each host"),
+        ("--elastic --discover setup.py --rendezvous a:1", "pass no --rendezvous"),
+        ("--discover setup.py -n 2", "need --elastic"),
         ("-n 2 --min 3", "--min 3 is more than the 2 ranks"),
         ("-n 2 --min 0", "0 is not in the range"),
-        ("-H a:2 --min 1", "are for ranks of this host"),
+        ("-n 2 --mpi --min 1", "are for ranks that collalgo starts itself"),
     ],
 )
 def test_limits_that_mean_nothing_are_refused(words, error, capsys):

@@ -44,12 +44,12 @@ HOSTS = [("-n", "2"), ("-H", "a:1,b:1")]
 
 
 class Job:
-    """A job whose ranks listen, with what they have said."""
+    """A job whose ranks listen, or do something else, with what they have said."""
 
-    def __init__(self, tmp_path, *options, **started):
-        (tmp_path / "listens.py").write_text(LISTENS)
+    def __init__(self, tmp_path, *options, program=LISTENS, **started):
+        (tmp_path / "program.py").write_text(program)
         self.flag = tmp_path / "over"
-        command = [*RUN, *options, str(tmp_path / "listens.py"), str(self.flag)]
+        command = [*RUN, *options, str(tmp_path / "program.py"), str(self.flag)]
         self.launcher = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL, text=True, **started
@@ -103,6 +103,42 @@ def test_signals_for_the_ranks_reach_them_and_end_nothing(tmp_path, hosts):
         job.wait_for(f"got {name}", 2)
     assert job.end() == 0
     assert sum("over" in line for line in job.said) == 2
+
+
+#: A rank that waits for another in a call, and one that does not make it.
+STUCK = """
+import collalgo, time
+comm = collalgo.init()
+def absent():
+    print("ready", flush=True)
+    time.sleep(60)
+def waiting():
+    print("ready", flush=True)
+    comm.barrier()
+(absent if comm.rank else waiting)()
+"""
+
+#: A rank with a handler of its own, which compiled code installs.
+HANDLES = "import faulthandler, signal; faulthandler.register(signal.SIGQUIT)" + STUCK
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("hosts", HOSTS)
+def test_sigquit_writes_the_stacks_of_all_ranks_and_ends_them(tmp_path, hosts):
+    job = Job(tmp_path, *hosts, program=STUCK)
+    job.launcher.send_signal(signal.SIGQUIT)
+    assert job.ended() == 128 + signal.SIGQUIT
+    for name in ("absent", "waiting"):
+        assert any(f"in {name}" in line and line.startswith("[") for line in job.said)
+
+
+def test_a_handler_of_sigquit_remains(tmp_path):
+    job = Job(tmp_path, "-n", "2", program=HANDLES)
+    for times in (1, 2):
+        job.launcher.send_signal(signal.SIGQUIT)
+        job.wait_for("in absent", times)
+    job.launcher.terminate()
+    assert job.ended() == 128 + signal.SIGTERM
 
 
 @pytest.mark.usefixtures("rsh")

@@ -6,10 +6,11 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 
-from collalgo.launch.environment import free_port
+from tests.support.ports import reserved_ports
 
 PROGRAMS = ("slurmctld", "slurmd", "srun", "salloc", "sinfo")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin"
@@ -55,21 +56,28 @@ print(f"{comm.rank}: {comm.hosts}, {str(comm.engine).split()[0]}, {numbers}\\n",
 def slurm(tmp_path_factory):
     """The environment of a cluster that is up."""
     folder = tmp_path_factory.mktemp("slurm")
-    file, ports = folder / "slurm.conf", [free_port() for _ in range(3)]
-    words = {"host": socket.gethostname(), "ports": ports, "folder": folder}
-    file.write_text(CONFIGURATION.format(**words))
+    file = folder / "slurm.conf"
     variables = {name: value for name, value in os.environ.items()
                  if not name.startswith("SLURM")}  # fmt: skip
     variables |= {"SLURM_CONF": str(file), "PATH": PATH, "UCX_TLS": "tcp,self"}
+    with reserved_ports(3) as ports:
+        words = {"host": socket.gethostname(), "ports": ports, "folder": folder}
+        file.write_text(CONFIGURATION.format(**words))
+        with daemons(variables, folder):
+            await_nodes(variables, folder)
+            yield variables
+
+
+@contextmanager
+def daemons(variables, folder):
     lines = (["slurmctld"], ["slurmd", "-N", "n1"], ["slurmd", "-N", "n2"])
-    daemons = [daemon(line, variables, folder) for line in lines]
+    started = [daemon(line, variables, folder) for line in lines]
     try:
-        await_nodes(variables, folder)
-        yield variables
+        yield
     finally:
-        for each in reversed(daemons):
+        for each in reversed(started):
             each.terminate()
-        for each in daemons:
+        for each in started:
             each.wait(20)
 
 

@@ -3,23 +3,25 @@
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from collalgo.launch.remote_shell import SSH
+from tests.support.ports import await_server
 
 #: Where distributions have it, which is in no user's path.
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
-pytestmark = pytest.mark.skipif(
-    SSHD is None or not all(map(shutil.which, ("ssh", "ssh-keygen"))),
-    reason="there is no OpenSSH with a server",
-)
+pytestmark = [
+    pytest.mark.parallel,
+    pytest.mark.skipif(
+        SSHD is None or not all(map(shutil.which, ("ssh", "ssh-keygen"))),
+        reason="there is no OpenSSH with a server",
+    ),
+]
 
 SERVER = """
 Port {port}
@@ -57,26 +59,20 @@ while os.environ.get("KILL"):
 
 
 @pytest.fixture
-def port(tmp_path):
+def port(tmp_path, reserved_port):
     """The port of a server of ssh that accepts one key."""
     for name in ("key", "host"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name]
         subprocess.run(command, check=True)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     for name, text in (("sshd_config", SERVER), ("config", CLIENT)):
-        (tmp_path / name).write_text(text.format(port=port, folder=tmp_path))
+        (tmp_path / name).write_text(text.format(port=reserved_port, folder=tmp_path))
     if os.geteuid() == 0:  # its sshd wants a folder of its own
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     server = subprocess.Popen([SSHD, "-D", "-e", "-f", tmp_path / "sshd_config"],
                               stderr=subprocess.PIPE)  # fmt: skip
     try:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.05)
-        yield port
+        await_server(server, reserved_port)
+        yield reserved_port
     finally:
         server.kill()
         server.communicate()

@@ -1,12 +1,8 @@
 """Decisions as borders: as if each size were decided for itself, in every run."""
 
 import os
-import subprocess
-import sys
 from bisect import bisect_right
-from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
@@ -14,47 +10,21 @@ import pytest
 import yaml
 
 import collalgo
-from collalgo import ALGORITHMS, AlgorithmNotApplicable, Topology
+from collalgo import ALGORITHMS, AlgorithmNotApplicable
 from collalgo.algorithms import ring
-from collalgo.base import disk_cache
-from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.selection import kept_choices, on_host
 from collalgo.selection.decide import Question, decide, decisions
 from collalgo.selection.on_host import ALIKE, HostPricer
-from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS, rules_of
 from collalgo.selection.policies import nccl
-from collalgo.selection.pricer import TableCache
-from collalgo.selection.prices import Choices, breaks
+from collalgo.selection.prices import breaks
 from collalgo.selection.rules import Rules
+from tests.support.pricers import host, on_hosts
 
 pytestmark = pytest.mark.parallel
 
+
 SIZES = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33)
-PROFILE = HostProfile(
-    1.5e-7, 3e-6, 1e-7, 1e-10, 1.2e-10, 2, copy_far=2e-10, reduce_far=3e-10
-)
-
-
-@pytest.fixture
-def kept(tmp_path, monkeypatch):
-    """Choices are kept in a folder; calling it forgets those in memory."""
-    monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / "kept"))
-
-    def forget():
-        monkeypatch.setattr(on_host, "_COMPUTED", TableCache())
-
-    forget()
-    return forget
-
-
-def host(size, cores=2):
-    return HostPricer(size, replace(PROFILE, cores=cores))
-
-
-def on_hosts(name, **parameters):
-    return TopologyPricer(Topology.load(name, **parameters))
 
 
 class Alone:
@@ -225,94 +195,3 @@ def test_the_policy_of_a_peer_changes_where_its_rules_say(peer):
             found = decide(Question(collective, nbytes, policy=peer), pricer)
             assert (found.decider == "price") == (named is None)
             assert named is None or found.name == named
-
-
-def same(some: Choices, others: Choices):
-    """Whether choices are the same, with the same prices."""
-    for one, other in zip(some.breaks, others.breaks, strict=True):
-        (mine, price, order, _), theirs = one.candidate, other.candidate
-        assert (one.nbytes, mine, order) == (other.nbytes, theirs.row, theirs.order)
-        sizes = np.array([0.0, 8.0, 1e4, 1e7])
-        assert (price.seconds(sizes) == theirs.price.seconds(sizes)).all()
-        assert price.caveat == theirs.price.caveat
-    return True
-
-
-@pytest.mark.parametrize("reproducible", [False, True])
-def test_kept_choices_are_those_that_were_priced(reproducible, kept, monkeypatch):
-    def all_choices():
-        kept()
-        pricers = [host(3), host(5, cores=8), on_hosts("dgx1v", hosts=2)]
-        return [
-            pricer.choices(collective, reproducible)
-            for pricer in pricers
-            for collective in ("allreduce", "reduce")
-        ]
-
-    priced = all_choices()
-    monkeypatch.setattr(kept_choices.disk_cache, "keep", None)
-    assert all(map(same, all_choices(), priced))
-    assert len(list((disk_cache.folder() / "choices").iterdir())) == len(priced)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "{}", "[]", "3", "[[0.0]]", '[[0.0, "rign", ""]]', '[[5.0, "ring", ""]]',
-        '[[0.0, "ring", ""], ["a", "bine", ""]]', '[[0.0, "neighbor_exchange", ""]]',
-        '[[0.0, "ring", ""], [9.0, "bine", ""], [8.0, "ring", ""]]', "[" * 10000,
-        '[[0.0, ["ring"], ""]]', '[[0.0, "ring", "upwards"]]', '[[NaN, "ring", ""]]',
-    ],
-)  # fmt: skip
-def test_what_does_not_hold_choices_is_priced_anew(text, kept, monkeypatch):
-    priced = host(3).choices("allgather")
-    kept()
-    monkeypatch.setattr(disk_cache, "recall", lambda *_: text)
-    assert same(host(3).choices("allgather"), priced)
-
-
-def test_each_figure_has_choices_of_its_own(kept, monkeypatch):
-    asked = []
-    monkeypatch.setattr(disk_cache, "recall", lambda _, key: asked.append(key))
-    topology = Topology.load("dgx1v")
-    gpus = [gpu.id for gpu in topology.devices("gpu")]
-    link = topology.links[0]
-    for change in ({}, {"copy": 1.1e-10}, {"cores": 3}, {"cache": 1 << 20}):
-        HostPricer(2, replace(PROFILE, **change)).choices("scan")
-    host(3).choices("scan")
-    host(2).choices("exscan")
-    host(2).choices("reduce", reproducible=True)
-    TopologyPricer(topology).choices("scan")
-    TopologyPricer(topology, devices=gpus[::-1]).choices("scan")
-    topology.link(*link.ends, link.kind, 1.0)
-    TopologyPricer(topology).choices("scan")
-    monkeypatch.setattr(kept_choices, "_code", lambda: "other code")
-    kept()
-    host(2).choices("scan")
-    assert len({*asked}) == len(asked) == 11
-
-
-def test_choices_among_rows_of_users_are_not_kept(kept):
-    collalgo.algorithm("allreduce", "of_a_user")(ring.allreduce)
-    try:
-        host(2).choices("allreduce")
-    finally:
-        ALGORITHMS[:] = [row for row in ALGORITHMS if row.name != "of_a_user"]
-    assert not disk_cache.folder().exists()
-    host(2).choices("allreduce")
-    assert disk_cache.folder().exists()
-
-
-def test_all_code_that_makes_prices_is_part_of_the_key():
-    """Whatever pricing loads, beside errors and what only moves bytes."""
-    script = (
-        "import sys, collalgo.selection.on_topology, collalgo.selection.on_host\n"
-        "print(*sorted(m.__file__ for n, m in sys.modules.items() "
-        "if n.startswith('collalgo') and getattr(m, '__file__', None)), sep='\\n')"
-    )
-    run = [sys.executable, "-c", script]
-    loaded = subprocess.run(run, capture_output=True, text=True, check=True)
-    package = Path(collalgo.__file__).parent
-    folders = {str(Path(f).parent.relative_to(package)) for f in loaded.stdout.split()}
-    moves_bytes = {f for f in folders if f.startswith(("_kernels/e", "engine/t"))}
-    assert folders - moves_bytes - {".", "_kernels"} <= set(kept_choices.CODE)

@@ -17,6 +17,13 @@ PROFILE = HostProfile(3e-7, 3e-6, 1e-7, 1e-10, 1e-10, cores=2)
 HOST = HostPricer(2, PROFILE)
 
 
+def compute(schedule, what):
+    if what == "proof":
+        prove_once(schedule, 3, "allreduce")
+    else:
+        price(schedule, 3, PROFILE)
+
+
 @pytest.mark.parametrize("within", ["proof", "price"])
 def test_a_schedule_may_ask_for_a_choice_while_another_thread_computes(within):
     started, is_inside, cache = Event(), Event(), TableCache()
@@ -28,21 +35,12 @@ def test_a_schedule_may_ask_for_a_choice_while_another_thread_computes(within):
         cache.get("choice", [], lambda: select("allreduce", 8, topology=HOST))
         yield from ring.allreduce(group)
 
-    def other(group):
-        yield from ring.allreduce(group)
-
-    def compute(schedule):
-        if within == "proof":
-            prove_once(schedule, 3, "allreduce")
-        else:
-            price(schedule, 3, PROFILE)
-
     def inside():
         is_inside.set()
-        compute(other)
+        compute(lambda group: ring.allreduce(group), within)
 
     workers = [
-        Thread(target=compute, args=(asking,), daemon=True),
+        Thread(target=compute, args=(asking, within), daemon=True),
         Thread(target=lambda: cache.get("other", [], inside), daemon=True),
     ]
     workers[0].start()

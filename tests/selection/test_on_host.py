@@ -5,22 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 from collalgo import ALGORITHMS, select, threads
 from collalgo.algorithms.catalogue import find
-from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
-from collalgo.cost import host_profile as machine_module
 from collalgo.cost.host_price import FURTHER, HANDOVERS, HostPrice
 from collalgo.cost.host_profile import (
-    USUAL,
     HostProfile,
-    calibrate,
     host_profile,
     known_profile,
-    measure,
-    profile_file,
 )
 from collalgo.schedule import trace
 from collalgo.selection import on_host
@@ -49,6 +42,7 @@ def by_hand(steps, messages, copied, reduced):
 
 #: The machine of the recorded runs of ranks that share cores.
 SHARED_CORES = HostProfile(1.6e-7, 1.6e-6, 5.4e-8, 4.7e-11, 4.3e-11, cores=2)
+
 
 EXCHANGES = ("allreduce", "allgather", "reduce_scatter", "alltoall")
 
@@ -211,84 +205,6 @@ def test_every_algorithm_has_a_price_at_every_size():
 def test_an_unknown_collective_lists_the_choices():
     with pytest.raises(ValueError, match="choose one of allreduce, broadcast"):
         select("all_reduce", 8, size=2)
-
-
-def test_the_machine_is_measured_once():
-    known_profile.cache_clear()  # a process may have measured anew since
-    first = host_profile()
-    known_profile.cache_clear()
-    assert host_profile() == first
-    assert first.cores >= 1
-    assert all(value >= 0 for value in first.settings())
-    assert HostProfile.of_settings([*first.settings(), 0.0]) == first
-
-
-def undisturbed():
-    """LinkModel as of a machine that does nothing else."""
-    usual = {name: figure for name, (figure, _) in USUAL.items()}
-    return replace(measure(), **usual)
-
-
-@pytest.fixture
-def _not_busy(monkeypatch):
-    """Whatever else runs, this machine can be measured."""
-    monkeypatch.setattr(machine_module, "measure", undisturbed)
-
-
-@pytest.mark.usefixtures("_not_busy")
-def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_profile.cache_clear()
-    host_profile()
-    (path,) = (tmp_path / "collalgo").iterdir()
-    path.write_text('{"latency": 1')
-    known_profile.cache_clear()
-    assert host_profile().latency > 0
-    path.chmod(0o600)
-    known_profile.cache_clear()
-
-
-@pytest.mark.usefixtures("_not_busy")
-def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_profile.cache_clear()
-    machine = calibrate(trials=3)
-    assert host_profile() == machine
-    kept = json.loads(profile_file().read_text())
-    assert kept["trials"] == 3
-    assert HostProfile(**kept["machine"]) == machine
-    result = CliRunner().invoke(main, ["calibrate", "--show"])
-    assert result.exit_code == 0, result.output
-    assert "core-to-core handoff" in result.output
-    assert str(profile_file()) in "".join(result.output.split())
-    known_profile.cache_clear()
-
-
-def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
-    monkeypatch, tmp_path
-):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_profile.cache_clear()
-    busy = replace(undisturbed(), switch=0.7e-3, exchange=2.0, fetch=1.0)
-    monkeypatch.setattr(machine_module, "measure", lambda: busy)
-    machine = host_profile()
-    assert machine.switch == USUAL["switch"][0]
-    assert (machine.exchange, machine.fetch) == (0.0, 0.0)
-    assert not profile_file().exists()
-    result = CliRunner().invoke(main, ["calibrate"])
-    assert "too busy to be measured" in " ".join(result.output.split())
-    found = iter([busy, replace(busy, switch=1e-6)])
-    monkeypatch.setattr(machine_module, "measure", lambda: next(found))
-    assert calibrate(trials=1).switch == 1e-6
-    assert profile_file().exists()
-    known_profile.cache_clear()
-
-
-def test_measuring_gives_plausible_figures():
-    machine = measure()
-    assert 1e-9 < machine.latency < 1e-2
-    assert 1e-12 < machine.copy < 1e-7
-    assert 1e-12 < machine.reduce < 1e-7
 
 
 def test_a_communicator_chooses_what_selection_says():

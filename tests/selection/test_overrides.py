@@ -131,7 +131,7 @@ def test_the_model_of_nccl_adds_up_to_the_microsecond():
     assert found == pytest.approx(6.6 + 28 * 1.0 + 2 * 2.7 + 2**20 / 1e3 / bandwidth)
 
 
-def test_it_is_said_who_decided(monkeypatch, tmp_path):
+def test_it_is_said_that_an_argument_has_decided():
     assert select("allreduce", 8, size=4).decider == "price"
     chosen = select("allreduce", 8, size=4, algorithm="ring")
     assert (chosen.algorithm, chosen.decider) == ("ring", "the argument")
@@ -143,6 +143,9 @@ def test_it_is_said_who_decided(monkeypatch, tmp_path):
         "recursive_doubling",
         "the policy of mpich",
     )
+
+
+def test_it_is_said_that_a_variable_or_a_file_has_decided(monkeypatch, tmp_path):
     monkeypatch.setenv("COLLALGO_ALLREDUCE", "bine")
     chosen = select("allreduce", 8, size=4)
     assert (chosen.algorithm, chosen.decider) == (

@@ -61,6 +61,7 @@ DTYPES += ["f4", "U3", "S2", "O", "M8[s]", "V5", "i4,f4"]
 
 def array(draw):
     """Something that is an array, or is not."""
+    # Long: one branch for each way.
     shape = draw.choice([(), (0,), (1,), (2,), (6,), (300,), (6, 2), (3, 0), (2, 3, 4)])
     dtype = draw.choice(DTYPES)
     made = np.zeros(shape, dtype)

@@ -45,6 +45,8 @@ class Fake:
     """A module like CuPy, with what has been called on it."""
 
     def __init__(self):
+        """Note the calls on all objects of this stand-in in one list."""
+        # Long: the classes of CuPy, whose instances share that list.
         self.calls = []
         self.current, self.devices = [0], [0]
         fake = self

@@ -10,6 +10,7 @@ TOKENS = ["", "0", "-1", "1e309", "nan", "99999999999999999999", "0x", "\t", "\n
 
 def mutated(text, others, dice):
     """A text after a few changes of its characters, lines and numbers."""
+    # Long: one branch for each kind of change.
     for _ in range(dice.choice((1, 1, 2, 3, 8))):
         text = text[:LONGEST]
         at = dice.randrange(len(text) + 1)

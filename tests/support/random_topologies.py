@@ -10,6 +10,22 @@ from collalgo.topology.model import Kind, LinkKind
 BANDWIDTHS = st.one_of(st.none(), st.floats(0.125, 900.0, allow_nan=False))
 
 
+def _add_devices(draw, topology, host, above):
+    """Add GPUs with NVLinks and NICs below some devices; the NICs."""
+    gpus = _add(topology, Kind.GPU, host, draw(st.integers(1, 5)))
+    nics = _add(topology, Kind.NIC, host, draw(st.integers(0, 3)))
+    for device in (*gpus, *nics):
+        topology.link(
+            device, draw(st.sampled_from(above)), LinkKind.PCIE, draw(BANDWIDTHS)
+        )
+    for i, a in enumerate(gpus):
+        for b in gpus[:i]:
+            count = draw(st.integers(0, 2))
+            if count:
+                topology.link(b, a, LinkKind.NVLINK, 25.0 * count, count=count)
+    return nics
+
+
 @st.composite
 def machines(draw, hosts=2):
     """Machines with a PCIe tree, NVLinks and a network, of random sizes and speeds."""
@@ -24,17 +40,7 @@ def machines(draw, hosts=2):
         for i, switch in enumerate(switches):
             above = draw(st.sampled_from([*cpus, *switches[:i]]))
             topology.link(switch, above, LinkKind.PCIE, draw(BANDWIDTHS))
-        gpus = _add(topology, Kind.GPU, host, draw(st.integers(1, 5)))
-        nics = _add(topology, Kind.NIC, host, draw(st.integers(0, 3)))
-        for device in (*gpus, *nics):
-            above = draw(st.sampled_from([*switches, *cpus]))
-            topology.link(device, above, LinkKind.PCIE, draw(BANDWIDTHS))
-        for i, a in enumerate(gpus):
-            for b in gpus[:i]:
-                count = draw(st.integers(0, 2))
-                if count:
-                    topology.link(b, a, LinkKind.NVLINK, 25.0 * count, count=count)
-        ports += nics
+        ports += _add_devices(draw, topology, host, [*switches, *cpus])
     if len(ports) > 1:
         leaf = topology.add("leaf0", Kind.SWITCH)
         for port in ports:

@@ -37,6 +37,13 @@ from tests.support.rendezvous_properties import (
 )
 
 
+def nodes_of(world):
+    """The processes whose keys are in the store."""
+    for key, known in world.keys:
+        if key.startswith(NODES) and known.value is not None:
+            yield Seen(key, *known)
+
+
 class Rules(NamedTuple):
     """What is modelled: mutants change it."""
 
@@ -155,12 +162,7 @@ class Model(Properties):
         queue = (*keep, *process.queue[1:])
         world = self.put(world, number, process._replace(queue=queue))
         if isinstance(action, Survey):
-            nodes = [
-                Seen(key, *known)
-                for key, known in world.keys
-                if key.startswith(NODES) and known.value is not None
-            ]
-            return self.hear(world, number, Surveyed(tuple(nodes)))
+            return self.hear(world, number, Surveyed(tuple(nodes_of(world))))
         present = world.get(action.key)
         if self.rules.checks_versions and present.expected != action.version:
             return world
@@ -250,6 +252,8 @@ class Model(Properties):
         return self.put(world, number, process._replace(queue=(write,)))
 
     def faults_of(self, world, number, process):
+        """Each fault of a process by name, with the world after it."""
+        # Long: a list of the faults, one after the other.
         world = world._replace(faults=world.faults - 1)
         crashed = process._replace(alive=False, queue=(), healthy=False)
         yield (

@@ -166,7 +166,11 @@ def close_differing(comm):
         comm, comm.dup(), "number", lambda c: c.rank or c.broadcast(np.ones(3))
     )
     _closes_in_turn(comm, comm.dup(), "", lambda c: c.broadcast(np.ones(3)))
-    part = comm.dup()
+    _closes_first(comm, comm.dup())
+
+
+def _closes_first(comm, part):
+    """Rank 0 has closed a group before the others call."""
     if comm.rank == 0:
         part.broadcast(np.ones(3))
         part.close()
@@ -203,8 +207,13 @@ def _closes_in_turn(comm, part, name, call):
 
 def groups_differ(comm):
     """Calls that make groups differ from those of other ranks, on any host."""
-    last, everyone = comm.size - 1, list(range(comm.size))
-    cases = {
+    for name, call in _group_calls(comm.size).items():
+        _differs(comm, comm.dup(), name, call)
+
+
+def _group_calls(size):
+    last, everyone = size - 1, list(range(size))
+    return {
         "order": lambda c: c.group(everyone[:: -1 if c.rank == last else 1]),
         "dup": lambda c: c.dup() if c.rank == last else c.split(0),
         "reduce": lambda c: (
@@ -215,20 +224,21 @@ def groups_differ(comm):
         ),
         "local": lambda c: c.cross if c.rank == last else c.local,
     }
-    for name, call in cases.items():
-        part = comm.dup()
-        part.barrier()
-        if name == "local" and set(part.hosts) != {0, 1}:
-            print(f"told {comm.rank} {name}: not here.", flush=True)
-            continue
-        begun = time.monotonic()
-        try:
-            call(part)
-            if name == "local":
-                part.barrier()
-            raise AssertionError(f"{name}: nothing was found")
-        except MismatchError as error:
-            print(f"told {comm.rank} {name}: {error}.", flush=True)
-        assert time.monotonic() - begun < 8, f"{name}: too late"
-        comm.barrier()
-        part.close()
+
+
+def _differs(comm, part, name, call):
+    part.barrier()
+    if name == "local" and set(part.hosts) != {0, 1}:
+        print(f"told {comm.rank} {name}: not here.", flush=True)
+        return
+    begun = time.monotonic()
+    try:
+        call(part)
+        if name == "local":
+            part.barrier()
+        raise AssertionError(f"{name}: nothing was found")
+    except MismatchError as error:
+        print(f"told {comm.rank} {name}: {error}.", flush=True)
+    assert time.monotonic() - begun < 8, f"{name}: too late"
+    comm.barrier()
+    part.close()

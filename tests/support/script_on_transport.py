@@ -18,7 +18,8 @@ from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.ucx import SETTINGS, library
 from collalgo.engine.transport.waiting import waits
-from tests.support.transport_scenarios import SCENARIOS, Rank, finish
+from tests.support.transport_rank import Rank
+from tests.support.transport_scenarios import SCENARIOS, finish
 
 scenario, folder, layout, engine, *mine = sys.argv[1:]
 hosts = [int(host) for host in layout.split(",")]
@@ -64,15 +65,20 @@ def ucx_wire(rank):
     return wire
 
 
+def mpi_rank():
+    """The rank of this process, which has no memory file, and its wire."""
+    from mpi4py import MPI
+
+    from collalgo.engine.transport.mpi import Mpi
+
+    comm = MPI.COMM_WORLD.Dup()
+    rank = comm.Get_rank()
+    return rank, -1, Mpi(comm).wire(None, rank, len(hosts), 0)
+
+
 def main():
     if engine == "mpi":
-        from mpi4py import MPI
-
-        from collalgo.engine.transport.mpi import Mpi
-
-        comm = MPI.COMM_WORLD.Dup()
-        rank, descriptor = comm.Get_rank(), -1
-        wire = Mpi(comm).wire(None, rank, len(hosts), 0)
+        rank, descriptor, wire = mpi_rank()
     else:
         rank, descriptor = map(int, mine)
         wire = ucx_wire(rank) if engine == "ucx" else None

@@ -53,6 +53,26 @@ def footprint():
     return len(os.listdir("/proc/self/fd")), maps, pages >> 8
 
 
+def random_cell(dice, size):
+    """A random call, and an algorithm for it, or None."""
+    collective = dice.choice(list(PLACES))
+    rows = [
+        row
+        for row in collalgo.ALGORITHMS
+        if row.collective == collective and row.obstacle(size) is None
+    ]
+    algorithm = dice.choice([None, dice.choice(rows).name])
+    cell = Cell(
+        collective,
+        int(2 ** dice.uniform(0, dice.choice([8, 14, 23]))),
+        dice.choice(DTYPES),
+        dice.choice(OPS) if collective in REDUCING else None,
+        dice.randrange(size) if collective in ROOTED else 0,
+        dice.choice(PLACES[collective]),
+    )
+    return cell, algorithm
+
+
 def soak(comm, seconds, seed):
     """How many calls were made; an error says which was wrong."""
     dice = random.Random(seed)
@@ -63,21 +83,7 @@ def soak(comm, seconds, seed):
         comm.broadcast(going)
         if not going[0]:
             break
-        collective = dice.choice(list(PLACES))
-        rows = [
-            row
-            for row in collalgo.ALGORITHMS
-            if row.collective == collective and row.obstacle(comm.size) is None
-        ]
-        algorithm = dice.choice([None, dice.choice(rows).name])
-        cell = Cell(
-            collective,
-            int(2 ** dice.uniform(0, dice.choice([8, 14, 23]))),
-            dice.choice(DTYPES),
-            dice.choice(OPS) if collective in REDUCING else None,
-            dice.randrange(comm.size) if collective in ROOTED else 0,
-            dice.choice(PLACES[collective]),
-        )
+        cell, algorithm = random_cell(dice, comm.size)
         kind = dice.choice([Bench, Lent])
         if able(cell):
             wrong = kind(cell, comm).wrong(algorithm)

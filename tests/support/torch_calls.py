@@ -25,6 +25,7 @@ def options(kind, **fields):
 
 def every_call(group, values, finish):
     """What all calls give: in the background with ``finish``, else at once."""
+    # Long: the calls of torch one after the other, which add to one list.
     rank, given = group.comm.rank, []
 
     def call(name, kind, results, *args, **fields):

@@ -9,13 +9,13 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
 from collalgo.engine.transport import shm, thread
-from collalgo.engine.transport.ucx import library
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT
-from tests.support.transport_scenarios import SCENARIOS, Rank, finish
+from tests.support.processes import ended
+from tests.support.transport_rank import Rank
+from tests.support.transport_scenarios import SCENARIOS, finish
+from tests.support.ucx import skip_without_ucx
 
 SCRIPT = ROOT / "tests" / "support" / "script_on_transport.py"
 
@@ -59,26 +59,20 @@ def under_mpi(scenario, size, folder):
 def _on_hosts(scenario, hosts, folder, engine):
     """Ranks as processes; those of a host share a memory file."""
     if engine == "ucx":
-        try:
-            library()
-        except OSError as error:
-            pytest.skip(f"there is no UCX: {error}")
+        skip_without_ucx()
     files = {host: shm.create(hosts.count(host)) for host in set(hosts)}
+    words = [sys.executable, SCRIPT, scenario, folder, ",".join(map(str, hosts))]
     try:
         ranks = [
             subprocess.Popen(
-                [sys.executable, SCRIPT, scenario, folder, ",".join(map(str, hosts)),
-                 engine, str(rank), str(files[host])],
+                [*words, engine, str(rank), str(files[host])],
                 pass_fds=[files[host]], stderr=subprocess.PIPE, text=True,
                 env={**os.environ, "PYTHONPATH": str(ROOT)},
             )
             for rank, host in enumerate(hosts)
         ]  # fmt: skip
-        try:
+        with ended(ranks):
             errors = [rank.communicate(timeout=120)[1] for rank in ranks]
-        finally:
-            for rank in ranks:
-                rank.kill()
     finally:
         for descriptor in files.values():
             os.close(descriptor)

@@ -11,7 +11,16 @@ from collalgo.cost.placement import Placement
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, prune
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
-from collalgo.synthesis.planner import EVEN, ONE, PACES, PEERS, PLANNED, SEVERAL, Form
+from collalgo.synthesis.planner import (
+    EVEN,
+    ONE,
+    PACES,
+    PEERS,
+    PLANNED,
+    SEVERAL,
+    Form,
+    Planner,
+)
 from collalgo.synthesis.synthesized import form_of, forms
 from tests.support.host_networks import network
 
@@ -135,3 +144,30 @@ def test_forms_that_combine_nothing_have_no_peers_to_combine_with():
             assert Form(way, 4, EVEN, ONE) in found
             several = any(form.peers == SEVERAL for form in found)
             assert not several or collective in REDUCING
+
+
+def seconds_in_steps(plan, pairs):
+    """The seconds that each link is busy in each step, for each byte of a unit."""
+    found = np.zeros((plan.steps, len(pairs.bytes_per_second)))
+    pair = plan.transfers.source * pairs.size + plan.transfers.target
+    for step, of in zip(plan.step, pair, strict=True):
+        links = slice(pairs.first[of], pairs.first[of + 1])
+        found[step, pairs.links[links]] += pairs.parts[links]
+    return found / pairs.bytes_per_second
+
+
+@pytest.mark.parametrize("pace", ["fifth", "half"])
+@pytest.mark.parametrize("make", [*MACHINES, lambda: Topology.load("dgx1v", hosts=2)])
+def test_the_busiest_links_are_not_idle_in_long_steps(make, pace):
+    """A longer step than the shortest does not make such a link wait for others."""
+    planner, rounds = Planner(Placement(make())), 64
+    steps = planner.steps("allgather", Form("trees", rounds, pace)).plan
+    busy = seconds_in_steps(steps, planner.pairs)
+    left = busy[::-1].cumsum(axis=0)[::-1]
+    one = (planner.pairs.parts / planner.pairs.bytes_per_second.min()).max()
+    shortest = left[0].max() / rounds + 2 * one
+    lengths = busy.max(axis=1)
+    assert lengths.max() > 2 * shortest
+    for now, rest, length in zip(busy, left, lengths, strict=True):
+        idle = length - now[rest >= 0.9 * rest.max()].min()
+        assert length <= shortest or idle <= shortest

@@ -45,32 +45,43 @@ def loads(pairs, trees, both_ways=False):
     return found
 
 
+def one_tree(size, slowness, root):
+    """A packing of one tree in the complete graph, from the slowness of its links."""
+    n = size * size
+    pair = np.arange(n)
+    usable = (pair // size != pair % size).astype(np.uint8)
+    return Packing(
+        size,
+        np.arange(n + 1),
+        pair,
+        np.ones(n),
+        usable,
+        1 / slowness,
+        np.array([root]),
+        np.array([-1]),
+    )
+
+
+def cheapest_arborescence(size, costs, root):
+    """The one that networkx finds."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(size))
+    for u, v in product(range(size), repeat=2):
+        if v not in (u, root):
+            graph.add_edge(u, v, weight=costs[u * size + v])
+    return nx.minimum_spanning_arborescence(graph)
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 12, 17])
 def test_a_tree_is_the_cheapest_arborescence(size):
     chance = random.Random(size)
     for root in {0, size - 1}:
         n = size * size
         slowness = np.array([chance.choice([1, 2, 3, 5, 8]) for _ in range(n)], float)
-        pair = np.arange(n)
-        usable = (pair // size != pair % size).astype(np.uint8)
-        packing = Packing(
-            size,
-            np.arange(n + 1),
-            pair,
-            np.ones(n),
-            usable,
-            1 / slowness,
-            np.array([root]),
-            np.array([-1]),
-        )
+        packing = one_tree(size, slowness, root)
         packing.sweep(0)  # a link costs the square of its slowness
         found = edges(packing.parents[0])
-        graph = nx.DiGraph()
-        graph.add_nodes_from(range(size))
-        for u, v in product(range(size), repeat=2):
-            if v not in (u, root):
-                graph.add_edge(u, v, weight=slowness[u * size + v] ** 2)
-        best = nx.minimum_spanning_arborescence(graph)
+        best = cheapest_arborescence(size, slowness**2, root)
         assert len(found) == size - 1
         tree = nx.DiGraph(found)
         assert size == 1 or set(nx.descendants(tree, root)) == {*range(size)} - {root}

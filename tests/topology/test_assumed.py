@@ -198,12 +198,14 @@ def file(request, tmp_path):
     return path
 
 
-def test_every_figure_that_rests_on_one_says_so(file):
-    def lines(*words):
-        found = CliRunner().invoke(main, words)
-        assert found.exit_code == 0, found.output
-        return found.output.splitlines()
+def lines(*words):
+    """The output of a command that succeeds."""
+    found = CliRunner().invoke(main, words)
+    assert found.exit_code == 0, found.output
+    return found.output.splitlines()
 
+
+def test_every_figure_that_rests_on_one_says_so(file):
     head, reason, *rules = lines("bound", "allreduce", file)
     assert head.count("(assumed)") == 2
     assert "if the speed is as assumed" in reason

@@ -60,6 +60,8 @@ def test_a_wrong_value_is_a_warning_that_names_the_element(old, new, warning):
         ("nvidia_smi", "GPU1\tNV2\t X \tPXB\t0-7\n", "", "no row of 3 cells for GPU1"),
         ("hwloc", "1000000 50000 50000", "50000 50000", "3 values for 2 objects"),
         ("kueue", "name: n2", "name: n1", "defined twice"),
+        ("topograph", "x/domain: d", "x/domain: {a: b}", "the domain of a block: "),
+        ("topograph", "{switches: [leaf]}", "{labels: {z: [1]}}", "label z of core: "),
         ("topograph", "['n[1-3]']", "['n[1-3]', n1]", "in two blocks"),
     ],
 )

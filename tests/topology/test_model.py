@@ -6,9 +6,7 @@ from hypothesis import given, settings, strategies as st
 from collalgo import Topology, TopologyError
 from collalgo.base.hostlist import expand, fold
 from collalgo.topology import best_path
-from collalgo.topology.affinity import (
-    nearest_nics,
-)
+from collalgo.topology.affinity import nearest_nics
 from collalgo.topology.compare import differences, isomorphic
 from collalgo.topology.document import build, document, text
 from collalgo.topology.domains import fast_domains, levels

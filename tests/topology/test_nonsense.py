@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from collalgo import Topology, TopologyError
+from collalgo.cost.link_model import LinkModel
 from collalgo.topology.model import LinkKind
 from collalgo.topology.readers import parse
 from tests.support.small_files import NCCL, SMALL
@@ -212,3 +213,44 @@ def test_a_matrix_that_is_cut_in_its_last_row_is_a_warning(size, left):
     machine = parse(cut, "x")
     if size > 1 or not left:
         assert about(machine, f"row of GPU{size - 1} has {left} columns", "cut off")
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "warning"),
+    [
+        ("slurm_conf", "SwitchName=s2", "switch s2 lists neither nodes nor switches"),
+        ("slurm_conf", "SwitchName=s2 Nodes=", "its line may be cut off"),
+        ("lspci", "80:01.0/81:00.0 3D", "line 5: a device without a class"),
+        ("lspci", "80:01.0/", "line 5: a device without a class"),
+        ("kueue", "\n---\napiVersion: v1", "1 objects without a kind are ignored"),
+        ("kueue", "\n---\napiVersion: v1\nkind:", "1 objects without a kind"),
+    ],
+)
+def test_a_text_that_is_cut_in_its_last_line_is_a_warning(name, end, warning):
+    text = SMALL[name][0]
+    assert not about(parse(text, "x"), warning)
+    at = text.rindex(end)
+    assert about(parse(text[: at + len(end)], "x"), warning)
+
+
+@pytest.mark.parametrize("line", ["BlockName=b2", "BlockName=b2 Nodes="])
+def test_a_block_or_a_ring_of_nothing_is_a_warning(line):
+    for kind in ("Block", "Ring"):
+        text = f"BlockName=b1 Nodes=n[1-4]\n{line}".replace("Block", kind)
+        assert about(parse(text, "x"), f"{kind.lower()} b2 lists neither nodes")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("efficiency: {nvlink: 1.0e-300}", "nvlink: 1e-300 is not between 0.001 and 1"),
+        ("efficiency: {nvlink: 0}", "nvlink: 0 is not between 0.001 and 1"),
+        ("assumed: {pcie: 1.0e-9}", "pcie: 1e-09 is not between 1e-06 and 1e.09"),
+        ("latency: {NVL: 2}", "NVL: 2 is not between 0 and 1"),
+    ],
+)
+def test_figures_that_no_link_has_are_refused(values, message, tmp_path):
+    path = tmp_path / "figures.yaml"
+    path.write_text(f"collalgo: figures/1\n{values}\n")
+    with pytest.raises(TopologyError, match=message):
+        LinkModel.read(path)

@@ -11,14 +11,17 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
+from collalgo._kernels.synthesis.link_loads cimport LinkLoads
+
 ctypedef const int64_t[::1] ints
 
 #: The lanes of units that are combined.
 cdef enum:
     LANES = 3
 
-#: A link must not be idle if it has as much to carry as this part of the most.
-cdef double CRITICAL = 0.9
+#: The time for which a link that has the most to carry may be idle in a step, as a
+#: part of the shortest step.
+cdef double IDLE = 0.5
 
 
 cdef class Ordering:
@@ -49,10 +52,8 @@ cdef class Ordering:
         The lane of each transfer.
     """
 
-    cdef ints pair, first, links, first_after, after, joint, hub, spoke
-    cdef const double[::1] busy
-    cdef double[::1] now, total, left, ready
-    cdef double longest, until
+    cdef ints pair, first_after, after, joint, hub, spoke
+    cdef LinkLoads loads
     cdef int64_t[::1] step, waits, _lane
     cdef ints first_member, members
     cdef int64_t[::1] tried, length_of, chosen
@@ -74,10 +75,9 @@ cdef class Ordering:
         bint several,
         Py_ssize_t count,
     ):
-        self.pair, self.first, self.links, self.busy = pair, first, links, busy
-        self.first_after, self.after = first_after, after
+        self.pair, self.first_after, self.after = pair, first_after, after
         self.joint, self.hub, self.spoke, self.several = joint, hub, spoke, several
-        self.now, self.total, self.left, self.ready = np.zeros((4, count))
+        self.loads = LinkLoads(first, links, busy, count)
         self._find_members()
 
     def _find_members(self):
@@ -116,48 +116,59 @@ cdef class Ordering:
         cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, number = 0
         cdef int64_t[::1] ready = np.empty(count, np.int64)
         cdef int64_t[::1] taken = np.empty(count, np.int64)
-        self.step = np.full(count, -1, np.int64)
-        self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
         self._begin_all()
         waiting = self._independent(ready)
         while waiting:
-            self._begin(max(least, self._length(fraction)))
-            kept = self._fill(ready[:waiting], taken, number)
+            kept = self._take_step(ready[:waiting], taken, number, least, fraction)
             waiting = self._merge(ready, kept, taken[: waiting - kept])
             np.asarray(ready)[:waiting].sort()
             number += 1
         return np.asarray(self.step)
 
-    cdef void _begin_all(self) noexcept:
-        """Count what each link has to carry."""
-        cdef Py_ssize_t i
-        self.total[:] = 0
-        self.left[:] = 0
-        self.ready[:] = 0
-        self.tried[:] = -1
+    def _begin_all(self):
+        """Begin with no steps; count what each link has to carry."""
+        cdef Py_ssize_t i, count = self.pair.shape[0]
+        self.step = np.full(count, -1, np.int64)
+        self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
+        self.loads.clear()
+        for i in range(count):
+            self.loads.plan(self.pair[i])
         self.sets = 0
+        self._forget()
+
+    cdef void _forget(self) noexcept:
+        """Forget which keys and lanes have been tried."""
+        self.tried[:] = -1
         self.set_of[:] = -1
-        self.until = 0
-        for i in range(self.pair.shape[0]):
-            self._count(self.pair[i], self.left)
 
-    cdef void _count(self, Py_ssize_t pair, double[::1] of_links) noexcept:
-        """Add the seconds of a transfer to those of its links."""
-        cdef Py_ssize_t i
-        for i in range(self.first[pair], self.first[pair + 1]):
-            of_links[self.links[i]] += self.busy[i]
+    cdef Py_ssize_t _take_step(
+        self,
+        int64_t[::1] ready,
+        int64_t[::1] taken,
+        Py_ssize_t number,
+        double least,
+        double fraction,
+    ):
+        """Take some ready transfers in a step, and keep the others; their number."""
+        cdef double length = self.loads.possible_length(fraction)
+        cdef Py_ssize_t kept = self._fill(ready, taken, number, max(least, length))
+        while length > least and self.loads.is_idle(IDLE * least):
+            length /= 2
+            self._undo(ready[kept:], taken)
+            np.asarray(ready).sort()
+            kept = self._fill(ready, taken, number, max(least, length))
+        return kept
 
-    cdef double _length(self, double fraction) noexcept:
-        """The seconds for which the links that have most to carry have some of it."""
-        cdef Py_ssize_t link
-        cdef double most = 0, length
-        for link in range(self.left.shape[0]):
-            most = max(most, self.left[link])
-        length = fraction * most
-        for link in range(self.left.shape[0]):
-            if self.left[link] >= CRITICAL * most:
-                length = min(length, self.ready[link])
-        return length
+    cdef void _undo(self, int64_t[::1] ready, int64_t[::1] taken) noexcept:
+        """Take all transfers of a step out of it, to be ready again."""
+        cdef Py_ssize_t j, i
+        for j in range(ready.shape[0]):
+            i = ready[j] = taken[j]
+            self.loads.take(self.pair[i], -1)
+            self.step[i] = -1
+        self.loads.end_early()
+        self.sets = self.first_set
+        self._forget()
 
     cdef Py_ssize_t _independent(self, int64_t[::1] ready) noexcept:
         """Find the transfers that wait for no other; their number."""
@@ -166,14 +177,20 @@ cdef class Ordering:
             if not self.waits[i]:
                 ready[found] = i
                 found += 1
-                self._count(self.pair[i], self.ready)
+                self.loads.prepare(self.pair[i])
         return found
 
     cdef Py_ssize_t _fill(
-        self, int64_t[::1] ready, int64_t[::1] taken, Py_ssize_t number
+        self,
+        int64_t[::1] ready,
+        int64_t[::1] taken,
+        Py_ssize_t number,
+        double length,
     ) noexcept:
-        """Take the ready transfers that fit into a step; keep the others, so many."""
+        """Take those ready transfers that fit into some seconds; the number left."""
         cdef Py_ssize_t i, j, kept = 0, begun = 0
+        self.loads.begin(length)
+        self.first_set = self.sets
         for j in range(ready.shape[0]):
             i = ready[j]
             if self.several and self.joint[i] >= 0:
@@ -188,18 +205,12 @@ cdef class Ordering:
                 kept += 1
         return kept
 
-    cdef void _begin(self, double length) noexcept:
-        self.now[:] = 0
-        self.longest = length
-        self.until += length
-        self.first_set = self.sets
-
     cdef void _take_one(self, Py_ssize_t i, Py_ssize_t number) noexcept:
         """Take a transfer that fits, unless the step has one with its key."""
         cdef int64_t key = self.joint[i]
-        if (key >= 0 and self.tried[key] == number) or not self._fits(self.pair[i]):
+        if (key >= 0 and self.tried[key] == number) or not self.loads.fits(self.pair[i]):
             return
-        self._take(self.pair[i], 1)
+        self.loads.take(self.pair[i], 1)
         self.step[i] = number
         if key >= 0:
             self.tried[key] = number
@@ -220,8 +231,8 @@ cdef class Ordering:
         cdef Py_ssize_t i, place, count = 0
         for place in range(self.first_member[key], self.first_member[key + 1]):
             i = self.members[place]
-            if not self.waits[i] and self.step[i] < 0 and self._fits(self.pair[i]):
-                self._take(self.pair[i], 1)
+            if not self.waits[i] and self.step[i] < 0 and self.loads.fits(self.pair[i]):
+                self.loads.take(self.pair[i], 1)
                 self.chosen[count] = i
                 count += 1
         return count
@@ -230,7 +241,7 @@ cdef class Ordering:
         """Take the chosen transfers off the links, but for the first."""
         cdef Py_ssize_t j
         for j in range(kept, count):
-            self._take(self.pair[self.chosen[j]], -1)
+            self.loads.take(self.pair[self.chosen[j]], -1)
 
     cdef bint _set_lane(self, Py_ssize_t count, Py_ssize_t number) noexcept:
         """Put the chosen transfers into a step, if there is a lane for them."""
@@ -259,31 +270,6 @@ cdef class Ordering:
         cdef int64_t found = self.set_of[lane, self.hub[i], self.spoke[i]]
         return found if found >= self.first_set else -1
 
-    cdef bint _fits(self, Py_ssize_t pair) noexcept:
-        """Whether a transfer does not make the step longer, or is late already."""
-        cdef Py_ssize_t i, link
-        cdef double now
-        for i in range(self.first[pair], self.first[pair + 1]):
-            link = self.links[i]
-            now = self.now[link] + self.busy[i]
-            if now <= self.longest * (1 + 1e-9):
-                continue
-            if self.now[link] or self.total[link] + self.busy[i] > self.until * (1 + 1e-9):
-                return False
-        return True
-
-    cdef void _take(self, Py_ssize_t pair, double times) noexcept:
-        """Load the links of a pair of ranks with a transfer, or with one less."""
-        cdef Py_ssize_t i, link
-        cdef double busy
-        for i in range(self.first[pair], self.first[pair + 1]):
-            link, busy = self.links[i], times * self.busy[i]
-            self.now[link] += busy
-            self.total[link] += busy
-            self.left[link] -= busy
-            self.ready[link] -= busy
-            self.longest = max(self.longest, self.now[link])
-
     cdef Py_ssize_t _merge(
         self, int64_t[::1] ready, Py_ssize_t kept, int64_t[::1] taken
     ) noexcept:
@@ -295,5 +281,5 @@ cdef class Ordering:
                 if not self.waits[self.after[j]]:
                     ready[kept] = self.after[j]
                     kept += 1
-                    self._count(self.pair[self.after[j]], self.ready)
+                    self.loads.prepare(self.pair[self.after[j]])
         return kept

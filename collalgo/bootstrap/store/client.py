@@ -15,6 +15,7 @@ from collalgo.bootstrap.store.protocol import (
     Entry,
     Fence,
     LeaseExpired,
+    NotSet,
     Outcome,
     StoreError,
     Watcher,
@@ -190,14 +191,12 @@ class Expected:
         self._key, self._answer, self._forget = key, answer, forget
 
     def result(self, timeout: float) -> bytes:
-        """Wait for the value; StoreError if the key is not set in time."""
+        """Wait for the value; NotSet if the key is not set in time."""
         try:
             return self._answer.result(timeout)[0]
         except TooLate:
             self._forget()
-            raise StoreError(
-                f"key {self._key} was not set within {timeout:g} s"
-            ) from None
+            raise NotSet(self._key, timeout) from None
 
     def fail(self, error: BaseException) -> None:
         """Make ``result`` raise an error; watchers, which run one by one, call this."""

@@ -5,7 +5,7 @@ import os
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Thread
@@ -19,6 +19,7 @@ from collalgo.bootstrap.store.session import (
     HEAD,
     HELLO_BYTES,
     WELCOME_BYTES,
+    OtherSecret,
     ProtocolError,
     Session,
 )
@@ -30,6 +31,10 @@ RETRY_SECONDS = 0.05
 
 #: Seconds for one attempt, as there may be other addresses.
 ATTEMPT_SECONDS = 2.0
+
+#: Seconds for which a secret is refused before it counts as wrong: the store of an
+#: earlier job may still be ending.
+OTHER_SECRET_SECONDS = 1.0
 
 #: The start of the error that a lost connection causes.
 LOST = "the connection with the store is lost: "
@@ -195,22 +200,38 @@ def reach(
     Raises
     ------
     StoreError
-        If no address leads to the store within ``timeout`` seconds.
+        If no address leads to the store within ``timeout`` seconds, or a store has
+        another secret.
     """
-    deadline = time.monotonic() + timeout
-    problems: dict[str, str] = {}
+    begun = refused_since = time.monotonic()
     while True:
+        problems: dict[str, Exception] = {}
         for address in addresses:
             try:
                 return _connect(address, port, secret)
             except (OSError, EOFError, ProtocolError) as error:
-                problems[address] = str(error) or "it has closed the connection"
-        if time.monotonic() > deadline:
+                problems[f"{address}:{port}"] = error
+        now = time.monotonic()
+        others = [at for at, why in problems.items() if isinstance(why, OtherSecret)]
+        refused_since = refused_since if others else now
+        if others and now - refused_since >= OTHER_SECRET_SECONDS:
             raise StoreError(
-                f"no store was found in {timeout:g} s at "
-                + "; ".join(f"{host}:{port} ({why})" for host, why in problems.items())
+                f"the store at {', '.join(others)} has another secret than this "
+                "process; pass the same secret= on all ranks, or set COLLALGO_SECRET "
+                "to the same"
             )
+        if now - begun > timeout:
+            raise _not_found(timeout, problems)
         time.sleep(RETRY_SECONDS)
+
+
+def _not_found(timeout: float, problems: Mapping[str, Exception]) -> StoreError:
+    """The error if no address leads to the store in time."""
+    reasons = "; ".join(
+        f"{at} ({str(why) or 'it has closed the connection'})"
+        for at, why in problems.items()
+    )
+    return StoreError(f"no store was found in {timeout:g} s at {reasons}")
 
 
 def _refuse_itself(connection: socket.socket) -> None:

@@ -2,11 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Future, TimeoutError as TooLate
-from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
-from threading import Thread
 from time import monotonic
 from typing import Any
 
@@ -20,6 +16,7 @@ from collalgo.bootstrap.store.etcd_gateway import (
 )
 from collalgo.bootstrap.store.etcd_watch import EtcdWatch
 from collalgo.bootstrap.store.lease import Lease
+from collalgo.bootstrap.store.pending import Expected, Posts
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     ANSWER_SECONDS,
@@ -35,12 +32,6 @@ from collalgo.bootstrap.store.protocol import (
     fenced,
     refuse_large,
 )
-
-#: Seconds between two reads of a key that another process is to set.
-LOOK_SECONDS = 0.05
-
-#: Seconds that posted changes have when the store is closed.
-DRAIN_SECONDS = 2.0
 
 
 class Etcd:
@@ -71,7 +62,7 @@ class Etcd:
         self._lock = Lock()
         self._leases: list[Lease] = []
         self._watches: list[EtcdWatch] = []
-        self._posts: SimpleQueue[Any] | None = None
+        self._posts = Posts()
         self._gateway.ask("maintenance/status", {})
 
     def set(
@@ -92,11 +83,6 @@ class Etcd:
     def post(self, key: str, value: bytes, version: int | None = None) -> None:
         """Set a key without waiting for the answer."""
         self._put(key, value, None)  # raises ValueError here, if at all
-        with self._lock:
-            if self._posts is None:
-                self._posts = SimpleQueue()
-                self._poster = Thread(target=self._send_posts, daemon=True)
-                self._poster.start()
         if version is None:
             self._posts.put(partial(self.set, key, value))
         else:
@@ -205,10 +191,7 @@ class Etcd:
         with self._lock:
             leases, self._leases = self._leases, []
             watches, self._watches = self._watches, []
-            posts, self._posts = self._posts, None
-        if posts is not None:
-            posts.put(None)
-            self._poster.join(DRAIN_SECONDS)
+        self._posts.close()
         for watch in watches:
             watch.cancel()
         for lease in leases:
@@ -235,41 +218,12 @@ class Etcd:
         }
         return entries, int(found["header"]["revision"])
 
-    def _send_posts(self) -> None:
-        posts = self._posts
-        while posts is not None and (request := posts.get()) is not None:
-            with suppress(StoreError):
-                request()
-
     def _renew(self, identifier: int) -> bool:
         found = self._gateway.ask("lease/keepalive", {"ID": identifier})
         return int(found.get("result", {}).get("TTL", 0)) > 0
 
     def _end(self, identifier: int) -> None:
         self._gateway.ask("lease/revoke", {"ID": identifier})
-
-
-class Expected:
-    """The value of a key that another process is to set, read again and again."""
-
-    def __init__(self, store: Etcd, key: str):
-        self._store, self._key = store, key
-        self._failure: Future[None] = Future()
-
-    def result(self, timeout: float) -> bytes:
-        """Wait for the value; StoreError if the key is not set in time."""
-        deadline = monotonic() + timeout
-        while (entry := self._store.read(self._key)) is None:
-            if monotonic() > deadline:
-                raise StoreError(f"key {self._key} was not set within {timeout:g} s")
-            with suppress(TooLate):
-                self._failure.result(LOOK_SECONDS)
-        return entry.value
-
-    def fail(self, error: BaseException) -> None:
-        """Make ``result`` raise an error."""
-        if not self._failure.done():
-            self._failure.set_exception(error)
 
 
 def _has_version(name: str, version: int) -> dict[str, Any]:
@@ -285,10 +239,7 @@ def _entry(found: dict[str, Any]) -> Entry | None:
 
 
 def _unless_expired(
-    gateway: Gateway,
-    path: str,
-    body: dict[str, Any],
-    repeat: Repeat = Repeat.SAFELY,
+    gateway: Gateway, path: str, body: dict[str, Any], repeat: Repeat = Repeat.SAFELY
 ) -> dict[str, Any]:
     try:
         return gateway.ask(path, body, repeat)

@@ -3,12 +3,14 @@
 import base64
 import json
 import os
+import select
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import Enum
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from socket import SHUT_RDWR
+from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -23,6 +25,9 @@ PORT = 2379
 
 #: Where ``etcdctl`` finds certificates too: of the authority, of the client, its key.
 AUTHORITY, CERTIFICATE, KEY = "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"
+
+#: Seconds between two looks whether etcd still has its leader, while it is slow.
+LEADER_SECONDS = 0.25
 
 #: Bytes of a line of a stream at most.
 LONGEST_LINE = 64 << 20
@@ -49,6 +54,7 @@ class Gateway:
         self._idle: list[HTTPConnection] = []
         self._lock = Lock()
         self._context = _context(os.environ)
+        self._term = ""
 
     def ask(
         self, path: str, body: Mapping[str, Any], repeat: Repeat = Repeat.SAFELY
@@ -60,7 +66,7 @@ class Gateway:
         StoreError
             If no member answers, or etcd refuses the request.
         """
-        connection, answer = self._send(path, body, repeat, _exchange)
+        connection, answer = self._send(path, body, repeat, self._exchange)
         with self._lock:
             self._idle.append(connection)
         return answer
@@ -93,6 +99,32 @@ class Gateway:
                 raise
         raise StoreError(f"etcd does not answer at {'; '.join(problems)}")
 
+    def _exchange(
+        self, connection: HTTPConnection, path: str, body: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Send a request, and wait for the answer as long as etcd has its leader."""
+        connection.request("POST", f"/v3/{path}", json.dumps(body))
+        end, term = monotonic() + ANSWER_SECONDS, self._term
+        while not _is_readable(connection, LEADER_SECONDS) and monotonic() < end:
+            self._check_leader(connection, term)
+        found = _object(_accepted(connection, path).read())
+        self._term = _term_of(found) or self._term
+        return found
+
+    def _check_leader(self, connection: HTTPConnection, term: str) -> None:
+        """Raise OSError if the leader is not that of a term any more.
+
+        A member may have passed the request to the former leader; it then waits for
+        some 7 s for what is lost.
+        """
+        other = self._connection(connection.host, connection.port, LEADER_SECONDS)
+        found: dict[str, Any] = {}
+        with suppress(OSError, HTTPException, StoreError), closing(other):
+            other.request("POST", "/v3/maintenance/status", "{}")
+            found = _object(_accepted(other, "maintenance/status").read())
+        if term and (_term_of(found) or term) != term:
+            raise ConnectionAbortedError("its leader has changed meanwhile")
+
     def close(self) -> None:
         """Close the idle connections."""
         with self._lock:
@@ -118,12 +150,12 @@ class Gateway:
             return None
         return connection
 
-    def _connection(self, host: str, port: int) -> HTTPConnection:
+    def _connection(
+        self, host: str, port: int, timeout: float = ANSWER_SECONDS
+    ) -> HTTPConnection:
         if self._context is None:
-            return HTTPConnection(host, port, timeout=ANSWER_SECONDS)
-        return HTTPSConnection(
-            host, port, timeout=ANSWER_SECONDS, context=self._context
-        )
+            return HTTPConnection(host, port, timeout=timeout)
+        return HTTPSConnection(host, port, timeout=timeout, context=self._context)
 
     def _fail(
         self, connection: HTTPConnection, error: Exception, problems: list[str]
@@ -197,6 +229,11 @@ def _answered(
     connection: HTTPConnection, path: str, body: Mapping[str, Any]
 ) -> HTTPResponse:
     connection.request("POST", f"/v3/{path}", json.dumps(body))
+    return _accepted(connection, path)
+
+
+def _accepted(connection: HTTPConnection, path: str) -> HTTPResponse:
+    """The answer to a request; StoreError if etcd refuses it."""
     answer = connection.getresponse()
     if answer.status != 200:
         reason = answer.read().decode(errors="replace").strip()
@@ -204,10 +241,17 @@ def _answered(
     return answer
 
 
-def _exchange(
-    connection: HTTPConnection, path: str, body: Mapping[str, Any]
-) -> dict[str, Any]:
-    return _object(_answered(connection, path, body).read())
+def _is_readable(connection: HTTPConnection, seconds: float) -> bool:
+    """Whether an answer, or the end of the connection, comes in some seconds."""
+    poll = select.poll()
+    poll.register(connection.sock, select.POLLIN)
+    return bool(poll.poll(seconds * 1e3))
+
+
+def _term_of(found: dict[str, Any]) -> str:
+    """The term of the leader in an answer; empty if it has none."""
+    header = found.get("header")
+    return str(header.get("raft_term", "")) if isinstance(header, dict) else ""
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -42,6 +42,13 @@ class StoreError(BootstrapError):
     """A store cannot be reached, or does not answer in time."""
 
 
+class NotSet(StoreError):
+    """A key was not set in time."""
+
+    def __init__(self, key: str, timeout: float):
+        super().__init__(f"key {key} was not set within {timeout:g} s")
+
+
 class LeaseExpired(StoreError):
     """The lease of a request has expired, or was revoked."""
 

@@ -13,6 +13,8 @@ from collalgo.bootstrap.store.liveness import has_hung_up, is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
     CLAIM_BYTES,
     HEAD,
+    REFUSAL,
+    OtherSecret,
     ProtocolError,
     Session,
 )
@@ -72,6 +74,11 @@ class Server:
         The secret of the job, which clients must know.
     host, port
         The address to listen at; by default all interfaces and a free port.
+
+    Attributes
+    ----------
+    other_secrets : set of str
+        The addresses from which clients with another secret have come.
     """
 
     def __init__(self, secret: bytes, host: str = "", port: int = 0):
@@ -81,6 +88,7 @@ class Server:
         self._unproved = 0
         self._closing = False
         self._refused: set[str] = set()
+        self.other_secrets: set[str] = set()
         self._listener = socket.create_server((host, port), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
@@ -153,7 +161,7 @@ class Server:
 
     def _log_refusal(self, writer: asyncio.StreamWriter, reason: ProtocolError) -> None:
         """Log the first refusal of each address."""
-        address = str((writer.get_extra_info("peername") or ["?"])[0])
+        address = _address(writer)
         if address not in self._refused:
             self._refused.add(address)
             _LOG.warning("a connection from %s was refused: %s", address, reason)
@@ -180,7 +188,12 @@ class Server:
         keep_alive(writer.get_extra_info("socket"))
         session = Session(self._secret, is_store=True)
         writer.write(session.hello())
-        writer.write(session.welcome(await reader.readexactly(CLAIM_BYTES)))
+        try:
+            writer.write(session.welcome(await reader.readexactly(CLAIM_BYTES)))
+        except OtherSecret:
+            writer.write(REFUSAL)
+            self.other_secrets.add(_address(writer))
+            raise
         return session
 
     async def _attend(self, reader: asyncio.StreamReader, client: ServedClient) -> None:
@@ -217,3 +230,8 @@ class Server:
         for client in self._clients - {lost}:
             if client.address == lost.address and client.is_silent:
                 client.writer.transport.abort()
+
+
+def _address(writer: asyncio.StreamWriter) -> str:
+    """The address of the host of a client."""
+    return str((writer.get_extra_info("peername") or ["?"])[0])

@@ -23,6 +23,10 @@ HELLO_BYTES = len(GREETING) + NONCE
 CLAIM_BYTES = NONCE + PROOF
 WELCOME_BYTES = PROOF
 
+#: What a store sends in place of the welcome if the claim does not prove the secret. It
+#: reveals nothing: the connection would be closed in any case.
+REFUSAL = b"collalgo: another secret".ljust(WELCOME_BYTES)
+
 #: The head of a frame: the length of its content, and the hash of it.
 HEAD = struct.Struct("!I16s")
 
@@ -47,6 +51,10 @@ _LENGTH = struct.Struct("!I")
 
 class ProtocolError(Exception):
     """The other side does not know the secret, or breaks the protocol."""
+
+
+class OtherSecret(ProtocolError):
+    """The two sides know different secrets."""
 
 
 class Session:
@@ -81,11 +89,13 @@ class Session:
         """The answer of a store to a claim, with the proof that it knows the secret."""
         self._agree(self._nonce, claim[:NONCE])
         if not hmac.compare_digest(claim[NONCE:], self._proof(b"client")):
-            raise ProtocolError("it does not know the secret of the job")
+            raise OtherSecret("it does not know the secret of the job")
         return self._proof(b"store")
 
     def check(self, welcome: bytes) -> None:
         """Check the proof of the store."""
+        if welcome == REFUSAL:
+            raise OtherSecret("it has another secret")
         if not hmac.compare_digest(welcome, self._proof(b"store")):
             raise ProtocolError("the store does not know the secret of the job")
 

@@ -29,7 +29,7 @@ DEFAULT_FOLDER = "collalgo-dump"
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
 
-DUMP = output_files.Format("a dump")
+DUMP = output_files.Format("a dump", has_force=False)
 
 
 class Remembered(Protocol):
@@ -74,13 +74,13 @@ def dump(folder: str | Path | None = None) -> Path:
     Raises
     ------
     OutputError
-        If it cannot be written.
+        If the folder cannot be made, or the file cannot be written.
     CollalgoError
         In a forked process that has no communicator of its own.
     """
     comms = _own()
     target = Path(folder or DUMP_FOLDER.given() or DEFAULT_FOLDER)
-    target.mkdir(parents=True, exist_ok=True)
+    output_files.make_folder(target)
     path = target / f"rank{_rank(comms)}-{os.getpid()}.json"
     document = {
         "format": VERSION,

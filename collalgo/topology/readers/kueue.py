@@ -36,6 +36,8 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology: a switch for each value of each level of labels."""
     objects = list(_objects(mappings(text)))
+    if unknown := sum(not each.get("kind") for each in objects):
+        topology.warn(f"{unknown} objects without a kind are ignored")
     levels = next((_levels(o) for o in objects if o.get("kind") == "Topology"), None)
     nodes = [o for o in objects if o.get("kind") == "Node"]
     if not nodes:

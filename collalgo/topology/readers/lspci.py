@@ -11,6 +11,9 @@ LINE = re.compile(
     rf"({ADDRESS}(?:/{ADDRESS})*) ([A-Z0-9][^:]{{2,60}}): (.*)", re.IGNORECASE
 )
 
+#: The path of bus addresses that a line begins with.
+PATH = re.compile(rf"{ADDRESS}/", re.IGNORECASE)
+
 #: The kinds of devices by the names of their classes.
 ROLES = {
     "3D controller": Kind.GPU,
@@ -38,8 +41,13 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology: a tree of bridges below one CPU."""
     paths: list[Found] = []
-    for line in text.splitlines():
+    for i, line in enumerate(text.splitlines(), 1):
         found = LINE.match(line.strip())
+        if found is None and PATH.match(line):
+            topology.warn(
+                f"line {i}: a device without a class and a name is ignored; the line "
+                "may be cut off"
+            )
         if found and found[2].strip() in ROLES and not CONSOLES.search(found[3]):
             paths.append((found[1].lower().split("/"), ROLES[found[2]], found[3]))
     paths = [each for each in paths if not _is_virtual(each, paths)]

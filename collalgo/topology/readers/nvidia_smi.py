@@ -6,11 +6,10 @@ switch above their switches, those at PHB a host bridge, those at NODE a NUMA no
 
 import re
 from collections.abc import Iterable
-from typing import Any
 
-from collalgo.base.cpu_list import is_list
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.matrix import Table, plain
+from collalgo.topology.readers.nvidia_smi_affinity import attributes
 from collalgo.topology.readers.nvidia_smi_matrix import LINKS, NEARNESS, Matrix, read
 
 #: The most NVLinks of a GPU; a matrix with more of them means NVSwitches.
@@ -52,45 +51,14 @@ def _devices(
     nics = 0
     for label in found.table.labels:
         if label.startswith("GPU"):
-            attributes = _attributes(found, label, topology)
-            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **attributes)
+            of_gpu = attributes(found, label, topology)
+            id = topology.add(f"host0/{label.lower()}", Kind.GPU, **of_gpu)
         else:
             name = names.get(label, label)
             id = topology.add(f"host0/nic{nics}", Kind.NIC, host="host0", name=name)
             nics += 1
         ids[label] = id
     return ids
-
-
-def _attributes(found: Matrix, label: str, topology: Topology) -> dict[str, Any]:
-    """The attributes of a GPU: its host, cores and NUMA node."""
-    rest = found.table.rest[label]
-    affinity = next((word for word in rest[:1] if word != "N/A"), None)
-    if affinity is not None and not is_list(affinity):
-        topology.warn(
-            f"{label}: CPU affinity {affinity[:40]!r} is not a list of cores as 0-3,8; "
-            "ignored"
-        )
-        affinity = None
-    numa = rest[1] if found.has_numa and rest[1:] else ""
-    return {"host": "host0", "affinity": affinity, **_numa(numa, label, topology)}
-
-
-def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:
-    """The NUMA node of a GPU; of a list, the first is that of its CPU."""
-    if text in ("", "N/A"):
-        return {}
-    if not is_list(text):
-        topology.warn(
-            f"{label}: NUMA affinity {text[:40]!r} is not a number or a list as 0-3,8; "
-            "ignored"
-        )
-        return {}
-    node = int(re.split("[-,]", text)[0])
-    if text.isdigit():
-        return {"numa": node}
-    topology.warn(f"{label}: of the NUMA nodes {text[:40]}, {node} is taken as its CPU")
-    return {"numa": node, "numa_nodes": text}
 
 
 class Machine:

@@ -17,6 +17,10 @@ MOST_LEVELS = 100
 Entry = dict[str, Any]
 
 
+#: What is said of an element that lists nothing.
+EMPTY = "lists neither nodes nor switches; its line may be cut off"
+
+
 def host(topology: Topology, name: str) -> str:
     """The host of a name, added at first use."""
     return name if name in topology.graph else topology.add(name, Kind.HOST, name=name)
@@ -28,11 +32,8 @@ def switches(topology: Topology, entries: list[Entry]) -> None:
     What ``scontrol show topology`` prints lists at an upper switch also all nodes below
     its switches; these are linked to their own switch only.
     """
+    _add_switches(topology, entries)
     parents: dict[str, str] = {}
-    for entry in entries:
-        if entry["name"] in topology.graph:
-            raise TopologyError(f"switch {entry['name']} is defined twice")
-        topology.add(entry["name"], Kind.SWITCH, name=entry["name"])
     for entry in entries:
         for child in _children(entry):
             if child not in topology.graph:
@@ -44,13 +45,27 @@ def switches(topology: Topology, entries: list[Entry]) -> None:
         for child in _children(entry):
             _above(parents, child, entry["name"])
     for entry in sorted(entries, key=lambda entry: bool(_children(entry))):
-        for node in expand(str(entry.get("nodes") or "")):
+        for node in _nodes(entry):
             if entry["name"] not in _above(parents, node, parents.get(node)):
                 _under(topology, parents, host(topology, node), entry["name"])
 
 
+def _add_switches(topology: Topology, entries: list[Entry]) -> None:
+    for entry in entries:
+        name = entry["name"]
+        if name in topology.graph:
+            raise TopologyError(f"switch {name} is defined twice")
+        topology.add(name, Kind.SWITCH, name=name)
+        if not (_children(entry) or _nodes(entry)):
+            topology.warn(f"switch {name} {EMPTY}")
+
+
 def _children(entry: Entry) -> list[str]:
     return expand(str(entry.get("switches") or entry.get("children") or ""))
+
+
+def _nodes(entry: Entry) -> list[str]:
+    return expand(str(entry.get("nodes") or ""))
 
 
 def _above(parents: dict[str, str], below: str, top: str | None) -> list[str]:
@@ -77,7 +92,9 @@ def blocks(topology: Topology, entries: list[Entry], sizes: list[int]) -> None:
     level = []
     for entry in entries:
         block = topology.add(entry["name"], Kind.SWITCH, name=entry["name"], level=1)
-        for node in expand(str(entry.get("nodes") or "")):
+        if not _nodes(entry):
+            topology.warn(f"block {block} {EMPTY}")
+        for node in _nodes(entry):
             wire(topology, host(topology, node), block, UNKNOWN)
         level.append(block)
     for smaller, size in pairwise(sizes):
@@ -99,6 +116,8 @@ def _join(topology: Topology, name: str, below: list[str]) -> str:
 
 def ring(topology: Topology, entry: Entry) -> None:
     """Add a ring of nodes."""
-    nodes = [host(topology, node) for node in expand(str(entry.get("nodes") or ""))]
+    nodes = [host(topology, node) for node in _nodes(entry)]
     if nodes:
         grid(topology, nodes, [len(nodes)], UNKNOWN)
+    else:
+        topology.warn(f"ring {entry['name']} {EMPTY}")

@@ -7,7 +7,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import wire
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN
-from collalgo.topology.readers.text import mappings
+from collalgo.topology.readers.text import mappings, name as name_of
 
 
 def recognises(text: str) -> bool:
@@ -30,8 +30,9 @@ def parse(text: str, topology: Topology) -> None:
     blocks = [_checked(block) for block in model["blocks"]]
     names += [block["switch"] for block in blocks if block.get("switch")]
     for name in dict.fromkeys(map(str, names)):
-        labels = (tree.get(name) or {}).get("labels") or {}
-        topology.add(name, Kind.SWITCH, name=name, labels=dict(labels) or None)
+        given = (tree.get(name) or {}).get("labels") or {}
+        labels = {str(k): name_of(v, f"label {k} of {name}") for k, v in given.items()}
+        topology.add(name, Kind.SWITCH, name=name, labels=labels or None)
     for name, entry in tree.items():
         for child in (entry or {}).get("switches") or []:
             wire(topology, str(child), str(name), UNKNOWN)
@@ -47,7 +48,8 @@ def _checked(block: Any) -> dict[str, Any]:
 
 def _block(topology: Topology, block: dict[str, Any]) -> None:
     annotations = block.get("annotations") or {}
-    domain = next((v for k, v in annotations.items() if k.endswith("/domain")), None)
+    domains = [v for k, v in annotations.items() if k.endswith("/domain")]
+    domain = name_of(domains[0], "the domain of a block") if domains else None
     for names in block.get("nodes") or []:
         for name in expand(str(names)):
             if name in topology.graph:

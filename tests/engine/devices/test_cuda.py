@@ -186,9 +186,8 @@ def test_cub_takes_part_in_the_race_where_it_works(monkeypatch, capsys, works):
     assert not works or (result == 6).all()
 
 
-@pytest.mark.parametrize("inputs", [0, 1, 2, sources.MOST, sources.MOST + 1])
-def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
-    """One array is what a mean divides at its end."""
+def launches_of(monkeypatch):
+    """The names of the kernels that a stand-in for CuPy launches from now on."""
     launched = []
 
     class Cupy:
@@ -204,6 +203,13 @@ def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
                 return lambda *launch: launched.append(name)
 
     monkeypatch.setattr(cuda, "checked_cupy", lambda: Cupy)
+    return launched
+
+
+@pytest.mark.parametrize("inputs", [0, 1, 2, sources.MOST, sources.MOST + 1])
+def test_as_many_arrays_are_taken_as_the_kernels_can(monkeypatch, inputs):
+    """One array is what a mean divides at its end."""
+    launched = launches_of(monkeypatch)
     reduce = cuda.Reducer("float32", "sum")
     assert len(launched) == len(sources.kernels("float32", "sum"))  # so CUDA loads them
     launched.clear()

@@ -2,6 +2,7 @@
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from collalgo._kernels.engine.devices import cuda as kernels
 from collalgo._kernels.engine.devices.sources import ROOM
 from collalgo.engine.devices import cuda as runtime_of_cuda, driver
+from collalgo.engine.devices.runtime import Table
 from tests.support.fake_cupy import NOWHERE, Driver, Fake, RuntimeFault
 
 pytestmark = pytest.mark.parallel
@@ -107,23 +109,21 @@ def test_memory_is_exported_and_mapped(fake, runtime):
         runtime.reach(3)
 
 
-def test_what_goes_on_a_stream(fake, runtime):
-    class Foreign:
-        cuda_stream = 77
+class ForeignStream:
+    """A stream of another library."""
 
-    a, b = (fake.empty((8,), np.uint8) for _ in range(2))
-    a[...] = 5
-    runtime.follow(a)
+    cuda_stream = 77
+
+
+def test_what_goes_on_a_stream(fake, runtime):
     with calls_of(fake):
-        runtime.copy(b.ctypes.data, a.ctypes.data, 8)
         runtime.write(640, 3)
         runtime.wait(640, 4)
         mark = runtime.mark()
         runtime.after(mark)
-        runtime.hold(Foreign(), mark)
+        runtime.hold(ForeignStream(), mark)
         runtime.hold(78, mark)
         runtime.hold(None, mark)
-    assert (b == 5).all()
     stream = runtime.stream
     assert fake.calls == [
         ("write", stream, 640, 3),
@@ -136,10 +136,21 @@ def test_what_goes_on_a_stream(fake, runtime):
     ]
     with pytest.raises(RuntimeError, match=r"cuStreamWaitValue32_v2 .*status 801"):
         runtime.wait(640, 99)
-    assert runtime.aside().stream != stream
+
+
+def test_there_are_streams_of_two_priorities_beside_the_current_one(runtime):
+    assert runtime.aside().stream != runtime.stream
     assert runtime.aside()._stream.priority == 0
     assert runtime.aside(high_priority=True)._stream.priority < 0
     assert not runtime.capturing
+
+
+def test_arrays_are_copied_and_filled_on_the_stream(fake, runtime):
+    a, b = (fake.empty((8,), np.uint8) for _ in range(2))
+    a[...] = 5
+    runtime.follow(a)
+    runtime.copy(b.ctypes.data, a.ctypes.data, 8)
+    assert (b == 5).all()
     host = np.zeros(8, np.uint8)
     runtime.to_host(b.ctypes.data, host)
     runtime.to_device(a.ctypes.data, np.arange(8, dtype=np.uint8))
@@ -150,17 +161,20 @@ def test_what_goes_on_a_stream(fake, runtime):
     assert (np.asarray(flags.array).view(np.uint32) == 0x7F7F7F7F).all()
 
 
-@pytest.mark.parametrize(("ranks", "blocks"), [(1, 8), (3, 4), (13, 1)])
-def test_kernels_are_launched_on_the_stream(fake, runtime, ranks, blocks):
-    """Those of all ranks that wait for each other on one device have room there."""
-    from collalgo.engine.devices.runtime import Table
-
+def test_kernels_are_loaded_on_another_stream(fake, runtime):
     with calls_of(fake):
         runtime.load("float32", "sum", whole=False)
         runtime.load("float32", "sum", whole=True)
     loaded = [call[1:] for call in fake.calls if call[0] == "launch"]
     assert [where[1] for _, *where, _ in loaded] == [*[(256,)] * 4, (512,)]
     assert {where[2] for _, *where, _ in loaded}.isdisjoint({runtime.stream})
+
+
+@pytest.mark.parametrize(("ranks", "blocks"), [(1, 8), (3, 4), (13, 1)])
+def test_kernels_are_launched_on_the_stream(fake, runtime, ranks, blocks):
+    """Those of all ranks that wait for each other on one device have room there."""
+    for whole in (False, True):
+        runtime.load("float32", "sum", whole=whole)
     with calls_of(fake):
         runtime.reduce("float32", "sum", 64, [128, 192], 1000, 0)
         rows = runtime.upload(np.zeros(64, np.uint8))
@@ -178,34 +192,41 @@ def test_kernels_are_launched_on_the_stream(fake, runtime, ranks, blocks):
     assert more[3]["begin"].tolist() == [640] * 10 + [0] * (ROOM - 10)
 
 
-def test_nccl_is_asked_in_groups(fake, runtime):
-    assert runtime.network is None
+class NcclCommunicator:
+    """What CuPy has for NCCL, which notes its calls."""
 
-    class Communicator:
-        def __init__(self, size, identity, rank):
-            if rank == 9:
-                raise RuntimeFault("NCCL_ERROR_INVALID_USAGE")
-            assert (size, identity, rank) == (3, b"x" * 128, 1)
+    def __init__(self, calls, size, identity, rank):
+        if rank == 9:
+            raise RuntimeFault("NCCL_ERROR_INVALID_USAGE")
+        assert (size, identity, rank) == (3, b"x" * 128, 1)
+        self.calls = calls
 
-        def send(self, *arguments):
-            fake.calls.append(("send", *arguments))
+    def send(self, *arguments):
+        self.calls.append(("send", *arguments))
 
-        def recv(self, *arguments):
-            fake.calls.append(("recv", *arguments))
+    def recv(self, *arguments):
+        self.calls.append(("recv", *arguments))
 
-        def abort(self):
-            fake.calls.append(("abort",))
+    def abort(self):
+        self.calls.append(("abort",))
 
-    fake.cuda.nccl = SimpleNamespace(
+
+def fake_nccl(calls):
+    return SimpleNamespace(
         available=True,
         get_version=lambda: 23203,
         get_unique_id=lambda: b"x" * 128,
-        NcclCommunicator=Communicator,
+        NcclCommunicator=partial(NcclCommunicator, calls),
         NcclError=RuntimeFault,
         NCCL_UINT8=1,
-        groupStart=lambda: fake.calls.append(("start",)),
-        groupEnd=lambda: fake.calls.append(("end",)),
+        groupStart=lambda: calls.append(("start",)),
+        groupEnd=lambda: calls.append(("end",)),
     )
+
+
+def test_nccl_is_asked_in_groups(fake, runtime):
+    assert runtime.network is None
+    fake.cuda.nccl = fake_nccl(fake.calls)
     assert runtime.network == "NCCL 23203"
     network = runtime.join(runtime.identity(), 1, 3)
     with calls_of(fake):

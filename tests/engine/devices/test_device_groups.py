@@ -9,15 +9,9 @@ from collalgo.engine.devices.operations import INBOX, Combine, Exchange
 from collalgo.engine.plan.layout import Layout
 from collalgo.engine.plan.rows import INPUT, OUTPUT
 from collalgo.schedule import recv, send
-from tests.engine.devices.test_device_programs import (
-    WORD,
-    Chunk,
-    cases,
-    in_place_of,
-    plans,
-    plans_of,
-    world,
-)
+from tests.engine.devices.test_device_programs import Chunk, cases, plans_of
+from tests.engine.plan.test_lowering import plans
+from tests.support.device_calls import WORD, in_place_of, world
 
 pytestmark = pytest.mark.parallel
 
@@ -60,9 +54,7 @@ class Network:
             if waiting[rank]:
                 if self.receive(rank, waiting[rank]):
                     waiting[rank] = None
-                continue
-            operation = next(steps[rank], None)
-            if operation is None:
+            elif (operation := next(steps[rank], None)) is None:
                 able.remove(rank)
             elif isinstance(operation, Exchange):
                 self.begin(rank, operation)

@@ -5,7 +5,6 @@ or after all others of the same bytes, by the flags alone (vector clocks). Nothi
 waits on the host: an operation is begun only when the stream comes to it.
 """
 
-import itertools
 from collections import defaultdict
 
 import numpy as np
@@ -29,10 +28,11 @@ from collalgo.engine.plan.rows import INPUT, OUTPUT, SCRATCH
 from collalgo.schedule import recv, send
 from collalgo.schedule.chunk import Chunk
 from tests.engine.plan.test_lowering import plans
+from tests.support.device_calls import WORD, in_place_of, world
 
 pytestmark = pytest.mark.parallel
 
-WORD = np.dtype(np.int64)
+
 ROOTED = ("reduce", "broadcast", "gather", "scatter")
 
 
@@ -155,40 +155,6 @@ class Streams:
         return self.memories[rank].data[first : first + words]
 
 
-def world(collective, size, root, block, rng):
-    """What each rank gives, and what it has to get (None: nothing)."""
-    whole = size * block
-    if collective == "barrier":
-        return [np.empty(0, WORD)] * size, [None] * size
-    length = {"allgather": block, "gather": block, "alltoall": whole}.get(
-        collective, whole
-    )
-    given = [rng.integers(0, 1000, length) for _ in range(size)]
-    if collective == "scatter":
-        given = [g if rank == root else g[:0] for rank, g in enumerate(given)]
-    joined, total = np.concatenate(given), None
-    if collective != "scatter":
-        total = np.sum(given, axis=0)
-    sums = list(itertools.accumulate(given, np.add)) if collective != "scatter" else []
-    got = {
-        "allreduce": lambda rank: total,
-        "reduce": lambda rank: total if rank == root else None,
-        "broadcast": lambda rank: given[root] if rank != root else None,
-        "allgather": lambda rank: joined,
-        "gather": lambda rank: joined if rank == root else None,
-        "reduce_scatter": lambda rank: total[rank * block :][:block],
-        "scatter": lambda rank: (
-            given[root][rank * block :][:block] if rank != root else None
-        ),
-        "alltoall": lambda rank: np.concatenate(
-            [g[rank * block :][:block] for g in given]
-        ),
-        "scan": lambda rank: sums[rank],
-        "exscan": lambda rank: sums[rank - 1] if rank else None,
-    }[collective]
-    return given, [got(rank) for rank in range(size)]
-
-
 def plans_of(row, size, root, block, op):
     """What all ranks do in a call with a number of words in each block."""
     words = size * block
@@ -211,19 +177,6 @@ def cases(row, sizes):
             for root in {0, size - 1} if row.collective in ROOTED else {0}:
                 yield size, root, 1, "sum"
                 yield size, root, 7, "avg" if row.collective == "allreduce" else "sum"
-
-
-def in_place_of(collective, size, block):
-    """Where the output begins, counted from the input, if it may be the same memory."""
-    return {
-        "allreduce": lambda _: 0,
-        "reduce": lambda _: 0,
-        "broadcast": lambda _: 0,
-        "scan": lambda _: 0,
-        "exscan": lambda _: 0,
-        "allgather": lambda rank: -rank * block,
-        "reduce_scatter": lambda rank: rank * block,
-    }.get(collective)
 
 
 @pytest.mark.parametrize(

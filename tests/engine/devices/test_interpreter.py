@@ -26,13 +26,7 @@ from collalgo.engine.devices.program import lower
 from collalgo.engine.plan.rows import INPUT, OUTPUT, SCRATCH
 from collalgo.engine.reduction import reduction
 from tests.conftest import at_leisure
-from tests.engine.devices.test_device_programs import (
-    ROOTED,
-    WORD,
-    in_place_of,
-    programs_of,
-    world,
-)
+from tests.engine.devices.test_device_programs import ROOTED, programs_of
 from tests.engine.test_reduction import assert_same_bits
 from tests.support.compiling import (
     ARCHITECTURES,
@@ -41,6 +35,7 @@ from tests.support.compiling import (
     for_host,
     needs_nvcc,
 )
+from tests.support.device_calls import WORD, in_place_of, world
 from tests.support.oracle import dtype_of
 from tests.support.paths import ROOT
 
@@ -59,25 +54,28 @@ def library(tmp_path_factory):
     return build(tmp_path_factory.mktemp("interpreter"), USED)
 
 
+def buffers_of(program, size):
+    """The memory that a rank needs beside its arrays; flags come last."""
+    rest = program.scratch_bytes, program.outbox_bytes, flag_bytes(size)
+    return [np.zeros(nbytes + 64, np.uint8) for nbytes in rest]
+
+
 def run(library, programs, given, outputs, dtype, op, blocks=1, times=1):
     """Run programs of all ranks on arrays, from which the buffers begin."""
     size = len(programs)
     tables = [interpreted.interpreted(p.operations, size) for p in programs]
     arrived = [np.zeros(len(table.rows) + 1, np.uint32) for table in tables]
-    own, addresses = [], []
-    for program, source, target in zip(programs, given, outputs, strict=True):
-        rest = program.scratch_bytes, program.outbox_bytes, flag_bytes(size)
-        own.append([np.zeros(nbytes + 64, np.uint8) for nbytes in rest])
-        addresses += [source, target, *(array.ctypes.data for array in own[-1])]
+    own = [buffers_of(program, size) for program in programs]
+    addresses = []
+    for source, target, rest in zip(given, outputs, own, strict=True):
+        addresses += [source, target, *(array.ctypes.data for array in rest)]
     buffers = (ctypes.c_int64 * sources.ROOM)(*addresses)
 
     def pointers(arrays):
         return (ctypes.c_void_p * size)(*(array.ctypes.data for array in arrays))
 
     getattr(library, sources.interpreter(dtype, op).name)(
-        size,
-        blocks,
-        times,
+        *(size, blocks, times),
         pointers([table.rows for table in tables]),
         (ctypes.c_int * size)(*(len(table.rows) for table in tables)),
         pointers([table.places for table in tables]),
@@ -99,6 +97,23 @@ def placed(rank, given, length, in_place):
     return room, room, start, start + target
 
 
+def check_in_one_kernel(library, programs, given, expected, in_place, blocks):
+    arrays = [
+        placed(r, g, 0 if e is None else len(e), in_place)
+        for r, (g, e) in enumerate(zip(given, expected, strict=True))
+    ]
+    run(
+        library,
+        programs,
+        [source.ctypes.data + 8 * at for source, _, at, _ in arrays],
+        [target.ctypes.data + 8 * at for _, target, _, at in arrays],
+        "int64", "sum", blocks, 1 if in_place else 3,
+    )  # fmt: skip
+    for (_, target, _, at), result in zip(arrays, expected, strict=True):
+        if result is not None:
+            np.testing.assert_array_equal(target[at : at + len(result)], result)
+
+
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize(
     "row", list(ALGORITHMS), ids=lambda r: f"{r.collective}-{r.name}"
@@ -113,23 +128,10 @@ def test_every_algorithm_is_right_in_one_kernel(library, row, blocks):
             op = "avg" if row.collective == "allreduce" and block > 1 else "sum"
             programs = programs_of(row, size, root, block, op)
             given, expected = world(row.collective, size, root, block, rng)
+            right = [x // size if x is not None and op == "avg" else x
+                     for x in expected]  # fmt: skip
             for in_place in {None, in_place_of(row.collective, size, block)}:
-                arrays = [
-                    placed(r, g, 0 if e is None else len(e), in_place)
-                    for r, (g, e) in enumerate(zip(given, expected, strict=True))
-                ]
-                run(
-                    library,
-                    programs,
-                    [source.ctypes.data + 8 * at for source, _, at, _ in arrays],
-                    [target.ctypes.data + 8 * at for _, target, _, at in arrays],
-                    "int64", "sum", blocks, 1 if in_place else 3,
-                )  # fmt: skip
-                for (_, target, _, at), result in zip(arrays, expected, strict=True):
-                    if result is not None:
-                        result = result // size if op == "avg" else result
-                        found = target[at : at + len(result)]
-                        np.testing.assert_array_equal(found, result)
+                check_in_one_kernel(library, programs, given, right, in_place, blocks)
 
 
 @pytest.mark.parametrize(("dtype", "op"), USED)

@@ -17,9 +17,7 @@ from collalgo import (
     threads,
 )
 from collalgo.algorithms.direct import two_shot
-from collalgo.comm import (
-    program_cache as programs,
-)
+from collalgo.comm import program_cache as programs
 from collalgo.comm.current import runner_of
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.host_profile import host_profile
@@ -150,18 +148,18 @@ def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, star
     start(way, size, timeout=60)
 
 
-def test_the_kernel_copies_what_its_figures_say():
+def fetched(collective, nbytes, size=2, **figures):
+    """Whether the kernel is to copy the blocks, of ``nbytes`` bytes in all."""
     machine = replace(host_profile(), cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
+    known = programs.ProgramCache(0, size, replace(machine, **figures))
+    of_a_rank = collective in ("allgather", "gather", "scatter")
+    count = nbytes // size if of_a_rank else nbytes
+    algorithm = "direct" if collective == "allgather" else "linear"
+    found = known.get(collective, np.dtype(np.uint8), count, None, 0, algorithm)
+    return found.fetched
 
-    def fetched(collective, nbytes, size=2, **figures):
-        """Whether the kernel is to copy the blocks, of ``nbytes`` bytes in all."""
-        known = programs.ProgramCache(0, size, replace(machine, **figures))
-        of_a_rank = collective in ("allgather", "gather", "scatter")
-        count = nbytes // size if of_a_rank else nbytes
-        algorithm = "direct" if collective == "allgather" else "linear"
-        found = known.get(collective, np.dtype(np.uint8), count, None, 0, algorithm)
-        return found.fetched
 
+def test_the_kernel_copies_what_its_figures_say():
     for collective in ("allgather", "alltoall", "broadcast", "scatter", "gather"):
         assert fetched(collective, 1 << 16), collective
         assert not fetched(collective, 1 << 12)

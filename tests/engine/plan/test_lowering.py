@@ -43,16 +43,12 @@ def messages(plans_, nbytes=BIG * 8):
         for first, first_receive, end in plan.steps:
             for number in range(first, end):
                 piece, end_piece, channel, end_channel = plan.messages[number][:4]
-                pieces = [
-                    (
-                        row[0] % nbytes if nbytes else 0,
-                        row[1],
-                    )  # spares are copies of it
+                pieces = [  # spares are copies of the buffer
+                    (row[0] % nbytes if nbytes else 0, row[1])
                     for row in plan.pieces[piece:end_piece]
                 ]
-                for lane, peer in (
-                    divmod(int(c), size) for c in plan.channels[channel:end_channel]
-                ):
+                for each in plan.channels[channel:end_channel]:
+                    lane, peer = divmod(int(each), size)
                     if number < first_receive:
                         sent[rank, peer, lane].append(joined(pieces))
                     else:

@@ -1,0 +1,21 @@
+from libc.stdint cimport int64_t
+
+
+cdef class LinkLoads:
+    """What each link carries in a step, and has left to carry."""
+
+    cdef const int64_t[::1] first, links
+    cdef const double[::1] busy
+    cdef double[::1] now, total, left, ready
+    cdef double length, longest, until
+
+    cdef void clear(self) noexcept
+    cdef void begin(self, double length) noexcept
+    cdef void end_early(self) noexcept
+    cdef bint fits(self, Py_ssize_t pair) noexcept
+    cdef void take(self, Py_ssize_t pair, double times) noexcept
+    cdef void plan(self, Py_ssize_t pair) noexcept
+    cdef void prepare(self, Py_ssize_t pair) noexcept
+    cdef double possible_length(self, double fraction) noexcept
+    cdef bint is_idle(self, double most) noexcept
+    cdef void _add(self, Py_ssize_t pair, double[::1] seconds) noexcept

@@ -1,0 +1,117 @@
+# cython: language_level=3, wraparound=False, boundscheck=False
+# cython: freethreading_compatible=True
+"""The seconds that links are busy, while transfers are ordered into steps."""
+
+import numpy as np
+
+#: A link must not be idle if it has as much to carry as this part of the most.
+cdef double CRITICAL = 0.9
+
+#: The difference of sums by rounding.
+cdef double ROUNDING = 1e-9
+
+
+cdef class LinkLoads:
+    """What each link carries in a step, and has left to carry.
+
+    Parameters
+    ----------
+    first, links, busy
+        The directed links of each pair of ranks, as of a packing, and the seconds that
+        a transfer keeps each of them busy.
+    count
+        The number of directed links.
+    """
+
+    def __init__(
+        self,
+        const int64_t[::1] first,
+        const int64_t[::1] links,
+        const double[::1] busy,
+        Py_ssize_t count,
+    ):
+        self.first, self.links, self.busy = first, links, busy
+        self.now, self.total, self.left, self.ready = np.zeros((4, count))
+
+    cdef void clear(self) noexcept:
+        """Begin without steps, and with nothing to carry."""
+        self.now[:] = 0
+        self.total[:] = 0
+        self.left[:] = 0
+        self.ready[:] = 0
+        self.until = 0
+
+    cdef void begin(self, double length) noexcept:
+        """Begin a step of some seconds, in which no link carries anything yet."""
+        self.now[:] = 0
+        self.longest = self.length = length
+        self.until += length
+
+    cdef void end_early(self) noexcept:
+        """Leave a step out; all its transfers have been taken off the links."""
+        self.until -= self.length
+
+    cdef bint fits(self, Py_ssize_t pair) noexcept:
+        """Whether a transfer does not make the step longer, or is late already."""
+        cdef Py_ssize_t i, link
+        cdef double now
+        for i in range(self.first[pair], self.first[pair + 1]):
+            link = self.links[i]
+            now = self.now[link] + self.busy[i]
+            if now <= self.longest * (1 + ROUNDING):
+                continue
+            if self.now[link] or (
+                self.total[link] + self.busy[i] > self.until * (1 + ROUNDING)
+            ):
+                return False
+        return True
+
+    cdef void take(self, Py_ssize_t pair, double times) noexcept:
+        """Load the links of a pair of ranks with a transfer, or with one less."""
+        cdef Py_ssize_t i, link
+        cdef double busy
+        for i in range(self.first[pair], self.first[pair + 1]):
+            link, busy = self.links[i], times * self.busy[i]
+            self.now[link] += busy
+            self.total[link] += busy
+            self.left[link] -= busy
+            self.ready[link] -= busy
+            self.longest = max(self.longest, self.now[link])
+
+    cdef void plan(self, Py_ssize_t pair) noexcept:
+        """Count a transfer as one that the links have left to carry."""
+        self._add(pair, self.left)
+
+    cdef void prepare(self, Py_ssize_t pair) noexcept:
+        """Count a transfer as one that waits for no other."""
+        self._add(pair, self.ready)
+
+    cdef void _add(self, Py_ssize_t pair, double[::1] seconds) noexcept:
+        cdef Py_ssize_t i
+        for i in range(self.first[pair], self.first[pair + 1]):
+            seconds[self.links[i]] += self.busy[i]
+
+    cdef double possible_length(self, double fraction) noexcept:
+        """The seconds for which the links that have most to carry have some of it."""
+        cdef Py_ssize_t link
+        cdef double most = 0, length
+        for link in range(self.left.shape[0]):
+            most = max(most, self.left[link])
+        length = fraction * most
+        for link in range(self.left.shape[0]):
+            if self.left[link] >= CRITICAL * most:
+                length = min(length, self.ready[link])
+        return length
+
+    cdef bint is_idle(self, double most) noexcept:
+        """Whether a link that had the most to carry is idle in the step for longer."""
+        cdef Py_ssize_t link
+        cdef double before = 0
+        for link in range(self.left.shape[0]):
+            before = max(before, self.left[link] + self.now[link])
+        for link in range(self.left.shape[0]):
+            if self.left[link] + self.now[link] < CRITICAL * before:
+                continue
+            if self.longest - self.now[link] > most:
+                return True
+        return False

@@ -1,0 +1,60 @@
+"""The identity of the code that makes prices and plans, for results kept on disk."""
+
+import os
+import platform
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+
+from collalgo._version import __version__
+
+#: The folders of the code that prices and plans depend on.
+CODE = (
+    *("algorithms", "base", "cost", "engine", "engine/plan", "schedule", "selection"),
+    *("selection/policies", "synthesis", "topology"),
+    *("_kernels/cost", "_kernels/schedule", "_kernels/synthesis"),
+)
+
+
+@cache
+def of_code() -> str:
+    """The identity of the code that makes prices and plans."""
+    package = str(Path(__file__).parents[1])
+    found = __version__, np.__version__, platform.machine(), package, dates_of_code()
+    return repr(found)
+
+
+@cache
+def dates_of_code() -> int:
+    """A number of 48 bits for the dates of the files of that code.
+
+    Times and sizes of files show a change of code, as they do to Python itself, which
+    runs a compiled file for as long as those of its source stay the same.
+    """
+    if _agreed:
+        return _agreed[-1]
+    package, found = Path(__file__).parents[1], []
+    for folder in CODE:
+        with os.scandir(package / folder) as entries:
+            found += sorted(filter(None, map(_dated, entries)))
+    digest = blake2b(repr(found).encode(), digest_size=6).digest()
+    return int.from_bytes(digest, "little")
+
+
+#: The dates that rank 0 has found, so that not every rank of a host looks.
+_agreed: list[int] = []
+
+
+def agree_on_dates(number: int) -> None:
+    """Take the dates of the code from another rank of this host."""
+    _agreed[:] = [number]
+
+
+def _dated(entry: "os.DirEntry[str]") -> str:
+    """The name of a file of code with its size and time of change, else nothing."""
+    if not entry.name.endswith((".py", ".so", ".yaml")):
+        return ""
+    known = entry.stat()
+    return f"{entry.path} {known.st_size} {known.st_mtime_ns}"

@@ -1,0 +1,33 @@
+"""The signals that a process handles."""
+
+import faulthandler
+import os
+import signal
+from pathlib import Path
+
+#: The descriptor of the error output.
+ERROR_OUTPUT = 2
+
+
+def catches(process: int, number: int) -> bool:
+    """Whether a process has a handler for a signal, of Python or of compiled code.
+
+    Raises
+    ------
+    OSError
+        If there is no such process.
+    """
+    for line in Path(f"/proc/{process}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def dump_stacks_on_quit() -> None:
+    """Let SIGQUIT write the stacks of all threads before it ends the process.
+
+    A handler of the program remains, and so does a signal that is ignored.
+    """
+    handler = signal.getsignal(signal.SIGQUIT)
+    if handler == signal.SIG_DFL and not catches(os.getpid(), signal.SIGQUIT):
+        faulthandler.register(signal.SIGQUIT, file=ERROR_OUTPUT, chain=True)

@@ -1,0 +1,202 @@
+"""The log of a store in a folder: a file to which all processes append their changes.
+
+A process appends while it holds a lock of the folder, which its end releases. Whoever
+reads needs no lock: a record counts once it is whole, by its checksum. What a process
+has left unfinished is cut off by the next one that appends.
+"""
+
+import fcntl
+import os
+import secrets
+import struct
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, KEY_BYTES, StoreError
+
+#: The start of the file, its generation, and the last version before its records.
+HEAD = struct.Struct("<8s8sQ")
+MARK = b"CLGLOG01"
+
+#: The bytes of a record that follow, and their checksum.
+FRAME = struct.Struct("<II")
+
+#: The kind of a record, its version, its lease, and the bytes of its key.
+RECORD = struct.Struct("<BQQI")
+
+#: Bytes of a value, and of a record, at most.
+LARGEST = 16 << 20
+MOST_BYTES = RECORD.size + KEY_BYTES + LARGEST
+
+#: Seconds between two attempts to get the lock.
+LOCK_PAUSE = 0.002
+
+
+class Kind(Enum):
+    """What a record tells."""
+
+    PUT = 1
+    DELETE = 2
+    GRANT = 3
+    END = 4
+
+
+class Record(NamedTuple):
+    """A change: of a key, or of a lease, whose value has its seconds."""
+
+    kind: Kind
+    version: int
+    lease: int = 0
+    key: str = ""
+    value: bytes = b""
+
+    def encode(self) -> bytes:
+        """The record in the file."""
+        key = self.key.encode()
+        head = RECORD.pack(self.kind.value, self.version, self.lease, len(key))
+        body = head + key + self.value
+        return FRAME.pack(len(body), zlib.crc32(body)) + body
+
+    @classmethod
+    def decode(cls, body: bytes) -> "Record":
+        """The record of some bytes.
+
+        Raises
+        ------
+        ValueError
+            If they are malformed.
+        """
+        if len(body) < RECORD.size:
+            raise ValueError("a record is too short")
+        kind, version, lease, length = RECORD.unpack_from(body)
+        key, value = body[RECORD.size :][:length], body[RECORD.size + length :]
+        return cls(Kind(kind), version, lease, key.decode(), value)
+
+
+class FileLog:
+    """The log of a folder, as one process reads it and appends to it.
+
+    Attributes
+    ----------
+    base : int
+        The version that precedes its records.
+    """
+
+    def __init__(self, folder: Path):
+        self._path, self._lock_path = folder / "log", folder / "lock"
+        self._generation, self._offset, self.base = b"", 0, 0
+        with self.locked():
+            if not self._path.exists():
+                self._write(0, ())
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that were read."""
+        return self._offset
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let no other process append meanwhile.
+
+        Raises
+        ------
+        StoreError
+            If another holds the lock for too long, or the file system has none.
+        """
+        descriptor = os.open(
+            self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+        end = time.monotonic() + ANSWER_SECONDS
+        try:
+            while not _try_lock(descriptor):
+                if time.monotonic() > end:
+                    raise StoreError(
+                        f"{self._lock_path} was locked for {ANSWER_SECONDS:g} s; is a "
+                        "process of the job paused?"
+                    )
+                time.sleep(LOCK_PAUSE)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def read(self) -> tuple[bool, list[Record]]:
+        """Whether the file was written anew, and the records since the last read.
+
+        Raises
+        ------
+        StoreError
+            If the file is damaged.
+        """
+        with self._path.open("rb") as file:
+            mark, generation, base = HEAD.unpack(file.read(HEAD.size))
+            if mark != MARK:
+                raise StoreError(f"{self._path} is not the log of a store; remove it")
+            is_new = generation != self._generation
+            if is_new:
+                self._generation, self._offset, self.base = generation, HEAD.size, base
+            file.seek(self._offset)
+            return is_new, list(self._records(file.read()))
+
+    def _records(self, data: bytes) -> Iterator[Record]:
+        """The whole records at the begin of some bytes."""
+        at = 0
+        while at + FRAME.size <= len(data):
+            length, checksum = FRAME.unpack_from(data, at)
+            body = data[at + FRAME.size :][:length]
+            if (
+                length > MOST_BYTES
+                or len(body) < length
+                or zlib.crc32(body) != checksum
+            ):
+                return
+            try:
+                found = Record.decode(body)
+            except ValueError as error:
+                raise StoreError(f"{self._path} is damaged: {error}") from None
+            at += FRAME.size + length
+            self._offset += FRAME.size + length
+            yield found
+
+    def append(self, records: Iterable[Record]) -> None:
+        """Append records after all that were read, with the lock held."""
+        data = b"".join(record.encode() for record in records)
+        with self._path.open("r+b") as file:
+            file.seek(self._offset)
+            self._check_rest(file.read())
+            file.truncate(self._offset)
+            file.seek(self._offset)
+            file.write(data)
+
+    def _check_rest(self, rest: bytes) -> None:
+        """Refuse to cut off more than a record that another has left unfinished."""
+        length = FRAME.unpack_from(rest)[0] if len(rest) >= FRAME.size else 0
+        if length > MOST_BYTES or 0 < length < len(rest) - FRAME.size:
+            raise StoreError(
+                f"{self._path} is damaged at byte {self._offset} of "
+                f"{self._offset + len(rest)}; remove the folder, and start again"
+            )
+
+    def compact(self, base: int, records: Iterable[Record]) -> None:
+        """Replace the file by one with these records, with the lock held."""
+        self._write(base, records)
+
+    def _write(self, base: int, records: Iterable[Record]) -> None:
+        partial = self._path.with_suffix(f".{secrets.token_hex(8)}")
+        head = HEAD.pack(MARK, secrets.token_bytes(8), base)
+        partial.touch(mode=0o600, exist_ok=False)
+        partial.write_bytes(head + b"".join(record.encode() for record in records))
+        partial.replace(self._path)
+
+
+def _try_lock(descriptor: int) -> bool:
+    """Lock a file, unless another process has."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,191 @@
+"""The command ``collalgo elastic``: look at a job whose members come and go."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from functools import reduce
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from collalgo.base.plotting import PICTURE
+from collalgo.base.wrapping import wrapped
+from collalgo.bootstrap.store.protocol import KeyValueStore
+from collalgo.cli.options import force_option, writes
+from collalgo.elastic import exclusion
+from collalgo.elastic.backends import store_at
+from collalgo.elastic.documents import CLOSED
+from collalgo.elastic.history import history
+from collalgo.elastic.jobs_here import jobs_here
+from collalgo.elastic.status import Event, Status, event_of_epoch, follow, status
+from collalgo.elastic.timeline import EventsError, draw, read_events
+from collalgo.errors import CollalgoError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Seconds between two looks whether a job that is followed has ended.
+LOOK_SECONDS = 0.2
+
+_JOB = (
+    click.option(
+        "--rendezvous",
+        metavar="URL",
+        show_default="that of the members on this host",
+        help="Store of the job: etcd://HOST:PORT, HOST:PORT or file:///FOLDER.",
+    ),
+    click.option("--id", "job", default="job", help="Id of the job."),
+)
+
+
+def _of_job(command: Command) -> Command:
+    """Add the options that name a job."""
+    return reduce(lambda inner, option: option(inner), reversed(_JOB), command)
+
+
+@contextmanager
+def _store(url: str | None, job: str) -> Iterator[KeyValueStore]:
+    """The store of a job: the one that is named, or that of a member on this host."""
+    secret = None
+    try:
+        if url is None:
+            url, job, secret = _job_here()
+        with closing(store_at(url, job, secret)) as store:
+            yield store
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _job_here() -> tuple[str, str, bytes | None]:
+    """The only job that has members on this host."""
+    found = jobs_here()
+    if not found:
+        raise click.ClickException(
+            "no elastic job has members on this host; start one (collalgo run --min), "
+            "or pass --rendezvous and --id"
+        )
+    if len(found) > 1:
+        listed = "\n".join(f"  --rendezvous {e.url} --id {e.job}" for e in found)
+        raise click.ClickException(
+            f"{len(found)} elastic jobs have members on this host; name one, with its "
+            f"COLLALGO_SECRET:\n{listed}"
+        )
+    return found[0]
+
+
+@click.group()
+def main() -> None:
+    """Inspect and change a job whose members come and go."""
+
+
+@main.command("status")
+@_of_job
+@click.option("--json", "as_json", is_flag=True, help="Print a line of JSON.")
+def status_command(rendezvous: str | None, job: str, as_json: bool) -> None:
+    """Show the members of a job, who waits, and its last failures."""
+    with _store(rendezvous, job) as store:
+        found = status(store)
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+        return
+    for line in _lines(found):
+        click.echo(wrapped(line))
+
+
+def _lines(found: Status) -> Iterator[str]:
+    """A status in words."""
+    closed = "" if found.closed is None else f"; closed: {found.closed}"
+    yield f"epoch {found.epoch} with {len(found.members)} members{closed}"
+    if found.why:
+        yield f"it has begun because: {found.why}"
+    for name, group in (
+        ("members, by rank", found.members),
+        ("lost", found.lost),
+        ("at work", found.at_work),
+        ("asking for the next epoch", found.asking),
+        ("waiting to join", found.waiting),
+    ):
+        if group:
+            yield f"{name}: {', '.join(group)}"
+    yield f"leader: {found.leader or 'none'}"
+    for name, reason in found.excluded.items():
+        yield f"excluded: {name} ({reason})"
+    for past in found.failures:
+        event = event_of_epoch(past)
+        yield f"failure before epoch {past.epoch}, {event['time']}: {past.why}"
+
+
+@main.command("events")
+@_of_job
+@click.option("--follow", "goes_on", is_flag=True, help="Go on until the job ends.")
+def events_command(rendezvous: str | None, job: str, goes_on: bool) -> None:
+    """Print the events of a job, each a line of JSON.
+
+    Without --follow these are its last epochs.
+    """
+    with _store(rendezvous, job) as store:
+        if goes_on:
+            _follow(store)
+        else:
+            for past in history(store):
+                _print(event_of_epoch(past))
+
+
+def _print(event: Event) -> None:
+    click.echo(json.dumps(event))
+
+
+def _follow(store: KeyValueStore) -> None:
+    """Print the events of a job until it is closed, or its store is gone."""
+    is_over: list[bool] = []
+
+    def tell(event: Event) -> None:
+        _print(event)
+        if event["event"] == "closed":
+            is_over.append(True)
+
+    follow(store, tell)
+    try:
+        while not is_over:
+            time.sleep(LOOK_SECONDS)
+            store.read(CLOSED)
+    except CollalgoError:
+        pass  # the job has ended with its store
+
+
+@main.command("timeline")
+@click.argument("events", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o", "output", required=True, help="Picture to write.", **writes(PICTURE)
+)
+@force_option
+def timeline_command(events: Path, output: Path, force: bool) -> None:
+    """Draw the members of a job over time from EVENTS.
+
+    EVENTS is a file that collalgo elastic events has printed.
+    """
+    try:
+        draw(read_events(events), output, force=force)
+    except EventsError as error:
+        raise click.ClickException(str(error)) from None
+
+
+@main.command("exclude")
+@_of_job
+@click.option("--reason", default="by hand", help="Reason that the member is told.")
+@click.argument("name")
+def exclude_command(rendezvous: str | None, job: str, reason: str, name: str) -> None:
+    """Let the member NAME take part no more, until it is readmitted."""
+    with _store(rendezvous, job) as store:
+        exclusion.exclude(store, name, reason)
+
+
+@main.command("readmit")
+@_of_job
+@click.argument("name")
+def readmit_command(rendezvous: str | None, job: str, name: str) -> None:
+    """Let the excluded member NAME take part again."""
+    with _store(rendezvous, job) as store:
+        exclusion.readmit(store, name)

@@ -1,0 +1,45 @@
+"""The elastic jobs of which this host runs members, as the kernel shows them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from collalgo.base.environment import JOB, RENDEZVOUS, SECRET
+from collalgo.errors import VariableError
+
+
+class JobHere(NamedTuple):
+    """A job, as a member of this host knows it.
+
+    Attributes
+    ----------
+    url : str
+        Where its members meet.
+    job : str
+        Its id.
+    secret : bytes or None
+        Its secret.
+    """
+
+    url: str
+    job: str
+    secret: bytes | None
+
+
+def jobs_here() -> list[JobHere]:
+    """The jobs with members on this host whose processes this user may look at."""
+    return sorted(set(_jobs()), key=lambda each: (each.url, each.job))
+
+
+def _jobs() -> Iterator[JobHere]:
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdecimal():
+            continue
+        with suppress(OSError, VariableError):
+            text = Path(entry.path, "environ").read_bytes().decode(errors="replace")
+            pairs = (each.partition("=") for each in text.split("\0"))
+            known = {name: value for name, _, value in pairs}
+            if url := RENDEZVOUS.given(known):
+                yield JobHere(url, JOB.given(known), SECRET.value(known))

@@ -1,0 +1,119 @@
+"""The launcher's end of an agent that starts while the ranks of other hosts run."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import IO
+
+from collalgo.errors import BootstrapError
+from collalgo.launch.agent import AgentJob
+from collalgo.launch.hosts import Host
+from collalgo.launch.network import Answers, Endpoint, HostNetwork, networks
+from collalgo.launch.output import Sinks, Stream
+from collalgo.launch.remote_agent import RemoteAgent
+from collalgo.launch.remote_shell import RemoteShell
+
+#: Makes the job of a host from the addresses at which it reaches the launcher.
+JobOf = Callable[["NodeAgent", list[str]], AgentJob]
+
+
+class _Answers(Stream):
+    """The output of an agent: at first its answers, then the output of its ranks."""
+
+    def __init__(self, pipe: IO[bytes], sinks: Sinks, take: Callable[[], bool]):
+        super().__init__(pipe, sinks.out, log=sinks.log(None, "stdout"))
+        self._take_answers = take
+        self.is_answering = True
+
+    def forward(self) -> bool:
+        """Take answers, or forward output; False at the end."""
+        return self._take_answers() if self.is_answering else super().forward()
+
+
+class NodeAgent(RemoteAgent):
+    """An agent whose answers are taken by the loop that forwards all output.
+
+    Parameters
+    ----------
+    host, shell, sinks
+        As for :class:`~.remote_agent.RemoteAgent`.
+    launcher
+        Where the agent tries the launcher.
+    job_of
+        Makes the job that it is sent.
+
+    Attributes
+    ----------
+    has_job : bool
+        Whether it was sent its job.
+    problem : str
+        Why it cannot be used; empty if it can.
+    began : float
+        When it was started.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        shell: RemoteShell,
+        sinks: Sinks,
+        launcher: Endpoint,
+        job_of: JobOf,
+    ):
+        super().__init__(host, shell, sinks)
+        self._launcher, self._job_of = launcher, job_of
+        self.has_job, self.problem, self.began = False, "", time.monotonic()
+        assert self.process.stdout is not None
+        self._answers = _Answers(self.process.stdout, sinks, self._take)
+        self.streams[0] = self._answers
+
+    def network(self, nics: list[str]) -> HostNetwork:
+        """The interfaces of the host that may lead to others; bridges do not.
+
+        Raises
+        ------
+        BootstrapError
+            If it has none of the interfaces that the user wants.
+        """
+        point = self.greeting.endpoint(self.host.name)
+        plain = [e for e in point.outward if e.name not in point.bridges]
+        times = Counter(each.address for each in plain or point.interfaces)
+        (found,) = networks(
+            [point], [Answers(times, 1, self.greeting.reached_by)], nics
+        )
+        return found
+
+    def give_up(self, problem: str) -> None:
+        """Note why the host cannot be used, and end its agent."""
+        self.problem = self.problem or problem
+        self.process.kill()
+
+    def _take(self) -> bool:
+        """Take the answers that have come; False at the end of the output."""
+        try:
+            while not self.has_job and (line := self.read_line()) is not None:
+                self._take_line(line)
+        except EOFError:
+            return False
+        except (BootstrapError, ValueError) as error:
+            self.give_up(str(error))
+        return True
+
+    def _take_line(self, line: str) -> None:
+        """Take the greeting, or the addresses at which the launcher is reached."""
+        if not hasattr(self, "greeting"):
+            if self.take_greeting(line):
+                at = [each.address for each in self._launcher.interfaces]
+                point = [self._launcher.port, self._launcher.word, at]
+                self.ask("try", {"hosts": [point]})
+            return
+        (reached,) = json.loads(line)
+        if not reached:
+            own = ", ".join(each.address for each in self._launcher.outward)
+            raise BootstrapError(
+                f"it does not reach this launcher at {own}; check the firewall of this "
+                "host"
+            )
+        self.send(self._job_of(self, reached))
+        self.has_job, self._answers.is_answering = True, False

@@ -1,0 +1,274 @@
+"""The hosts of a job that goes on when some of them fail, and that takes them back.
+
+A host whose agent ends is tried again after a while, which doubles each time. One that
+cannot be reached may come back whenever it can; one whose ranks have failed again and
+again is left out for longer, and no longer counts among those that the job waits for.
+"""
+
+import shlex
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from collalgo.launch.child import Deadline, as_completed, kill_children
+from collalgo.launch.discovery import Discovery
+from collalgo.launch.hosts import Host
+from collalgo.launch.messages import report
+from collalgo.launch.node_agent import NodeAgent
+from collalgo.launch.process import exit_code
+from collalgo.launch.supervision import STOP_SECONDS
+
+#: Seconds before a host is tried again: at first, and at most.
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+#: Seconds before a host whose ranks have failed is used again, at first.
+EXCLUSION = 60.0
+
+#: Seconds after which a host that runs has no failures behind it any more.
+STEADY = 60.0
+
+#: Seconds between two looks at what has a deadline, at most and at least.
+LOOK_SECONDS, SHORTEST_LOOK = 1.0, 0.01
+
+#: The exit code of a remote shell that has lost its host.
+SHELL_FAILED = 255
+
+
+@dataclass
+class Node:
+    """A host of the job.
+
+    Attributes
+    ----------
+    host : Host
+        The host.
+    first : int
+        The number of its first rank.
+    agent : NodeAgent or None
+        Its agent, while it runs.
+    starts : int
+        The number of times that its ranks were started.
+    failures : int
+        Failures in succession.
+    due : float
+        When it is to be started.
+    is_excluded : bool
+        Whether its ranks have failed, since it was last used.
+    is_wanted : bool
+        Whether it is still a host of the job.
+    """
+
+    host: Host
+    first: int
+    agent: NodeAgent | None = None
+    starts: int = 0
+    failures: int = 0
+    due: float = 0.0
+    is_excluded: bool = False
+    is_wanted: bool = True
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its ranks run."""
+        return self.agent is not None and self.agent.has_job
+
+    def fail(self, agent: NodeAgent) -> float:
+        """Note that its agent has failed: the seconds before it is tried again."""
+        code = agent.returncode or 0
+        self.is_excluded = agent.has_job and 0 < code != SHELL_FAILED
+        if agent.has_job and time.monotonic() - agent.began > STEADY:
+            self.failures = 0
+        pause = EXCLUSION if self.is_excluded else FIRST_PAUSE
+        pause *= 2.0 ** min(self.failures, 10)
+        if not self.is_excluded:
+            pause = min(pause, LONGEST_PAUSE)
+        self.failures += 1
+        self.due = time.monotonic() + pause
+        return pause
+
+
+class Nodes:
+    """The hosts of a job while it runs.
+
+    Parameters
+    ----------
+    start
+        Starts the agent of a node.
+    least
+        The number of ranks with which the job goes on, at least.
+    patience
+        Seconds that the job may have fewer, while hosts may still come.
+    discovery
+        Tells the hosts; None if they are those that :meth:`change` was given.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[Node], NodeAgent],
+        least: int,
+        patience: float,
+        discovery: Discovery | None = None,
+    ):
+        self._start, self._least, self._patience = start, least, patience
+        self._discovery = discovery
+        self._nodes: dict[Host, Node] = {}
+        self.agents: list[NodeAgent] = []
+        self._ranks = 0
+        self._enough_at = time.monotonic()
+        self._has_finished = False
+        self._failed: tuple[str, int] = "no host could be used", 1
+        self._late = 0
+
+    def change(self, hosts: Sequence[Host]) -> None:
+        """Let these be the hosts of the job."""
+        for host in hosts:
+            if host not in self._nodes:
+                self._nodes[host] = Node(host, self._ranks)
+                self._ranks += host.slots
+        for host, node in self._nodes.items():
+            is_wanted = host in hosts
+            if node.is_wanted and not is_wanted:
+                report(f"host {host.name} is no longer a host of the job")
+                if node.agent is not None:
+                    node.agent.request_stop()
+            if is_wanted and not node.is_wanted:
+                node.failures, node.due, node.is_excluded = 0, 0.0, False
+            node.is_wanted = is_wanted
+
+    def run(self) -> int:
+        """Supervise the hosts to the end of the job: its exit code."""
+        while not self._has_finished or self._running():
+            self._look_at_hosts()
+            self._start_due()
+            self._wait()
+            if self._are_too_few():
+                return self._give_up()
+        return self._late
+
+    def stop(self) -> None:
+        """Make all agents stop their ranks, and forward the output meanwhile."""
+        running = self._running()
+        for agent in running:
+            agent.request_stop()
+            if not agent.has_job:
+                agent.process.kill()
+        for _ in as_completed(running, Deadline(3 * STOP_SECONDS)):
+            pass
+
+    def close(self) -> None:
+        """Kill what runs, and release what this holds."""
+        for agent in self.agents:
+            agent.close()
+        if self._discovery is not None:
+            self._discovery.close()
+
+    def send(self, number: int) -> None:
+        """Send a signal to all ranks; SIGSTOP is not for their agents."""
+        for agent in self._running():
+            if agent.has_job:
+                as_sent = signal.SIGTSTP if number == signal.SIGSTOP else number
+                agent.send_signal(as_sent)
+
+    # ---- the loop
+
+    def _running(self) -> list[NodeAgent]:
+        return [agent for agent in self.agents if not agent.ended]
+
+    def _look_at_hosts(self) -> None:
+        if self._discovery is None or self._has_finished:
+            return
+        if (hosts := self._discovery.look()) is not None:
+            self.change(hosts)
+
+    def _start_due(self) -> None:
+        """Start the hosts whose time has come."""
+        now = time.monotonic()
+        for node in self._nodes.values():
+            is_idle = node.agent is None and node.is_wanted
+            if is_idle and node.due <= now and not self._has_finished:
+                node.is_excluded = False
+                node.agent = self._start(node)
+                self.agents.append(node.agent)
+
+    def _wait(self) -> None:
+        """Forward the output for a while, or until an agent ends."""
+        deadline = Deadline(self._seconds_to_look())
+        for agent in as_completed(self._running(), deadline):
+            deadline.at_most(0.0)
+            self._end(agent)
+        self._release_ended()
+        if not self._running() and not self._has_finished:
+            time.sleep(deadline.left() or 0.0)
+        self._end_late()
+
+    def _release_ended(self) -> None:
+        """Release what the agents hold that have ended; a job may start many."""
+        for agent in self.agents:
+            if agent.ended:
+                agent.close()
+        self.agents = self._running()
+
+    def _end_late(self) -> None:
+        """End the agents that do not start in time."""
+        for agent in self._running():
+            if not agent.has_job and time.monotonic() - agent.began > self._patience:
+                agent.give_up(f"it did not start within {self._patience:g} s")
+
+    def _seconds_to_look(self) -> float:
+        """Seconds to the next start of a host, or to the next look for hosts."""
+        if self._has_finished:
+            return LOOK_SECONDS
+        idle = (n for n in self._nodes.values() if n.agent is None and n.is_wanted)
+        waits = [LOOK_SECONDS, *(each.due - time.monotonic() for each in idle)]
+        if self._discovery is not None:
+            waits.append(self._discovery.seconds())
+        return max(min(waits), SHORTEST_LOOK)
+
+    def _end(self, agent: NodeAgent) -> None:
+        """React to the end of an agent: try its host again in a while."""
+        kill_children([agent])  # what it has left
+        node = next(node for node in self._nodes.values() if node.agent is agent)
+        node.agent = None
+        code = agent.returncode or 0
+        if agent.has_job and code == 0:
+            self._has_finished = True
+        elif self._has_finished or not node.is_wanted:
+            if agent.has_job and 0 < code != SHELL_FAILED and node.is_wanted:
+                self._late = code  # whose work after the end of the job is missing
+        else:
+            self._fail(node, agent)
+
+    def _fail(self, node: Node, agent: NodeAgent) -> None:
+        """Report a failure, and try the host again in a while."""
+        code, name = agent.returncode or 0, node.host.name
+        pause = node.fail(agent)
+        why = agent.problem or f"{shlex.join(agent.command)} ended with {code}"
+        is_lost = agent.has_job and not node.is_excluded
+        what = "is lost" if is_lost else "cannot be used"
+        what = "has failed" if node.is_excluded else what
+        self._failed = f"host {name} {what}: {why}", exit_code(code) if code else 1
+        report(f"{self._failed[0]}; it is tried again in {pause:g} s")
+
+    def _are_too_few(self) -> bool:
+        """Whether the job cannot go on."""
+        if self._has_finished:
+            return False
+        wanted = [node for node in self._nodes.values() if node.is_wanted]
+        up = sum(node.host.slots for node in wanted if node.is_up)
+        hoped = sum(node.host.slots for node in wanted if not node.is_excluded)
+        now = time.monotonic()
+        if up >= self._least:
+            self._enough_at = now
+        if self._discovery is None and hoped < self._least:
+            return True
+        return now - self._enough_at > self._patience
+
+    def _give_up(self) -> int:
+        """Stop the hosts that are left, and report the last failure."""
+        self.stop()
+        reason, code = self._failed
+        if self._discovery is not None and self._discovery.problem:
+            reason = self._discovery.problem
+        report(f"{reason} (fewer than {self._least} ranks are left)")
+        return code

@@ -1,0 +1,201 @@
+"""The store in a folder: killed and paused processes, damage, and a log that is large.
+
+``test_key_value_store.py`` and ``test_store_leases.py`` hold it to the protocol.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+
+import pytest
+
+from collalgo.bootstrap.store import file, heartbeats
+from collalgo.bootstrap.store.file import FileStore
+from collalgo.bootstrap.store.file_log import FRAME, HEAD, Kind, Record
+from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
+from collalgo.errors import BootstrapError
+from tests.support.store_clients import Seen, until
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open the store in a folder."""
+    made = []
+
+    def opened():
+        made.append(FileStore(tmp_path / "store"))
+        return made[-1]
+
+    yield opened
+    for each in made:
+        each.close()
+
+
+def log_of(tmp_path):
+    return tmp_path / "store" / "log"
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from collalgo.bootstrap.store.file import FileStore
+
+store = FileStore(Path(sys.argv[1]))
+store.set("held", b"x", lease=store.lease(float(sys.argv[2])))
+for number in range(10**9):
+    store.set("busy", b"%d" % number)
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    """Start a process that holds a lease, and changes keys all the time."""
+    made = []
+
+    def start(seconds):
+        words = [sys.executable, "-c", HOLDER, tmp_path / "store", str(seconds)]
+        made.append(subprocess.Popen(words))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.kill()
+        each.wait()
+
+
+def test_a_killed_process_loses_its_lease_at_once_and_blocks_nobody(opened, holder):
+    one, process = opened(), holder(1000)
+    assert one.get("held") == b"x"
+    process.kill()
+    until(lambda: one.read("held") is None)
+    assert one.set("more", b"1") > 0
+
+
+def test_a_paused_process_loses_its_lease_and_is_fenced(opened, holder):
+    one, process = opened(), holder(0.5)
+    one.get("held")
+    while True:  # not while it holds the lock of the folder
+        process.send_signal(signal.SIGSTOP)
+        try:
+            with one._log.locked():
+                break
+        except StoreError:
+            process.send_signal(signal.SIGCONT)
+    until(lambda: one.read("held") is None)
+    before = one.read("busy").version
+    process.send_signal(signal.SIGCONT)
+    until(lambda: one.read("busy").version > before)  # it goes on, without the lease
+    assert one.read("held") is None
+
+
+def test_who_was_paused_does_not_take_others_for_dead(tmp_path, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(heartbeats.time, "monotonic", lambda: now[0])
+    mine, other = heartbeats.Heartbeats(tmp_path), heartbeats.Heartbeats(tmp_path)
+    other.begin(7)
+    assert mine.ended({7: 2.0}) == []
+    for step, ended in (
+        (0.9, []),
+        (0.9, []),
+        (50.0, []),
+        (0.9, []),
+        (0.9, []),
+        (0.6, [7]),
+    ):
+        now[0] += step
+        assert mine.ended({7: 2.0}) == ended, now
+    other.beat(7)
+    assert mine.ended({7: 2.0}) == []
+    other.end(7)
+
+
+@pytest.mark.parametrize("kept", [0, 1, FRAME.size - 1, FRAME.size, FRAME.size + 5, -1])
+def test_what_a_killed_process_has_left_unfinished_is_cut_off(opened, tmp_path, kept):
+    one, other, seen = opened(), opened(), Seen()
+    other.watch("", seen)
+    one.set("a", b"1")
+    whole = Record(Kind.PUT, 2, key="b", value=b"lost").encode()
+    with log_of(tmp_path).open("ab") as log:
+        log.write(whole[:kept])
+    assert other.read("b") is None
+    assert other.set("c", b"2") == 2
+    assert list(one.entries("")) == list(opened().entries("")) == ["a", "c"]
+    until(lambda: seen.pairs() == [("a", b"1"), ("c", b"2")])
+
+
+def test_a_damaged_log_is_refused_not_cut_off(opened, tmp_path):
+    one = opened()
+    for number in range(5):
+        one.set("k", b"%d" % number)
+    content = bytearray(log_of(tmp_path).read_bytes())
+    content[HEAD.size + FRAME.size + 3] ^= 1
+    log_of(tmp_path).write_bytes(content)
+    late = opened()
+    with pytest.raises(StoreError, match=r"log is damaged at byte 24 of \d+; remove"):
+        late.set("k", b"5")
+    log_of(tmp_path).write_bytes(b"something else that is long enough")
+    with pytest.raises(StoreError, match="is not the log of a store"):
+        opened()
+
+
+def test_a_large_log_is_written_anew_and_nobody_notices(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(file, "COMPACTED", 4096)
+    one, other, seen = opened(), opened(), Seen()
+    other.watch("", seen)
+    first = one.set("kept", b"k")
+    for number in range(300):
+        last = one.set("k", b"%d" % number * 10)
+    assert log_of(tmp_path).stat().st_size < 3 * 4096
+    assert other.read("kept").version == first
+    assert other.read("k").version == last
+    assert opened().entries("") == one.entries("")
+    until(lambda: seen.changes[-1].version == last)
+    versions = [change.version for change in seen.changes]
+    assert all(a <= b for a, b in pairwise(versions))
+    assert one.set("k", b"") == last + 1
+
+
+def test_a_log_that_is_written_anew_keeps_its_leases(opened, monkeypatch):
+    monkeypatch.setattr(file, "COMPACTED", 0)
+    one, other = opened(), opened()
+    lease = one.lease(1000)
+    one.set("leased", b"l", lease=lease)
+    one.set("gone", b"")
+    one.delete("gone")
+    assert list(other.entries("")) == list(opened().entries("")) == ["leased"]
+    lease.revoke()
+    assert other.read("leased") is None
+    with pytest.raises(LeaseExpired):
+        one.compare_set("leased", b"", ABSENT, lease=lease)
+
+
+def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    with pytest.raises(BootstrapError, match="nobody else may write to it"):
+        FileStore(tmp_path / "open")
+    (tmp_path / "file").touch()
+    with pytest.raises(BootstrapError, match="which is a file"):
+        FileStore(tmp_path / "file")
+    with pytest.raises(StoreError, match="cannot be used"):
+        FileStore(tmp_path / "file" / "below")
+    made = FileStore(tmp_path / "new")
+    made.close()
+    modes = {each.name: each.stat().st_mode & 0o77 for each in made._folder.iterdir()}
+    assert modes == {"log": 0, "lock": 0}
+    assert made._folder.stat().st_mode & 0o77 == 0
+
+
+def test_a_store_that_is_closed_leaves_no_descriptor_and_no_lease(opened, tmp_path):
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        store = opened()
+        store.set("a", b"", lease=store.lease(10))
+        store.close()
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert opened().read("a") is None
+    assert sorted(os.listdir(tmp_path / "store")) == ["lock", "log"]

@@ -1,0 +1,159 @@
+"""Messages that cannot be, that nobody sends, or of ranks that die."""
+
+import ast
+import os
+import signal
+import threading
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import spawn, threads
+
+pytestmark = pytest.mark.parallel
+
+
+def test_what_differs_is_told_to_both():
+    def on_each_rank(comm):
+        with pytest.raises(collalgo.MismatchError, match="3 elements"):
+            while True:  # who has sent is told when it sends again
+                if comm.rank == 0:
+                    comm.send(np.ones(3), 1)
+                else:
+                    comm.recv(np.ones(4), 0)
+        assert comm.allreduce(np.ones(1))[0] == 2  # which is none of its business
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_receive_that_was_given_up_takes_no_message():
+    def on_each_rank(comm):
+        if comm.rank:
+            comm.barrier()
+            comm.send(np.ones(3), 0)
+            comm.send(np.full(3, 2.0), 0)
+            return
+        for source in (1, None):
+            with pytest.raises(collalgo.CollectiveTimeout, match=r"0\.1 s"):
+                comm.recv(np.zeros(3), source, timeout=0.1)
+        comm.barrier()
+        assert comm.recv(np.zeros(3), 1)[0] == 1
+        assert comm.recv(np.zeros(3), None)[0] == 2
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_message_that_nobody_sends_is_given_up():
+    done = threading.Barrier(3, timeout=30)
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            with pytest.raises(
+                collalgo.CollectiveTimeout, match=r"0\.3 s .* any rank under tag 5"
+            ) as caught:
+                comm.recv(np.ones(1), None, tag=5, timeout=0.3)
+            assert caught.value.missing == (1, 2)
+        done.wait()
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def last_words(comm, path):
+    """Rank 2 dies; the others wait for messages, and tell what they are told."""
+    if comm.rank == 2:
+        comm.recv(np.zeros(1), 0)
+        os.kill(os.getpid(), signal.SIGKILL)
+    if comm.rank == 0:
+        comm.send(np.zeros(1), 2)
+    began = time.monotonic()
+    sources = {0: 2, 1: 2, 3: None}
+    with pytest.raises(collalgo.PeerFailed) as caught:
+        comm.recv(np.zeros(1), sources[comm.rank])
+    told = str(caught.value), caught.value.missing, time.monotonic() - began
+    (path / str(comm.rank)).write_text(repr(told))
+
+
+def test_who_waits_for_a_message_is_told_who_has_died(tmp_path):
+    """Whether or not the two have met before."""
+    with pytest.raises(collalgo.CollalgoError, match="rank 2"):
+        spawn(partial(last_words, path=tmp_path), 4, timeout=60)
+    for rank in (0, 1, 3):
+        told, missing, seconds = ast.literal_eval((tmp_path / str(rank)).read_text())
+        assert "rank 2" in told
+        assert missing == (2,)
+        assert seconds < 10
+
+
+def test_errors_name_the_ranks_of_the_communicator():
+    """Not those of the small world of the two."""
+
+    def on_each_rank(comm):
+        if comm.rank == 3:
+            with pytest.raises(
+                collalgo.CollectiveTimeout, match=r"rank 3 waited 0\.3 s for rank 2"
+            ) as caught:
+                comm.recv(np.zeros(1), 2, timeout=0.3)
+            assert caught.value.missing == (2,)
+            comm.send(np.ones(3), 2, tag=1)
+            with pytest.raises(
+                collalgo.MismatchError,
+                match=r"message #\d+: rank [23] .* but rank [23] ",
+            ) as caught:
+                comm.recv(np.ones(4), 2, tag=2)
+            assert caught.value.rank == 3
+        elif comm.rank == 2:
+            comm.recv(np.ones(3), 3, tag=1)
+            with pytest.raises(collalgo.MismatchError):
+                while True:
+                    comm.send(np.ones(5), 3, tag=2)
+
+    threads(on_each_rank, 4, timeout=60)
+
+
+def test_a_closed_communicator_says_so():
+    def on_each_rank(comm):
+        other, x = 1 - comm.rank, np.zeros(1)
+        comm.isend(x, other, tag=1).wait()
+        comm.recv(x, other, tag=1)
+        comm.barrier()
+        comm.close()
+        for tag in (1, 2):  # the two have met under one of them
+            for call in (comm.send, comm.isend, comm.recv, comm.irecv):
+                with pytest.raises(
+                    collalgo.CommunicatorClosed,
+                    match=f"^{call.__name__}: this communicator is closed",
+                ):
+                    call(x, other, tag)
+            for call in (comm.recv, comm.irecv):
+                with pytest.raises(collalgo.CommunicatorClosed, match=call.__name__):
+                    call(x, None, tag)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_ranks_that_cannot_be():
+    def on_each_rank(comm):
+        for peer in (comm.size, -1):
+            far = f"send: to is {peer}, which is out of range; .* from 0 to 1"
+            with pytest.raises(ValueError, match=far):
+                comm.send(np.ones(3), peer)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_receive_that_nobody_answers_is_given_up():
+    given_up = threading.Barrier(2, timeout=30)
+
+    def on_each_rank(comm):
+        comm.send(np.ones(1), 1 - comm.rank)
+        comm.recv(np.ones(1), 1 - comm.rank)
+        comm.barrier()
+        if comm.rank == 0:
+            with pytest.raises(collalgo.CollectiveTimeout):
+                comm.recv(np.ones(1), 1, timeout=0.3)
+        given_up.wait()
+
+    threads(on_each_rank, 2, timeout=60)

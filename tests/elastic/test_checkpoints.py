@@ -1,0 +1,92 @@
+"""Checkpoints of the state of a job: what they hold, damage, and what is refused."""
+
+import os
+
+import numpy as np
+import pytest
+
+from collalgo import CollalgoError, OutputError
+from collalgo.elastic import Sampler, State
+
+pytestmark = pytest.mark.parallel
+
+
+def of_file(path):
+    state = State(w=np.zeros((2, 2), "f4"), sampler=Sampler(9), note="")
+    state.load(path)
+    return state
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    state = State(w=np.ones((2, 2), "f4"), sampler=Sampler(9), note="é")
+    state.sampler.take(4)
+    state.commit()
+    state.w += 1  # not committed
+    state.checkpoint(tmp_path / "state")
+    return tmp_path / "state"
+
+
+def test_a_checkpoint_holds_the_last_commit(checkpoint):
+    state = of_file(checkpoint)
+    assert (state.w == 1).all()
+    assert (state.sampler.taken, state.note, state.revision) == (4, "é", 1)
+    state.w *= 3
+    state.commit()
+    state.checkpoint(checkpoint)
+    assert (of_file(checkpoint).w == 3).all()
+    assert [each.name for each in checkpoint.parent.iterdir()] == ["state"]
+
+
+def test_damage_anywhere_in_a_checkpoint_is_found(checkpoint):
+    whole = checkpoint.read_bytes()
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        checkpoint.write_bytes(damaged)
+        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
+            of_file(checkpoint)
+        checkpoint.write_bytes(whole[:place])
+        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
+            of_file(checkpoint)
+
+
+def test_a_checkpoint_of_other_values_is_refused(checkpoint):
+    with pytest.raises(CollalgoError, match=r"has the values .*'note'.* same names"):
+        State(w=1).load(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("present", "text"),
+    [
+        (
+            np.zeros((2, 3), "f4"),
+            r"but the state an array of float32 with shape \(2, 3",
+        ),
+        (
+            np.zeros((2, 2), "f8"),
+            r"but the state an array of float64 with shape \(2, 2",
+        ),
+        ([np.zeros((2, 2), "f4")] * 2, r"has nothing in the value w, but the state an"),
+        (1.5, r"array of float32 with shape \(2, 2\) in the value w, .*state nothing"),
+    ],
+)
+def test_a_checkpoint_of_other_arrays_is_refused(checkpoint, present, text):
+    state = State(w=present, sampler=Sampler(9), note="")
+    with pytest.raises(CollalgoError, match=text):
+        state.load(checkpoint)
+    assert (state.w is present, state.note, state.revision) == (True, "", 0)
+
+
+def test_a_foreign_file_is_not_replaced(tmp_path):
+    path = tmp_path / "thesis.txt"
+    path.write_text("chapter 1")
+    with pytest.raises(OutputError, match=r"not a checkpoint that .* or remove it$"):
+        State(w=1).checkpoint(path)
+    assert path.read_text() == "chapter 1"
+
+
+def test_a_pipe_is_no_checkpoint(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CollalgoError, match="pipe is a named pipe; name a checkpoint"):
+        State(step=0).load(tmp_path / "pipe")

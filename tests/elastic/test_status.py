@@ -1,0 +1,184 @@
+"""What those see who look at a job: its status, its events, and its timeline."""
+
+import json
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from collalgo.bootstrap.store.server import Server
+from collalgo.cli.main import main
+from collalgo.elastic import history, jobs_here
+from collalgo.elastic.backends import rendezvous
+from collalgo.elastic.history import PastEpoch
+from collalgo.elastic.status import event_of_epoch, follow, status
+from collalgo.elastic.timeline import EventsError, draw, read_events
+from tests.elastic.conftest import QUICK
+from tests.elastic.test_rendezvous import all_join, fail
+from tests.support.store_clients import until
+
+pytestmark = pytest.mark.parallel
+
+
+def noted(store, epochs):
+    """Wait until the store has this number of epochs: all of them."""
+    until(lambda: len(history.history(store)) == epochs)
+    return history.history(store)
+
+
+def test_a_status_shows_who_is_a_member_and_who_waits(node, new_store):
+    store = new_store()
+    assert status(store).members == ()
+    nodes = [node(name) for name in "abc"]
+    first = all_join(*nodes)[0]
+    found = status(store)
+    assert (found.epoch, found.members) == (1, first.members)
+    assert found.at_work == first.members
+    assert found.why == "the job has begun"
+    assert found.leader in "abc"
+    assert (found.waiting, found.lost, found.failures) == ((), (), ())
+
+
+def test_a_status_shows_who_was_lost_and_why_a_job_goes_on(node, new_store):
+    store = new_store()
+    nodes = [node(name) for name in "abc"]
+    all_join(*nodes)
+    noted(store, 1)
+    fail(nodes.pop(0))
+    until(lambda: status(store).lost == ("a",))
+    second = all_join(*nodes)[0]
+    past = noted(store, 2)
+    found = status(store)
+    assert found.members == second.members
+    assert found.failures == (past[1],)
+    assert past[1].why == "lost: 1 (a)"
+    nodes[0].exclude("c", "it fails again and again")
+    until(lambda: status(store).excluded == {"c": "it fails again and again"})
+    nodes[0].close("done")
+    assert status(store).closed == "done"
+
+
+def test_events_are_told_as_they_come(node, new_store):
+    store, told = new_store(), []
+    follow(store, told.append)
+    nodes = [node(name) for name in "ab"]
+    members = all_join(*nodes)[0].members
+    until(lambda: told)
+    assert told[0]["event"] == "epoch"
+    assert told[0]["members"] == list(members)
+    fail(nodes.pop())
+    until(lambda: told[1:])
+    assert (told[1]["event"], told[1]["lost"]) == ("lost", ["b"])
+    nodes[0].exclude("b", "x")
+    nodes[0].close("done")
+    until(lambda: told[3:])
+    assert told[2] | {"time": 0} == {
+        "event": "excluded",
+        "reasons": {"b": "x"},
+        "time": 0,
+    }
+    assert told[3] | {"time": 0} == {"event": "closed", "reason": "done", "time": 0}
+    assert json.loads(json.dumps(told)) == told
+
+
+def test_old_epochs_are_dropped(node, new_store, monkeypatch):
+    monkeypatch.setattr(history, "KEPT", 2)
+    alone = node("a", replace(QUICK, least=1, most=1))
+    for _ in range(4):
+        alone.join()
+    store = new_store()
+    until(lambda: [each.epoch for each in history.history(store)] == [3, 4])
+
+
+# ---- the command
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """A job with one member, which the command finds."""
+    with closing(Server(b"secret", "127.0.0.1")) as server:
+        url = f"collalgo://127.0.0.1:{server.port}"
+        settings = replace(QUICK, least=1, most=2)
+        meeting = rendezvous(url, "j", settings, "rank 0", b"secret")
+        meeting.join()
+        here = jobs_here.JobHere(url, "j", b"secret")
+        monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda: [here])
+        yield meeting
+        meeting.shutdown()
+
+
+def run(*words, code=0):
+    done = CliRunner().invoke(main, ["elastic", *map(str, words)])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
+    noted(job.store, 1)
+    assert "epoch 1 with 1 members\n" in run("status")
+    assert "members, by rank: rank 0\n" in run("status")
+    assert json.loads(run("status", "--json"))["members"] == ["rank 0"]
+    run("exclude", "rank 7", "--reason", "it is slow")
+    assert "excluded: rank 7 (it is slow)\n" in run("status")
+    run("readmit", "rank 7")
+    assert "excluded" not in run("status")
+    events = tmp_path / "events.jsonl"
+    events.write_text(run("events"))
+    run("timeline", events, "-o", tmp_path / "t.svg")
+    assert "rank 0" in (tmp_path / "t.svg").read_text()
+    job.close("done")
+    assert json.loads(run("events", "--follow").splitlines()[-1])["event"] == "closed"
+    assert "closed: done" in run("status")
+
+
+def test_a_job_that_is_not_here_or_one_of_several_must_be_named(monkeypatch):
+    for number, told in ((0, "no elastic job"), (2, "--rendezvous a:1 --id k")):
+        jobs = [jobs_here.JobHere("a:1", each, None) for each in "jk"[:number]]
+        monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda jobs=jobs: jobs)
+        assert told in run("status", code=1)
+    for words, told in (
+        (["--rendezvous", "static://a"], "names no store"),
+        (["--rendezvous", "127.0.0.1:1"], "127.0.0.1"),
+        (["--rendezvous", "a:1", "--id", "a/b"], "is not a job id"),
+    ):
+        assert told in run("status", *words, code=1)
+
+
+# ---- timelines
+
+
+def test_events_are_read_as_they_were_written(tmp_path):
+    epochs = [
+        PastEpoch(1, ("a", "b", "c"), "the job has begun", 1_700_000_000_000),
+        PastEpoch(2, ("a", "c"), "lost: 1 (b)", 1_700_000_001_250),
+        PastEpoch(3, ("a", "c", "b"), "new: 1 (b)", 1_700_000_002_001),
+    ]
+    file = tmp_path / "events.jsonl"
+    lines = [json.dumps(event_of_epoch(each)) for each in epochs]
+    file.write_text("\n".join([*lines, lines[0], '{"event": "closed"}', ""]))
+    assert read_events(file) == epochs
+    for suffix in ("png", "svg"):
+        draw(epochs, tmp_path / f"t.{suffix}")
+    drawn = (tmp_path / "t.svg").read_text()
+    assert all(f"<!-- {name} -->" in drawn for name in "abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "has no epochs"),
+        ('{"event": "closed"}', "has no epochs"),
+        ("nonsense", "line 1: 'nonsense' is not an event"),
+        ("[" * 100_000, "line 1: .* is not an event"),
+        ('\n{"event": "epoch", "epoch": 1}', "line 2: .* is not an event"),
+        ('{"event": "epoch", "epoch": 1, "members": [1], "why": "", "time": ""}', "no"),
+        ('{"event": "epoch", "epoch": 1, "members": [], "why": "", "time": "x"}', "no"),
+        ("\0\udcff", "cannot be read"),
+    ],
+)
+def test_files_without_events_are_refused(tmp_path, text, problem):
+    file = tmp_path / "events.jsonl"
+    file.write_text(text, errors="surrogateescape")
+    with pytest.raises(EventsError, match=problem):
+        read_events(file)

@@ -1,0 +1,68 @@
+"""Few schedules are priced for a choice, and none that could have won is left out."""
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from collalgo import Topology, select
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.prices import SIZES, breaks
+
+pytestmark = pytest.mark.parallel
+
+
+MACHINES = {
+    "one host": ("dgx1v", {}),
+    "one NIC": ("dgx1v", {"hosts": 4, "nics": 1}),
+    "all NICs": ("dgx_a100", {"hosts": 3}),
+    "a torus": ("torus", {"dims": (3, 4)}),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_what_has_no_price_could_not_have_won(collective, name):
+    machine, parameters = MACHINES[name]
+    topology = Topology.load(machine, **parameters)
+    prospect = TopologyPricer(topology)
+    rows, _ = prospect.applicable(collective)
+    for one in prospect.candidates(rows):
+        before = np.zeros(len(SIZES))
+        while not one.known:
+            estimate = one.least.seconds(SIZES)
+            assert (before <= estimate * (1 + 1e-9)).all(), one.row.name
+            before = estimate
+            one.improve()
+    found = TopologyPricer(topology).choices(collective).breaks
+    every = breaks(prospect.priced(rows))
+    assert [one.nbytes for one in found] == [one.nbytes for one in every]
+    assert [one.candidate for one in found] == [one.candidate for one in every]
+
+
+def test_ranks_that_are_threads_may_ask_at_once():
+    prospect = TopologyPricer(Topology.load("dgx_a100", hosts=2))
+    names = ("allreduce", "allgather")
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(
+                pool.map(lambda name: prospect.choices(name).breaks, 4 * names)
+            )
+    finally:
+        sys.setswitchinterval(before)
+    assert found == 4 * found[:2]
+
+
+def test_few_schedules_are_priced_for_a_choice():
+    prospect = TopologyPricer(Topology.load("dgx_h100", hosts=4))
+    rows, _ = prospect.applicable("allreduce")
+    every = len(prospect.candidates(rows))
+    assert len(prospect.prune(rows, np.array([1e6]))) < every / 3
+    chosen = select("allreduce", 1_000_000, topology=prospect)
+    able = [one.seconds for one in chosen.candidates if one.obstacle is None]
+    assert len(able) == every
+    assert chosen.seconds == min(able)
