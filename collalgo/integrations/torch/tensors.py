@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -68,18 +68,14 @@ def narrow_array(tensor: Tensor) -> NDArray[Any] | None:
         import ml_dtypes
 
         name, word = NARROW[tensor.dtype]
-        narrow: NDArray[Any] = _on_memory_of(tensor.view(word)).view(
-            getattr(ml_dtypes, name)
-        )
-        return narrow
+        found = _on_memory_of(tensor.view(word)).view(getattr(ml_dtypes, name))
+        return cast("NDArray[Any]", found)
     if tensor.dtype in QUANTISED and tensor.qscheme() == torch.per_tensor_affine:
-        word = QUANTISED[tensor.dtype]
-        memory = tensor.untyped_storage(), tensor.storage_offset()
-        words = torch.empty(0, dtype=word).set_(*memory, tensor.shape, tensor.stride())
-        array = _on_memory_of(words)
-        scale, zero = tensor.q_scale(), tensor.q_zero_point()
-        field = f"{tensor.dtype}, scale {scale!r}, zero point {zero}"
-        return array.view([(field, array.dtype)])
+        place = tensor.storage_offset(), tensor.shape, tensor.stride()
+        words = torch.empty(0, dtype=QUANTISED[tensor.dtype])
+        array = _on_memory_of(words.set_(tensor.untyped_storage(), *place))
+        scale = f"scale {tensor.q_scale()!r}, zero point {tensor.q_zero_point()}"
+        return array.view([(f"{tensor.dtype}, {scale}", array.dtype)])
     return None
 
 
@@ -87,13 +83,9 @@ def new_like(tensor: Tensor, shape: Sequence[int]) -> Tensor:
     """A new tensor of another shape, and the dtype and device of a tensor."""
     if tensor.dtype not in QUANTISED:
         return torch.empty(tuple(shape), dtype=tensor.dtype, device=tensor.device)
-    new: Tensor = torch._empty_affine_quantized(
-        list(shape),
-        scale=tensor.q_scale(),
-        zero_point=tensor.q_zero_point(),
-        dtype=tensor.dtype,
-    )
-    return new
+    quantiser = {"scale": tensor.q_scale(), "zero_point": tensor.q_zero_point()}
+    new = torch._empty_affine_quantized(list(shape), **quantiser, dtype=tensor.dtype)
+    return cast(Tensor, new)
 
 
 class DLPackView:
