@@ -142,10 +142,11 @@ class Synthesis:
 def forms(collective: str, way: str) -> list[Form]:
     """The forms of a way that are tried; of equal ones the first is taken."""
     stages = PLANNED[collective][way]
-    joint = JOINT if any(one.reduces and one.reverse for one in stages) else ()
-    single = TRIED + (SHORTER if all(one.reduces for one in stages) else LONGER)
+    single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
+    joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
     if COLLECTIVES[collective].rooted and not COLLECTIVES[collective].blocks:
-        joint, single = joint and joint + OF_ONE_RANK, single + OF_ONE_RANK
+        single += OF_ONE_RANK
+        joint += OF_ONE_RANK if joint else ()
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
         *(Form(way, rounds, pace) for rounds, pace in single),
