@@ -161,6 +161,7 @@ def test_arrays_of_the_heap_that_end_while_others_are_made():
 
 #: Where a lock of Python itself is used, and why.
 PLAIN = {
+    "comm/runner.py": "it is never waited for",
     "base/finalizers.py": "it makes the other",
     "integrations/torch/work.py": "on the way of each call; no finalizer takes it",
 }

@@ -211,6 +211,8 @@ def test_no_file_is_written_otherwise():
         "collalgo/base/disk_cache.py",  # under names that are digests
         "collalgo/bootstrap/folder.py",  # values in a private folder
         "collalgo/bootstrap/user_secret.py",  # in a private folder
+        "collalgo/bootstrap/store/file_log.py",  # in a private folder
+        "collalgo/elastic/recording.py",  # the file that torchrun names
         "collalgo/launch/log_files.py",  # logs, which are appended to
         "bench/cluster/running.py",  # in a temporary folder
         "bench/peers/contest.py",  # in a temporary folder

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from collalgo.bootstrap.store import file, heartbeats
+from collalgo.bootstrap.store import file, file_log, heartbeats
 from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.file_log import FRAME, HEAD, Kind, Record
 from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
@@ -75,16 +75,23 @@ def test_a_killed_process_loses_its_lease_at_once_and_blocks_nobody(opened, hold
     assert one.set("more", b"1") > 0
 
 
-def test_a_paused_process_loses_its_lease_and_is_fenced(opened, holder):
+def pause(process, log, monkeypatch):
+    """Pause a process, but not while it holds the lock of the folder."""
+    with monkeypatch.context() as patch:
+        patch.setattr(file_log, "ANSWER_SECONDS", 0.2)
+        while True:
+            process.send_signal(signal.SIGSTOP)
+            try:
+                with log.locked():
+                    return
+            except StoreError:
+                process.send_signal(signal.SIGCONT)
+
+
+def test_a_paused_process_loses_its_lease_and_is_fenced(opened, holder, monkeypatch):
     one, process = opened(), holder(0.5)
     one.get("held")
-    while True:  # not while it holds the lock of the folder
-        process.send_signal(signal.SIGSTOP)
-        try:
-            with one._log.locked():
-                break
-        except StoreError:
-            process.send_signal(signal.SIGCONT)
+    pause(process, one._log, monkeypatch)
     until(lambda: one.read("held") is None)
     before = one.read("busy").version
     process.send_signal(signal.SIGCONT)

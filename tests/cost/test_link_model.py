@@ -64,7 +64,7 @@ def test_prices_and_bounds_follow_the_link_model(mine):
             "unknown name 'NVLINK'; choose from LOC",
         ),
         ("collalgo: figures/1\nmessage: -1", "message"),
-        ("collalgo: figures/1\nefficiency: {pcie: 0}", "more than 0"),
+        ("collalgo: figures/1\nefficiency: {pcie: 0}", "between 0.001 and 1"),
         ("collalgo: figures/1\nefficiency: {pcie: 2}", "pcie"),
         ("collalgo: figures/1\nalpha: 1", "unknown key alpha"),
         ("#" * (1 << 16) + "#", "more than 65536 bytes"),

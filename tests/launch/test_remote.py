@@ -86,6 +86,22 @@ def test_one_host_needs_no_engine(tmp_path):
 
 @pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
+def test_a_send_that_the_other_host_never_meets_names_it(tmp_path):
+    script = tmp_path / "alone.py"
+    script.write_text(
+        "import collalgo, numpy as np\ncomm = collalgo.init()\n"
+        "try:\n"
+        "    if comm.rank == 0: comm.send(np.ones(9), 1, timeout=0.3)\n"
+        "except collalgo.CollectiveTimeout as error: print(error)\n"
+        "comm.barrier()\n"
+    )
+    done = run("a:1,b:1", script)
+    assert done.returncode == 0, done.stderr
+    assert "rank 0 waited 0.3 s for rank 1, which has neither sent" in done.stdout
+
+
+@pytest.mark.parallel
+@pytest.mark.usefixtures("rsh")
 def test_the_ranks_of_a_host_and_of_one_local_rank_are_as_the_launcher_counts(tmp_path):
     script = tmp_path / "parts.py"
     script.write_text(

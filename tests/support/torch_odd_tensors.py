@@ -66,7 +66,7 @@ def refused_tensors():
         ),
         (lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), TypeError, "band"),
         (lambda: dist.all_reduce(torch.ones(3, device="meta")), TypeError, "meta"),
-        (lambda: dist.broadcast(quantized(torch.ones(3)), 0), TypeError, "quint8"),
+        (lambda: dist.broadcast(quantized_per_row(), 0), TypeError, "quint8"),
     ):
         try:
             wrong()
@@ -100,8 +100,9 @@ def calls_that_differ():
         raise AssertionError("a group beside another call")
 
 
-def quantized(tensor):
-    return torch.quantize_per_tensor(tensor, 0.1, 0, torch.quint8)
+def quantized_per_row():
+    rows = torch.tensor([0.1, 0.2]), torch.tensor([0, 0])
+    return torch.quantize_per_channel(torch.ones(2, 3), *rows, 0, torch.quint8)
 
 
 def lazy_views():

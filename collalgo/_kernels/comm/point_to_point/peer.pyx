@@ -146,10 +146,14 @@ cdef class Peer(Inbox):
             if message.claim == THROUGH_CHANNEL:  # its elements are on their way
                 self.abort(f"it gave up {message.name} after {message.timeout:g} s")
         elif self.take_back(message):
-            is_met = self.on_host or self.channel is not None
-            error = errors.not_received if is_met else errors.not_met
-            message.end(error(message, self.me, self.rank))
+            message.end(self.not_taken(message))
         return 0
+
+    cdef object not_taken(self, Message message):
+        """The error of a send that is given up."""
+        if self.on_host or self.channel is not None:
+            return errors.not_received(message, self.me, self.rank)
+        return errors.not_met(message.name, self.me, self.rank, message.timeout)
 
     cdef int abort(self, str reason) except -1:
         """Close the channel because of an error here."""
