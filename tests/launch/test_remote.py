@@ -91,7 +91,7 @@ def test_a_send_that_the_other_host_never_meets_names_it(tmp_path):
     script.write_text(
         "import collalgo, numpy as np\ncomm = collalgo.init()\n"
         "try:\n"
-        "    if comm.rank == 0: comm.send(np.ones(9), 1, timeout=0.3)\n"
+        "    if comm.rank == 0: comm.send(np.ones(100000), 1, timeout=0.3)\n"
         "except collalgo.CollectiveTimeout as error: print(error)\n"
         "comm.barrier()\n"
     )
