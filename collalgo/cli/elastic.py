@@ -36,7 +36,7 @@ _JOB = (
         show_default="that of the members on this host",
         help="Store of the job: etcd://HOST:PORT, HOST:PORT or file:///FOLDER.",
     ),
-    click.option("--id", "job", default="job", help="Id of the job."),
+    click.option("--id", "job", show_default="job", help="Id of the job."),
 )
 
 
@@ -46,25 +46,26 @@ def _of_job(command: Command) -> Command:
 
 
 @contextmanager
-def _store(url: str | None, job: str) -> Iterator[KeyValueStore]:
+def _store(url: str | None, job: str | None) -> Iterator[KeyValueStore]:
     """The store of a job: the one that is named, or that of a member on this host."""
     secret = None
     try:
         if url is None:
-            url, job, secret = _job_here()
-        with closing(store_at(url, job, secret)) as store:
+            url, job, secret = _job_here(job)
+        with closing(store_at(url, job or "job", secret)) as store:
             yield store
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
-def _job_here() -> tuple[str, str, bytes | None]:
-    """The only job that has members on this host."""
-    found = jobs_here()
+def _job_here(job: str | None) -> tuple[str, str, bytes | None]:
+    """The only job, of an id if that is given, that has members on this host."""
+    found = [each for each in jobs_here() if job in (None, each.job)]
     if not found:
+        which = "" if job is None else f" {job!r}"
         raise click.ClickException(
-            "no elastic job has members on this host; start one (collalgo run --min), "
-            "or pass --rendezvous and --id"
+            f"no elastic job{which} has members on this host; start one (collalgo run "
+            "--min), or pass --rendezvous and --id"
         )
     if len(found) > 1:
         listed = "\n".join(f"  --rendezvous {e.url} --id {e.job}" for e in found)
@@ -83,7 +84,7 @@ def main() -> None:
 @main.command("status")
 @_of_job
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON.")
-def status_command(rendezvous: str | None, job: str, as_json: bool) -> None:
+def status_command(rendezvous: str | None, job: str | None, as_json: bool) -> None:
     """Show the members of a job, who waits, and its last failures."""
     with _store(rendezvous, job) as store:
         found = status(store)
@@ -120,7 +121,7 @@ def _lines(found: Status) -> Iterator[str]:
 @main.command("events")
 @_of_job
 @click.option("--follow", "goes_on", is_flag=True, help="Go on until the job ends.")
-def events_command(rendezvous: str | None, job: str, goes_on: bool) -> None:
+def events_command(rendezvous: str | None, job: str | None, goes_on: bool) -> None:
     """Print the events of a job, each a line of JSON.
 
     Without --follow these are its last epochs.
@@ -176,7 +177,9 @@ def timeline_command(events: Path, output: Path, force: bool) -> None:
 @_of_job
 @click.option("--reason", default="by hand", help="Reason that the member is told.")
 @click.argument("name")
-def exclude_command(rendezvous: str | None, job: str, reason: str, name: str) -> None:
+def exclude_command(
+    rendezvous: str | None, job: str | None, reason: str, name: str
+) -> None:
     """Let the member NAME take part no more, until it is readmitted."""
     with _store(rendezvous, job) as store:
         exclusion.exclude(store, name, reason)
@@ -185,7 +188,7 @@ def exclude_command(rendezvous: str | None, job: str, reason: str, name: str) ->
 @main.command("readmit")
 @_of_job
 @click.argument("name")
-def readmit_command(rendezvous: str | None, job: str, name: str) -> None:
+def readmit_command(rendezvous: str | None, job: str | None, name: str) -> None:
     """Let the excluded member NAME take part again."""
     with _store(rendezvous, job) as store:
         exclusion.readmit(store, name)

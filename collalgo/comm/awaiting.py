@@ -1,7 +1,11 @@
 """Calls in the background as awaitables of asyncio."""
 
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
+
+#: Seconds between two looks at the stream of a device.
+LOOK_SECONDS = 0.001
 
 
 def outcome_of(work: Any) -> Generator[Any, None, Any]:
@@ -19,10 +23,12 @@ def outcome_of(work: Any) -> Generator[Any, None, Any]:
             ended.set_result(None)
 
     def tell(_: object) -> None:
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(end)
 
     work.add_done_callback(tell)
     work.done()  # so that it is not held until somebody waits
     yield from ended
+    while not work.done():  # on a device, whose stream reports nothing
+        yield from asyncio.sleep(LOOK_SECONDS).__await__()
     return work.wait()

@@ -1,6 +1,6 @@
 """What the ranks tell each other of the frames of their objects before these move."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -96,11 +96,18 @@ class FrameExchange:
         broadcast(lengths, self._runner, root, timeout=self._timeout)
         return lengths
 
-    def all_lengths(self) -> NDArray[np.int64]:
-        """The bytes of all frames of all ranks: by place, rank, and message of it."""
+    def all_lengths(self) -> Iterator[NDArray[np.int64]]:
+        """By place, the bytes of the frames there: a row for each rank.
+
+        Objects for every rank are told of place by place: there may be many of both.
+        """
         mine = self._lengths(int(self.numbers.max()))
-        found = self._runner.exchange(mine.ravel(), self._call, self._timeout)
-        return np.moveaxis(found.reshape(-1, *mine.shape), 2, 0)
+        if self._width == 1:
+            found = self._runner.exchange(mine[0], self._call, self._timeout)
+            yield from found.T[:, :, np.newaxis]
+            return
+        for lengths in np.ascontiguousarray(mine.T):
+            yield self._runner.exchange(lengths, self._call, self._timeout)
 
     def _lengths(self, most: int) -> NDArray[np.int64]:
         """The bytes of my frames by message and place, 0 behind the last of each."""

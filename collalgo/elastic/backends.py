@@ -24,6 +24,7 @@ from collalgo.elastic.interface import Rendezvous
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.static import StaticRendezvous
 from collalgo.elastic.store_rendezvous import StoreRendezvous
+from collalgo.errors import BootstrapError
 
 #: The group of the entry points.
 GROUP = "collalgo.rendezvous"
@@ -115,6 +116,10 @@ def store_at(url: str, job: str, secret: bytes | None = None) -> KeyValueStore:
     place = _place(url, job, Settings(1, 1), None, secret)
     if place.url.scheme not in STORES:
         raise ValueError(f"{url} names no store; use {', '.join(sorted(STORES))}")
+    if place.url.scheme == "file" and not _folder_of(place).is_dir():  # make none
+        raise BootstrapError(
+            f"no job {job!r} meets in {url}: {_folder_of(place)} is not a folder"
+        )
     return STORES[place.url.scheme](place, lambda _why: None)
 
 
@@ -174,10 +179,14 @@ def folder(place: Place) -> StoreRendezvous:
     return StoreRendezvous(connect, str(place), place.settings, place.name)
 
 
-def _folder_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+def _folder_of(place: Place) -> Path:
     if place.url.netloc or not place.url.path.strip("/"):
         raise ValueError(f"{place.url.geturl()!r} is not of the form file:///FOLDER")
-    return FileStore(Path(unquote(place.url.path), place.job))
+    return Path(unquote(place.url.path), place.job)
+
+
+def _folder_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+    return FileStore(_folder_of(place))
 
 
 def static(place: Place) -> StaticRendezvous:

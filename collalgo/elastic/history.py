@@ -46,7 +46,7 @@ def note(store: KeyValueStore, present: Round) -> None:
     names = [member.name for member in present.members]
     now = int(time.time() * 1e3)
     value = encode(epoch=present.epoch, members=names, why=present.why, at=now)
-    store.post(f"{HISTORY}{present.epoch}", value)
+    store.set(f"{HISTORY}{present.epoch}", value)
     if present.epoch > KEPT:
         store.delete(f"{HISTORY}{present.epoch - KEPT}")
 

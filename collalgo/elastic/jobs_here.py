@@ -29,7 +29,7 @@ class JobHere(NamedTuple):
 
 
 def jobs_here() -> list[JobHere]:
-    """The jobs with members on this host whose processes this user may look at."""
+    """The jobs with members on this host that are processes of this user."""
     return sorted(set(_jobs()), key=lambda each: (each.url, each.job))
 
 
@@ -38,6 +38,8 @@ def _jobs() -> Iterator[JobHere]:
         if not entry.name.isdecimal():
             continue
         with suppress(OSError, VariableError):
+            if entry.stat().st_uid != os.geteuid():  # root must not follow its paths
+                continue
             text = Path(entry.path, "environ").read_bytes().decode(errors="replace")
             pairs = (each.partition("=") for each in text.split("\0"))
             known = {name: value for name, _, value in pairs}

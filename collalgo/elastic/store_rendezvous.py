@@ -274,7 +274,8 @@ class StoreRendezvous:
             self._state = state
             self._changed.notify_all()
         if is_new and state.round.members[0] == state.member:
-            history.note(self.store, state.round)
+            with suppress(StoreError):  # it is only shown
+                history.note(self.store, state.round)
         change = self.change()
         if change is not None and change != self._told:
             for watcher in self._watchers:

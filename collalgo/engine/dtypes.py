@@ -134,8 +134,9 @@ def kind_of(dtype: np.dtype[Any]) -> str:
         )
     if dtype.fields is not None:
         return "structure"
+    own = "S" if dtype.char == "c" else dtype.char  # a byte, as of C
     for kind, char in (*HOST_ONLY.items(), *SIZED.items()):
-        if dtype.char == char and dtype.type.__module__ == "numpy":
+        if own == char and dtype.type.__module__ == "numpy":
             return kind
     name = str(dtype.name)
     if dtype.kind in "iu" and name not in _KINDS:  # a C integer type of another name

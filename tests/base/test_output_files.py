@@ -204,20 +204,23 @@ def test_standard_output_is_appended_to(target, into, tmp_path):
     assert text == (b"earlier\n" if into == "file" else b"") + wanted
 
 
+#: The modules that write files otherwise, and why they may.
+WRITERS = {
+    "collalgo/base/output_files.py",
+    "collalgo/base/disk_cache.py",  # under names that are digests
+    "collalgo/bootstrap/folder.py",  # values in a private folder
+    "collalgo/bootstrap/user_secret.py",  # in a private folder
+    "collalgo/bootstrap/store/file_log.py",  # in a private folder
+    "collalgo/elastic/recording.py",  # the file that torchrun names
+    "collalgo/launch/log_files.py",  # logs, which are appended to
+    "bench/cluster/running.py",  # in a temporary folder
+    "bench/peers/contest.py",  # in a temporary folder
+    "bench/recovery.py",  # in a temporary folder
+}
+
+
 def test_no_file_is_written_otherwise():
-    """All writing goes through one module, but for what is named here."""
-    known = {
-        "collalgo/base/output_files.py",
-        "collalgo/base/disk_cache.py",  # under names that are digests
-        "collalgo/bootstrap/folder.py",  # values in a private folder
-        "collalgo/bootstrap/user_secret.py",  # in a private folder
-        "collalgo/bootstrap/store/file_log.py",  # in a private folder
-        "collalgo/elastic/recording.py",  # the file that torchrun names
-        "collalgo/launch/log_files.py",  # logs, which are appended to
-        "bench/cluster/running.py",  # in a temporary folder
-        "bench/peers/contest.py",  # in a temporary folder
-        "bench/recovery.py",  # in a temporary folder
-    }
+    """All writing goes through one module, but for what is named above."""
     words = ("write_text(", "write_bytes(", ".savefig(p", 'open("w', 'open("a',
              "rmtree", 'File("w', "os.replace", "os.rename")  # fmt: skip
     root = ROOT
@@ -227,7 +230,7 @@ def test_no_file_is_written_otherwise():
         for path in (root / folder).rglob("*.py*")
         if path.suffix in (".py", ".pyx") and any(w in path.read_text() for w in words)
     }
-    assert found <= known
+    assert found <= WRITERS
 
 
 @pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])

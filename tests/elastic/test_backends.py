@@ -7,7 +7,7 @@ import pytest
 
 from collalgo import elastic
 from collalgo.elastic import backends
-from collalgo.errors import RendezvousClosed, RendezvousError
+from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
 from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
 from tests.support.store_clients import DEADLINE, until
@@ -120,3 +120,9 @@ def test_a_wrong_secret_is_an_error_with_place_and_time(reserved_port):
     with pytest.raises(RendezvousError, match=rf"j at .*{place} was not reached in"):
         elastic.rendezvous(place, "j", settings, "b", b"wrong")
     holder.shutdown()
+
+
+def test_who_looks_at_a_job_makes_no_folder(tmp_path):
+    with pytest.raises(BootstrapError, match="no job 'j' meets in file://"):
+        backends.store_at(f"file://{tmp_path}/other", "j")
+    assert not list(tmp_path.iterdir())
