@@ -6,7 +6,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -77,6 +77,11 @@ class Child:
         exited = end.si_code == os.CLD_EXITED
         self.returncode = end.si_status if exited else -end.si_status
 
+    def kill(self) -> None:
+        """Kill the process; unlike that of its Popen, this never reaps it."""
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
+
     def close(self) -> None:
         """Kill what the process left running and close the descriptors."""
         close_children([self])
@@ -99,7 +104,7 @@ def signal_children(children: Iterable[Child], number: int) -> None:
     make them. One look at all processes of the host finds those of all children.
     """
     leaders = {child.process.pid for child in children}
-    _signal_groups(leaders, number)
+    signal_groups(leaders, number)
     for process in _outside_groups(leaders):
         send_signal(process, number)
 
@@ -107,7 +112,7 @@ def signal_children(children: Iterable[Child], number: int) -> None:
 def kill_children(children: Iterable[Child]) -> None:
     """Kill some processes, and all that they started in their sessions."""
     leaders, killed = {child.process.pid for child in children}, set[int]()
-    _signal_groups(leaders, signal.SIGKILL)
+    signal_groups(leaders, signal.SIGKILL)
     # A process may have started another one before it was killed.
     while new := [p for p in _outside_groups(leaders) if p.number not in killed]:
         for process in new:
@@ -115,14 +120,21 @@ def kill_children(children: Iterable[Child]) -> None:
             killed.add(process.number)
 
 
-def close_children(children: Sequence[Child]) -> None:
-    """Kill what some processes left running, reap them and close their descriptors."""
+def close_children(
+    children: Sequence[Child], killed: Callable[[], None] | None = None
+) -> None:
+    """Kill what some processes left running, reap them and close their descriptors.
+
+    ``killed`` is called in between, while nothing else can get their numbers.
+    """
     kill_children(children)
+    if killed is not None:
+        killed()
     for child in children:
         child._release()
 
 
-def _signal_groups(leaders: Iterable[int], number: int) -> None:
+def signal_groups(leaders: Iterable[int], number: int) -> None:
     """Send a signal to the process groups of processes that are not reaped yet."""
     for leader in leaders:
         with suppress(ProcessLookupError):

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -11,7 +12,13 @@ from functools import partial
 from collalgo.base.environment import NICS
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
-from collalgo.launch.child import Child, Deadline, as_completed, signal_children
+from collalgo.launch.child import (
+    Child,
+    Deadline,
+    as_completed,
+    signal_children,
+    signal_groups,
+)
 from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.messages import report
@@ -91,7 +98,7 @@ class DelegatedLaunch:
         """Run the launcher, and write the time before each of its lines."""
         sinks = output.sinks(timestamp=True)
         with closing(Child(self.line, sinks)) as child:
-            send = partial(signal_children, [child])
+            send = partial(_send, child)
 
             def work() -> int:
                 for _ in as_completed([child], Deadline()):
@@ -108,9 +115,17 @@ class DelegatedLaunch:
         return Placement(list(ranks), [self.shown])
 
 
+def _send(child: Child, number: int) -> None:
+    """Send the launcher a signal; its ranks only those that it cannot pass on."""
+    if number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGCONT):
+        signal_children([child], number)
+    else:
+        signal_groups([child.process.pid], number)
+
+
 def _stop(child: Child, number: int) -> None:
     """Pass the request to stop on to the launcher, and wait for its end."""
-    signal_children([child], number)
+    _send(child, number)
     for _ in as_completed([child], Deadline()):
         pass
 

@@ -61,7 +61,7 @@ class ElasticLaunch:
             return run_to_end(job.run, lambda _number: job.nodes.stop(), job.sinks)
 
     def placement(self) -> Placement:
-        """Where its ranks would run: the agents start, but no rank."""
+        """Where its ranks would run; nothing is started, and no host is asked."""
         hosts = self.hosts or self._discovered()
         return SshLaunch(self.options, assign_ranks(hosts, None)).placement()
 
@@ -105,8 +105,9 @@ class ElasticJob:
         self.sinks: Sinks = output.sinks(options.logs, timestamp=options.timestamp)
         self._shell: RemoteShell = remote_shell(options.ssh)
         secret = secrets.token_bytes(32)
-        server, listener = Server(secret), Listener()
+        server = Server(secret)
         held.callback(server.close)
+        listener = Listener()
         held.callback(listener.close)
         self._port: int = server.port
         self._here: Endpoint = listener.endpoint("of the launcher")

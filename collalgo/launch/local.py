@@ -202,7 +202,7 @@ class LocalLaunch:
                 self.supervision.tell([RankFailure(len(ranks), reason)], False)
                 return 1
             finally:
-                close_children(ranks)
+                close_children(ranks, killed=guard.close)
 
     def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""

@@ -1,6 +1,5 @@
 """The launcher's end of an agent that starts while the ranks of other hosts run."""
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -51,6 +50,8 @@ class NodeAgent(RemoteAgent):
         Why it cannot be used; empty if it can.
     began : float
         When it was started.
+    is_stopping : bool
+        Whether it was asked to stop.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class NodeAgent(RemoteAgent):
         super().__init__(host, shell, sinks)
         self._launcher, self._job_of = launcher, job_of
         self.has_job, self.problem, self.began = False, "", time.monotonic()
+        self.is_stopping = False
         assert self.process.stdout is not None
         self._answers = _Answers(self.process.stdout, sinks, self._take)
         self.streams[0] = self._answers
@@ -87,7 +89,12 @@ class NodeAgent(RemoteAgent):
     def give_up(self, problem: str) -> None:
         """Note why the host cannot be used, and end its agent."""
         self.problem = self.problem or problem
-        self.process.kill()
+        self.kill()
+
+    def request_stop(self) -> None:
+        """Make the agent stop its ranks, and end: this is no failure of its host."""
+        self.is_stopping = True
+        super().request_stop()
 
     def _take(self) -> bool:
         """Take the answers that have come; False at the end of the output."""
@@ -108,7 +115,7 @@ class NodeAgent(RemoteAgent):
                 point = [self._launcher.port, self._launcher.word, at]
                 self.ask("try", {"hosts": [point]})
             return
-        (reached,) = json.loads(line)
+        (reached,) = self.take_reached(line, 1)
         if not reached:
             own = ", ".join(each.address for each in self._launcher.outward)
             raise BootstrapError(

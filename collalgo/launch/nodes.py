@@ -11,12 +11,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from collalgo.launch.child import Deadline, as_completed, kill_children
+from collalgo.launch.child import (
+    Deadline,
+    as_completed,
+    close_children,
+    kill_children,
+)
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host
 from collalgo.launch.messages import report
 from collalgo.launch.node_agent import NodeAgent
 from collalgo.launch.process import exit_code
+from collalgo.launch.signals import stop_delayed
 from collalgo.launch.supervision import STOP_SECONDS
 
 #: Seconds before a host is tried again: at first, and at most.
@@ -27,6 +33,10 @@ EXCLUSION = 60.0
 
 #: Seconds after which a host that runs has no failures behind it any more.
 STEADY = 60.0
+
+#: Seconds that the other hosts have when one has ended its work: ample for a last
+#: checkpoint, but not for ever, as some shells never notice that a host is gone.
+LAST_SECONDS = 600.0
 
 #: Seconds between two looks at what has a deadline, at most and at least.
 LOOK_SECONDS, SHORTEST_LOOK = 1.0, 0.01
@@ -116,7 +126,7 @@ class Nodes:
         self.agents: list[NodeAgent] = []
         self._ranks = 0
         self._enough_at = time.monotonic()
-        self._has_finished = False
+        self._has_finished, self._last = False, Deadline()
         self._failed: tuple[str, int] = "no host could be used", 1
         self._late = 0
 
@@ -152,7 +162,7 @@ class Nodes:
         for agent in running:
             agent.request_stop()
             if not agent.has_job:
-                agent.process.kill()
+                agent.kill()
         for _ in as_completed(running, Deadline(3 * STOP_SECONDS)):
             pass
 
@@ -204,16 +214,20 @@ class Nodes:
 
     def _release_ended(self) -> None:
         """Release what the agents hold that have ended; a job may start many."""
-        for agent in self.agents:
-            if agent.ended:
-                agent.close()
-        self.agents = self._running()
+        with stop_delayed():  # none is closed twice
+            ended = [agent for agent in self.agents if agent.ended]
+            self.agents = self._running()
+            close_children(ended)
 
     def _end_late(self) -> None:
-        """End the agents that do not start in time."""
+        """End the agents that do not start, or end, in time."""
         for agent in self._running():
             if not agent.has_job and time.monotonic() - agent.began > self._patience:
                 agent.give_up(f"it did not start within {self._patience:g} s")
+            elif self._last.left() == 0 and not agent.problem:
+                why = f"it has not ended {LAST_SECONDS:g} s after another"
+                report(f"host {agent.host.name} is given up: {why}")
+                agent.give_up(why)
 
     def _seconds_to_look(self) -> float:
         """Seconds to the next start of a host, or to the next look for hosts."""
@@ -232,11 +246,11 @@ class Nodes:
         node.agent = None
         code = agent.returncode or 0
         if agent.has_job and code == 0:
-            self._has_finished = True
+            self._has_finished, self._last = True, Deadline(LAST_SECONDS)
         elif self._has_finished or not node.is_wanted:
             if agent.has_job and 0 < code != SHELL_FAILED and node.is_wanted:
                 self._late = code  # whose work after the end of the job is missing
-        else:
+        elif not agent.is_stopping:  # else it was no host of the job for a while
             self._fail(node, agent)
 
     def _fail(self, node: Node, agent: NodeAgent) -> None:

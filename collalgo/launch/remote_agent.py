@@ -78,7 +78,7 @@ class RemoteAgent(Child):
         Raises
         ------
         BootstrapError
-            If it is the greeting of another version.
+            If it is the greeting of another version, or is not complete.
         """
         common, _, _ = GREETING.strip().rpartition(" ")
         if not line.startswith(common + " "):
@@ -88,8 +88,37 @@ class RemoteAgent(Child):
                 f"host {self.host.name} has another version of collalgo: it says "
                 f"{line[:60]!r}, not {GREETING!r}"
             )
-        self.greeting = Greeting(**json.loads(line.removeprefix(GREETING)))
+        try:
+            greeting = Greeting(**json.loads(line.removeprefix(GREETING)))
+            greeting.endpoint(self.host.name)
+        except (TypeError, ValueError):
+            raise self._misunderstood(line) from None
+        self.greeting = greeting
         return True
+
+    def take_reached(self, line: str, count: int) -> list[list[str]]:
+        """The addresses by which the host reaches each of some others.
+
+        Raises
+        ------
+        BootstrapError
+            If the line is something else.
+        """
+        try:
+            found = json.loads(line)
+            lists = [each for each in found if isinstance(each, list)]
+        except (TypeError, ValueError):
+            raise self._misunderstood(line) from None
+        words = all(isinstance(word, str) for each in lists for word in each)
+        if not words or not len(lists) == len(found) == count:
+            raise self._misunderstood(line)
+        return lists
+
+    def _misunderstood(self, line: str) -> BootstrapError:
+        """The error that the agent says something else than it is asked."""
+        return BootstrapError(
+            f"the agent of host {self.host.name} says {line[:60]!r}, which is no answer"
+        )
 
     def failure(self) -> str:
         """Why the host does not come up: the command, its errors, what to do."""

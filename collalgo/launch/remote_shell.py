@@ -15,8 +15,12 @@ from collalgo.errors import BootstrapError
 from collalgo.launch.options import SshOptions
 
 #: The remote shell, unless a variable names another: the user's own client with its
-#: configuration, keys and jumps, and without questions on a terminal.
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
+#: configuration, keys and jumps, and without questions on a terminal. A host that is
+#: silent for 15 s, as without power, is lost.
+SSH = (
+    *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"),
+    *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
+)
 
 #: Variables that name another remote shell, the first one first: ours, and those of
 #: Open MPI 4 and 5, which clusters without ssh set (as to kubexec.sh on Kubernetes).
@@ -104,7 +108,7 @@ def remote_shell(options: SshOptions | None = None) -> RemoteShell:
     source = next((name for name in VARIABLES if os.environ.get(name)), None)
     extra = options.words if options is not None else []
     if source is None:
-        return RemoteShell((*SSH, *extra))
+        return RemoteShell((SSH[0], *extra, *SSH[1:]))  # ssh takes the first value
     given = os.environ[source]
     try:
         shell = RemoteShell(tuple(shlex.split(given)), source)

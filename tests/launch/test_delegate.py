@@ -1,12 +1,15 @@
 """Launchers that others have: who is chosen, and by which command line they start."""
 
 import os
+import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from collalgo.errors import BootstrapError
+from collalgo.launch import delegate
 from collalgo.launch.choice import Starter, choose
 from collalgo.launch.delegate import DelegatedLaunch
 from collalgo.launch.hosts import Host
@@ -231,3 +234,16 @@ def test_a_rank_without_a_launcher_is_told_so(tmp_path):
     )  # fmt: skip
     assert done.returncode == 1
     assert "this process has no rank" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGSTOP])
+def test_a_launcher_passes_signals_on_itself_but_those_that_it_cannot(
+    number, monkeypatch
+):
+    sent = []
+    for name in ("signal_children", "signal_groups"):
+        monkeypatch.setattr(delegate, name, lambda *_, name=name: sent.append(name))
+    child = SimpleNamespace(process=SimpleNamespace(pid=1))
+    delegate._send(child, number)
+    stops = number == signal.SIGSTOP
+    assert sent == ["signal_children" if stops else "signal_groups"]

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from collalgo.launch.local import LocalLaunch, Rank, RankSpec
+from collalgo.launch.session_guard import SessionGuard
 from tests.launch.test_run import COLLALGO, alive, gone
 
 pytestmark = pytest.mark.parallel
@@ -97,3 +99,14 @@ def test_other_processes_stay(tmp_path, rude):
     os.kill(daemon, signal.SIGKILL)
     other.kill()
     other.wait()
+
+
+def test_ranks_are_reaped_when_no_guard_knows_their_numbers(monkeypatch):
+    done = []
+    close, release = SessionGuard.close, Rank._release
+    monkeypatch.setattr(
+        SessionGuard, "close", lambda g: (done.append("guard"), close(g))
+    )
+    monkeypatch.setattr(Rank, "_release", lambda r: (done.append("rank"), release(r)))
+    assert LocalLaunch(["true"], [RankSpec(0, dict(os.environ))]).run() == 0
+    assert done[:2] == ["guard", "rank"]

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from collalgo.launch.remote_shell import SSH
+from collalgo.launch.options import SshOptions
+from collalgo.launch.remote_shell import SSH, remote_shell
 from tests.support.ports import await_server
 
 #: Where distributions have it, which is in no user's path.
@@ -151,7 +152,7 @@ def test_a_host_that_does_not_come_up_is_named_with_its_error_and_advice(
     done = start("-H", "x:1,y:1", *options(tmp_path, port, **strict), "true")
     assert done.returncode == 1
     for host in "xy":
-        assert f"host {host} cannot be used; this has failed: ssh -o" in done.stderr
+        assert f"host {host} cannot be used; this has failed: ssh -p" in done.stderr
         assert f"connect once by hand (ssh {host}), or pass" in done.stderr
     assert done.stderr.count("Host key verification failed") == 2
     stranger = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"]
@@ -159,3 +160,14 @@ def test_a_host_that_does_not_come_up_is_named_with_its_error_and_advice(
     done = start("-H", "x:1", *options(tmp_path, port, "other"), "true")
     assert "Permission denied" in done.stderr
     assert "it does not accept your key: ssh-copy-id x, or -i FILE" in done.stderr
+
+
+def test_options_of_the_user_come_before_ours(monkeypatch):
+    monkeypatch.delenv("COLLALGO_RSH", raising=False)
+    own = SshOptions(options=["ServerAliveInterval=60", "ConnectTimeout=3"])
+    command = [*remote_shell(own).words, "-F", "/dev/null", "-G", "x"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    settings = dict(line.split(" ", 1) for line in said.splitlines())
+    found = [settings[f"serveralive{name}"] for name in ("interval", "countmax")]
+    assert [*found, settings["connecttimeout"]] == ["60", "3", "3"]
+    assert settings["batchmode"] == "yes"

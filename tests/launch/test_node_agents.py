@@ -1,0 +1,118 @@
+"""Agents of an elastic job that end late, talk nonsense, or are dropped for a while."""
+
+import os
+import signal
+
+import pytest
+
+from collalgo.launch import nodes, output
+from collalgo.launch.agent import GREETING
+from collalgo.launch.hosts import Host
+from collalgo.launch.network import Listener
+from collalgo.launch.node_agent import NodeAgent
+from collalgo.launch.remote_shell import RemoteShell
+
+pytestmark = pytest.mark.parallel
+
+
+@pytest.fixture
+def agent_of():
+    """Start the agent of a host by a script of a shell, of which $0 is the host."""
+    sinks, here, made = output.sinks(), Listener(), []
+
+    def start(script, host="a"):
+        shell = RemoteShell(("sh", "-c", script), "TEST")
+        point = here.endpoint("")
+        made.append(NodeAgent(Host(host, 1), shell, sinks, point, None))
+        return made[-1]
+
+    yield start
+    here.close()
+    for agent in made:
+        if not agent.streams[0].pipe.closed:
+            agent.close()
+
+
+def test_an_agent_that_has_ended_is_killed_and_not_reaped(agent_of):
+    agent = agent_of("exit 7")
+    os.waitid(os.P_PID, agent.process.pid, os.WEXITED | os.WNOWAIT)
+    agent.give_up("it is late")
+    agent.drain()
+    assert agent.returncode == 7
+
+
+GOOD = '{"port": 1, "word": "", "interfaces": [], "bridges": [], "reached_by": "", \
+"free_port": 1, "cores": 1}'
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('{"port": 1}',),
+        ("7",),
+        ("[",),
+        (GOOD.replace('"interfaces": []', '"interfaces": 7'),),
+        (GOOD, "7"),
+        (GOOD, "[7]"),
+        (GOOD, "[[7]]"),
+        (GOOD, "[]"),
+        (GOOD, "{"),
+    ],
+)
+def test_a_host_whose_agent_talks_nonsense_is_given_up(agent_of, capfd, lines):
+    text = GREETING + "\n".join(lines)
+    hosts = nodes.Nodes(lambda _node: agent_of(f"echo '{text}'; sleep 60"), 1, 0.3)
+    hosts.change([Host("a", 1)])
+    assert hosts.run() == 128 + signal.SIGKILL
+    hosts.close()
+    assert "which is no answer; it is tried again in 1 s" in capfd.readouterr().err
+
+
+class Script:
+    """Stands for a script that tells other hosts at each look."""
+
+    problem = ""
+
+    def __init__(self, *told):
+        self.told = list(told)
+
+    def look(self):
+        return self.told.pop(0) if self.told else None
+
+    def seconds(self):
+        return 0.01
+
+    def close(self):
+        pass
+
+
+def test_a_host_that_is_dropped_and_told_again_at_once_has_not_failed(agent_of):
+    a, started = Host("a", 1), []
+
+    def start(node):
+        started.append((node.failures, node.is_excluded))
+        agent = agent_of("cat; sleep 0.3; exit 143" if len(started) == 1 else "exit 0")
+        agent.has_job, agent._answers.is_answering = True, False
+        return agent
+
+    hosts = nodes.Nodes(start, 1, 30, Script([a], [], [a]))
+    assert hosts.run() == 0
+    hosts.close()
+    assert started == [(0, False)] * 2
+
+
+def test_a_host_that_never_ends_is_given_up_after_the_end(agent_of, capfd, monkeypatch):
+    monkeypatch.setattr(nodes, "LAST_SECONDS", 0.3)
+
+    def start(node):
+        agent = agent_of('[ "$0" = a ] || exec sleep 60', node.host.name)
+        agent.has_job, agent._answers.is_answering = True, False
+        return agent
+
+    hosts = nodes.Nodes(start, 1, 30)
+    hosts.change([Host("a", 1), Host("b", 1)])
+    assert hosts.run() == 0
+    hosts.close()
+    assert (
+        capfd.readouterr().err.count("host b is given up: it has not ended 0.3 s") == 1
+    )
