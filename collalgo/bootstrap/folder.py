@@ -174,9 +174,10 @@ def _remove(folder: Path, made: Collection[int]) -> None:
     """Remove a folder and its parents, as far as they were made and are empty."""
     with suppress(OSError):
         for level in count():
-            if level not in made:
+            if level in made:
+                folder.rmdir()
+            elif level >= min(made, default=0):  # below it nothing was made
                 return
-            folder.rmdir()
             folder = folder.parent
 
 

@@ -82,6 +82,12 @@ def test_folders_are_removed_if_a_rank_cannot_connect(tmp_path, monkeypatch):
     assert not any(tmp_path.iterdir())
 
 
+def test_parents_are_removed_if_the_folder_cannot_be_made(tmp_path):
+    with pytest.raises(BootstrapError, match="cannot connect in"):
+        Folder(tmp_path / "x" / "y" / ("n" * 300))
+    assert not any(tmp_path.iterdir())
+
+
 def listed(folder):
     return {str(path.relative_to(folder)): path.read_bytes()
             for path in folder.rglob("*") if path.is_file()}  # fmt: skip

@@ -54,7 +54,7 @@ class Gateway:
         self._idle: list[HTTPConnection] = []
         self._lock = Lock()
         self._context = _context(os.environ)
-        self._term = ""
+        self._term = 0
 
     def ask(
         self, path: str, body: Mapping[str, Any], repeat: Repeat = Repeat.SAFELY
@@ -84,7 +84,10 @@ class Gateway:
     ) -> tuple[HTTPConnection, T]:
         """Send a request to the members in turn, until one answers."""
         problems: list[str] = []
-        for _ in range(len(self._members)):
+        left = len(self._members)
+        again = int(left == 1 and repeat is Repeat.SAFELY)
+        while left:
+            left -= 1
             connection = self._open(problems)
             if connection is None:
                 continue
@@ -94,6 +97,8 @@ class Gateway:
                 self._fail(connection, error, problems)
                 if repeat is Repeat.NEVER:
                     break
+                if isinstance(error, ConnectionError):  # not if it was too slow
+                    left, again = left + again, 0
             except StoreError:
                 connection.close()
                 raise
@@ -108,10 +113,10 @@ class Gateway:
         while not _is_readable(connection, LEADER_SECONDS) and monotonic() < end:
             self._check_leader(connection, term)
         found = _object(_accepted(connection, path).read())
-        self._term = _term_of(found) or self._term
+        self._term = max(self._term, _term_of(found))
         return found
 
-    def _check_leader(self, connection: HTTPConnection, term: str) -> None:
+    def _check_leader(self, connection: HTTPConnection, term: int) -> None:
         """Raise OSError if the leader is not that of a term any more.
 
         A member may have passed the request to the former leader; it then waits for
@@ -122,7 +127,9 @@ class Gateway:
         with suppress(OSError, HTTPException, StoreError), closing(other):
             other.request("POST", "/v3/maintenance/status", "{}")
             found = _object(_accepted(other, "maintenance/status").read())
-        if term and (_term_of(found) or term) != term:
+        newer = _term_of(found)
+        if 0 < term < newer:
+            self._term = max(self._term, newer)  # that of the next attempt
             raise ConnectionAbortedError("its leader has changed meanwhile")
 
     def close(self) -> None:
@@ -248,10 +255,11 @@ def _is_readable(connection: HTTPConnection, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1e3))
 
 
-def _term_of(found: dict[str, Any]) -> str:
-    """The term of the leader in an answer; empty if it has none."""
+def _term_of(found: dict[str, Any]) -> int:
+    """The term of the leader in an answer; 0 if it has none."""
     header = found.get("header")
-    return str(header.get("raft_term", "")) if isinstance(header, dict) else ""
+    term = str(header.get("raft_term", "")) if isinstance(header, dict) else ""
+    return int(term) if term.isdecimal() else 0
 
 
 def _object(line: bytes) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from threading import Event, Thread
@@ -62,7 +62,7 @@ class FileStore:
 
     def __init__(self, folder: Path):
         self._folder = folder
-        self._lock = Lock()
+        self._writing, self._lock = Lock(), Lock()  # the first is taken first
         self._watches = Watches()
         self._leases: list[Lease] = []
         self._closed = Event()
@@ -172,12 +172,21 @@ class FileStore:
             raise ValueError(f"{seconds} s is not a lifetime; pass a number above 0")
         identifier, requested = secrets.randbits(63) or 1, monotonic()
         with self._changing():
-            self._beats.begin(identifier)
-            value = repr(float(seconds)).encode()
-            self._append([Record(Kind.GRANT, 0, identifier, value=value)])
+            self._begin(identifier, seconds)
         lease = Lease(identifier, seconds, requested, self._renew, self._end)
-        self._leases.append(lease)
+        with self._lock:
+            self._leases = [each for each in self._leases if not each.ended]
+            self._leases.append(lease)
         return lease
+
+    def _begin(self, identifier: int, seconds: float) -> None:
+        value = repr(float(seconds)).encode()
+        try:
+            self._beats.begin(identifier)
+            self._append([Record(Kind.GRANT, 0, identifier, value=value)])
+        except BaseException:
+            self._beats.end(identifier)
+            raise
 
     def _renew(self, identifier: int) -> bool:
         with self._changing(is_write=False):
@@ -212,14 +221,13 @@ class FileStore:
     @contextmanager
     def _changing(self, is_write: bool = True) -> Iterator[None]:
         """Know all changes, and let nobody make others meanwhile if this does."""
-        with self._lock, self._reporting():
-            if not is_write:
-                self._refresh()
-                yield
-                return
-            with self._log.locked():
-                self._refresh()
-                yield
+        with self._reporting(), ExitStack() as held:
+            if is_write:  # leases are renewed while this waits for other processes
+                held.enter_context(self._writing)
+                held.enter_context(self._log.locked())
+            held.enter_context(self._lock)
+            self._refresh()
+            yield
 
     @contextmanager
     def _reporting(self) -> Iterator[None]:
@@ -272,7 +280,7 @@ class FileStore:
 
     def _end_silent(self) -> None:
         """End the leases whose holders are gone."""
-        with self._lock:
+        with self._lock, self._reporting():
             silent = self._beats.ended(self._data.leases)
         if silent:
             with self._changing():

@@ -12,7 +12,7 @@ import struct
 import time
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
@@ -122,6 +122,8 @@ class FileLog:
                 time.sleep(LOCK_PAUSE)
             yield
         finally:
+            with suppress(OSError):  # now: a child that was forked keeps it open
+                fcntl.flock(descriptor, fcntl.LOCK_UN)
             os.close(descriptor)
 
     def read(self) -> tuple[bool, list[Record]]:
@@ -133,34 +135,28 @@ class FileLog:
             If the file is damaged.
         """
         with self._path.open("rb") as file:
-            mark, generation, base = HEAD.unpack(file.read(HEAD.size))
-            if mark != MARK:
-                raise StoreError(f"{self._path} is not the log of a store; remove it")
+            generation, base = self._head(file.read(HEAD.size))
             is_new = generation != self._generation
-            if is_new:
-                self._generation, self._offset, self.base = generation, HEAD.size, base
-            file.seek(self._offset)
-            return is_new, list(self._records(file.read()))
+            offset = HEAD.size if is_new else self._offset
+            file.seek(offset)
+            bodies = list(_bodies(file.read()))
+        records = [self._record(body) for body in bodies]
+        self._generation, self.base = generation, base
+        self._offset = offset + sum(FRAME.size + len(body) for body in bodies)
+        return is_new, records
 
-    def _records(self, data: bytes) -> Iterator[Record]:
-        """The whole records at the begin of some bytes."""
-        at = 0
-        while at + FRAME.size <= len(data):
-            length, checksum = FRAME.unpack_from(data, at)
-            body = data[at + FRAME.size :][:length]
-            if (
-                length > MOST_BYTES
-                or len(body) < length
-                or zlib.crc32(body) != checksum
-            ):
-                return
-            try:
-                found = Record.decode(body)
-            except ValueError as error:
-                raise StoreError(f"{self._path} is damaged: {error}") from None
-            at += FRAME.size + length
-            self._offset += FRAME.size + length
-            yield found
+    def _head(self, data: bytes) -> tuple[bytes, int]:
+        """The generation of the file, and its base."""
+        if len(data) < HEAD.size or not data.startswith(MARK):
+            raise StoreError(f"{self._path} is not the log of a store; remove it")
+        _, generation, base = HEAD.unpack(data)
+        return generation, base
+
+    def _record(self, body: bytes) -> Record:
+        try:
+            return Record.decode(body)
+        except ValueError as error:
+            raise StoreError(f"{self._path} is damaged: {error}") from None
 
     def append(self, records: Iterable[Record]) -> None:
         """Append records after all that were read, with the lock held."""
@@ -175,7 +171,8 @@ class FileLog:
     def _check_rest(self, rest: bytes) -> None:
         """Refuse to cut off more than a record that another has left unfinished."""
         length = FRAME.unpack_from(rest)[0] if len(rest) >= FRAME.size else 0
-        if length > MOST_BYTES or 0 < length < len(rest) - FRAME.size:
+        is_zeros = not rest.strip(b"\0")  # the file grew, and its content was lost
+        if length > MOST_BYTES or (length < len(rest) - FRAME.size and not is_zeros):
             raise StoreError(
                 f"{self._path} is damaged at byte {self._offset} of "
                 f"{self._offset + len(rest)}; remove the folder, and start again"
@@ -191,6 +188,21 @@ class FileLog:
         partial.touch(mode=0o600, exist_ok=False)
         partial.write_bytes(head + b"".join(record.encode() for record in records))
         partial.replace(self._path)
+
+
+def _bodies(data: bytes) -> Iterator[bytes]:
+    """The whole records at the begin of some bytes; on NFS zeros may follow them."""
+    at = 0
+    while at + FRAME.size <= len(data):
+        length, checksum = FRAME.unpack_from(data, at)
+        if not RECORD.size <= length <= MOST_BYTES:
+            return
+        at += FRAME.size
+        body = data[at : at + length]
+        if len(body) < length or zlib.crc32(body) != checksum:
+            return
+        at += length
+        yield body
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -40,8 +40,8 @@ class Heartbeats:
         """Hold the file of a new lease."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(self._path(lease), flags, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._held[lease] = descriptor, 0
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.beat(lease)
 
     def beat(self, lease: int) -> None:
@@ -55,10 +55,11 @@ class Heartbeats:
         """Remove the file of a lease that has ended."""
         descriptor, _ = self._held.pop(lease, (-1, 0))
         self._seen.pop(lease, None)
-        with suppress(FileNotFoundError):
-            self._path(lease).unlink()
-        if descriptor >= 0:
-            os.close(descriptor)
+        try:
+            self._path(lease).unlink(missing_ok=True)
+        finally:
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def ended(self, leases: Mapping[int, float]) -> list[int]:
         """Those of some leases that have ended, as far as this process can see."""
@@ -80,8 +81,12 @@ class Heartbeats:
     def _is_silent(self, lease: int, seconds: float, now: float) -> bool:
         """Whether the file of a lease has not changed for some seconds."""
         content = b""
-        with suppress(OSError):
-            content = self._path(lease).read_bytes()
+        try:
+            with suppress(FileNotFoundError):
+                content = self._path(lease).read_bytes()
+        except OSError:  # this process cannot observe it now, as without descriptors
+            self._seen.pop(lease, None)
+            return False
         seen = self._seen.get(lease)
         if seen is None or seen.content != content:
             self._seen[lease] = _Beat(content, now)
@@ -94,7 +99,7 @@ class Heartbeats:
             return False
         try:
             descriptor = os.open(self._path(lease), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
+        except OSError:
             return False  # silence will tell
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
