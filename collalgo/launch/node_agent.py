@@ -92,7 +92,7 @@ class NodeAgent(RemoteAgent):
         self.kill()
 
     def request_stop(self) -> None:
-        """Make the agent stop its ranks, and end: this is no failure of its host."""
+        """Make the agent stop its ranks, and end, which does not count as a failure."""
         self.is_stopping = True
         super().request_stop()
 

@@ -117,7 +117,7 @@ class RemoteAgent(Child):
     def _misunderstood(self, line: str) -> BootstrapError:
         """The error that the agent says something else than it is asked."""
         return BootstrapError(
-            f"the agent of host {self.host.name} says {line[:60]!r}, which is no answer"
+            f"the agent of host {self.host.name} says {line[:60]!r}, not an answer"
         )
 
     def failure(self) -> str:

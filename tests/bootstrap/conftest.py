@@ -74,3 +74,21 @@ def make_etcd(etcd):
     cleaner = make()
     cleaner.remove()
     cleaner.close()
+
+
+@pytest.fixture
+def opened(tmp_path):
+    """Open the store in a folder."""
+    made = []
+
+    def opened():
+        made.append(FileStore(tmp_path / "store"))
+        return made[-1]
+
+    yield opened
+    for each in made:
+        each.close()
+
+
+def log_of(tmp_path):
+    return tmp_path / "store" / "log"

@@ -3,44 +3,23 @@
 ``test_key_value_store.py`` and ``test_store_leases.py`` hold it to the protocol.
 """
 
-import errno
 import os
 import signal
 import subprocess
 import sys
-import time
-import zlib
 from itertools import pairwise
-from threading import Thread
 
 import pytest
 
 from collalgo.bootstrap.store import file, file_log, heartbeats
 from collalgo.bootstrap.store.file import FileStore
-from collalgo.bootstrap.store.file_log import FRAME, HEAD, RECORD, Kind, Record
+from collalgo.bootstrap.store.file_log import FRAME, HEAD, Kind, Record
 from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
 from collalgo.errors import BootstrapError
+from tests.bootstrap.conftest import log_of
 from tests.support.store_clients import Seen, until
 
 pytestmark = pytest.mark.parallel
-
-
-@pytest.fixture
-def opened(tmp_path):
-    """Open the store in a folder."""
-    made = []
-
-    def opened():
-        made.append(FileStore(tmp_path / "store"))
-        return made[-1]
-
-    yield opened
-    for each in made:
-        each.close()
-
-
-def log_of(tmp_path):
-    return tmp_path / "store" / "log"
 
 
 HOLDER = """
@@ -210,106 +189,3 @@ def test_a_store_that_is_closed_leaves_no_descriptor_and_no_lease(opened, tmp_pa
     assert len(os.listdir("/proc/self/fd")) == before
     assert opened().read("a") is None
     assert sorted(os.listdir(tmp_path / "store")) == ["lock", "log"]
-
-
-def test_zeros_at_the_end_are_not_whole_yet(opened, tmp_path):
-    one, other = opened(), opened()
-    one.set("a", b"1")
-    with log_of(tmp_path).open("ab") as log:
-        log.write(bytes(100))
-    assert other.read("a").value == b"1"
-    assert other.set("b", b"2") == 2
-    with log_of(tmp_path).open("ab") as log:
-        log.write(bytes(100) + b"more")
-    with pytest.raises(StoreError, match="is damaged at byte"):
-        other.set("c", b"3")
-
-
-def test_a_log_that_cannot_be_read_whole_is_read_again(opened, tmp_path):
-    one, other = opened(), opened()
-    one.set("a", b"1")
-    content = log_of(tmp_path).read_bytes()
-    log_of(tmp_path).write_bytes(content[: HEAD.size - 1])
-    with pytest.raises(StoreError, match="is not the log of a store"):
-        other.read("a")
-    body = b"\xff" * RECORD.size
-    bad = FRAME.pack(len(body), zlib.crc32(body)) + body
-    generation = content[:8] + bytes(8) + content[16:]
-    log_of(tmp_path).write_bytes(generation + bad)
-    with pytest.raises(StoreError, match="is damaged"):
-        other.read("a")
-    log_of(tmp_path).write_bytes(generation)
-    assert other.read("a").value == b"1"
-    assert one._thread.is_alive() and other._thread.is_alive()
-
-
-def test_leases_of_others_that_cannot_be_observed_do_not_end(tmp_path, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(heartbeats.time, "monotonic", lambda: now[0])
-    mine, other = heartbeats.Heartbeats(tmp_path), heartbeats.Heartbeats(tmp_path)
-    other.begin(7)
-
-    def refuse(*_, **__):
-        raise OSError(errno.EMFILE, "planted")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(heartbeats.os, "open", refuse)
-        patch.setattr(heartbeats.Path, "read_bytes", refuse)
-        for _ in range(5):
-            now[0] += 0.9
-            assert mine.ended({7: 2.0}) == []
-    other.end(7)
-
-
-def test_a_forked_child_does_not_keep_the_lock(opened):
-    one = opened()
-    with one._log.locked():
-        child = subprocess.Popen(["sleep", "100"], pass_fds=locks_of(one))
-    try:
-        assert one.set("a", b"1") == 1
-    finally:
-        child.kill()
-        child.wait()
-
-
-def locks_of(store):
-    """The descriptors with which this process has locked the folder."""
-    path, fds = str(store._folder / "lock"), "/proc/self/fd"
-    found = [int(each) for each in os.listdir(fds) if links_to(f"{fds}/{each}", path)]
-    assert found
-    return found
-
-
-def links_to(link, path):
-    return os.path.islink(link) and os.readlink(link) == path
-
-
-def test_a_lease_is_renewed_while_its_holder_waits_for_the_log(opened, tmp_path):
-    one, other = opened(), opened()
-    lease = one.lease(0.6)
-    one.set("held", b"", lease=lease)
-    with other._log.locked():
-        waiting = Thread(target=one.set, args=("a", b"1"))
-        waiting.start()
-        time.sleep(1.5)
-        assert lease.remaining() > 0
-    waiting.join()
-    assert other.read("held") is not None
-
-
-def test_leases_that_fail_or_have_ended_leave_nothing(opened, tmp_path, monkeypatch):
-    one = opened()
-    before = len(os.listdir("/proc/self/fd"))
-
-    def refuse(*_):
-        raise OSError(errno.ENOSPC, "planted")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(one._log, "append", refuse)
-        with pytest.raises(StoreError, match="planted"):
-            one.lease(10)
-    assert sorted(os.listdir(tmp_path / "store")) == ["lock", "log"]
-    assert len(os.listdir("/proc/self/fd")) == before
-    for _ in range(3):
-        one.lease(10).revoke()
-    assert len(one._leases) == 1

@@ -65,7 +65,7 @@ def test_a_host_whose_agent_talks_nonsense_is_given_up(agent_of, capfd, lines):
     hosts.change([Host("a", 1)])
     assert hosts.run() == 128 + signal.SIGKILL
     hosts.close()
-    assert "which is no answer; it is tried again in 1 s" in capfd.readouterr().err
+    assert "not an answer; it is tried again in 1 s" in capfd.readouterr().err
 
 
 class Script:
