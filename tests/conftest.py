@@ -8,6 +8,7 @@ import pytest
 from collalgo.bench.cluster.kernel import down, is_up, up
 from hypothesis import HealthCheck, settings
 
+from collalgo import ALGORITHMS
 from collalgo.comm import shared_kinds
 from collalgo.cost.copy_policy import CopyPolicy
 from tests.support.clusters import layout
@@ -37,6 +38,14 @@ def _copy_policies():
     yield
     CopyPolicy.by_size.cache_clear()
     shared_kinds.forget()
+
+
+@pytest.fixture(autouse=True)
+def _catalogue():
+    """Leave the catalogue as it was: a row of a user changes what others choose."""
+    before = list(ALGORITHMS)
+    yield
+    ALGORITHMS[:] = before
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,14 +14,6 @@ from collalgo.cli.main import main
 pytestmark = pytest.mark.parallel
 
 
-@pytest.fixture(autouse=True)
-def table():
-    """Leave the table as it was."""
-    before = list(ALGORITHMS)
-    yield
-    ALGORITHMS[:] = before
-
-
 def test_a_registered_algorithm_is_run_chosen_and_proved_by_its_name():
     @collalgo.algorithm("allreduce", "mine")
     def mine(group):
