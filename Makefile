@@ -111,9 +111,10 @@ clean:
 .venv/installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet 'setuptools>=77' 'cython>=3.1' 'numpy>=2.0'
+	$(BIN)/python -m pip install --quiet --no-compile 'setuptools>=77' 'cython>=3.1' 'numpy>=2.0'
 	@echo "Installing and compiling collalgo, once: two to four minutes on two cores"
-	$(BIN)/python -m pip install --quiet --no-build-isolation --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --no-compile --no-build-isolation \
+		--editable '.[test,lint]'
 	touch $@
 
 # The MPIs of PyPI use the same file names, so each needs an environment of its own; what
