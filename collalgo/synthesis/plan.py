@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.synthesis.ordering import Ordering
+from collalgo._kernels.synthesis.sorting import grouped
 from collalgo.cost.messages import Messages, joined
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.packing import Trees
@@ -251,8 +252,7 @@ def _ordering(
 ) -> Ordering:
     """The transfers in the order in which they are tried; ``place`` inverts it."""
     before, after = place[waits.before], place[waits.after]
-    by_first = np.argsort(before, kind="stable")
-    first_after = np.searchsorted(before[by_first], np.arange(len(order) + 1))
+    first_after, by_first = grouped(before, len(order))
     busy = pairs.parts / pairs.bytes_per_second[pairs.links]
     pair = (transfers.source * pairs.size + transfers.target)[order]
     hub = np.where(transfers.reduces, transfers.target, transfers.source)[order]

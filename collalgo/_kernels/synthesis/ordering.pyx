@@ -12,6 +12,9 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from collalgo._kernels.synthesis.link_loads cimport LinkLoads
+from collalgo._kernels.synthesis.sorting cimport merge
+
+from collalgo._kernels.synthesis.sorting import grouped
 
 ctypedef const int64_t[::1] ints
 
@@ -84,9 +87,7 @@ cdef class Ordering:
         """Sort the transfers by their keys; begin with no sets."""
         joint = np.asarray(self.joint)
         keys = int(joint.max(initial=-1)) + 1
-        members = np.argsort(joint, kind="stable")
-        self.members = members
-        self.first_member = np.searchsorted(joint[members], np.arange(keys + 1))
+        self.first_member, self.members = grouped(joint, keys)
         self.tried, self.length_of = np.empty((2, max(keys, len(joint))), np.int64)
         self.chosen = np.empty(len(joint), np.int64)
         ranks = 0
@@ -292,15 +293,3 @@ cdef class Ordering:
                     found += 1
                     self.loads.prepare(self.pair[after])
         return found
-
-
-cdef void merge(int64_t[::1] ready, Py_ssize_t count, int64_t[::1] more) noexcept:
-    """Merge transfers into the first few of others; both are in ascending order."""
-    cdef Py_ssize_t left = more.shape[0]
-    while left:
-        if count and ready[count - 1] > more[left - 1]:
-            count -= 1
-            ready[count + left] = ready[count]
-        else:
-            left -= 1
-            ready[count + left] = more[left]
