@@ -12,6 +12,9 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from collalgo._kernels.synthesis.link_loads cimport LinkLoads
+from collalgo._kernels.synthesis.sorting cimport merge
+
+from collalgo._kernels.synthesis.sorting import grouped
 
 ctypedef const int64_t[::1] ints
 
@@ -58,7 +61,7 @@ cdef class Ordering:
     cdef ints first_member, members
     cdef int64_t[::1] tried, length_of, chosen
     cdef int64_t[:, :, ::1] set_of
-    cdef int64_t sets, first_set
+    cdef int64_t sets, first_set, attempt
     cdef bint several
 
     def __init__(
@@ -84,9 +87,7 @@ cdef class Ordering:
         """Sort the transfers by their keys; begin with no sets."""
         joint = np.asarray(self.joint)
         keys = int(joint.max(initial=-1)) + 1
-        members = np.argsort(joint, kind="stable")
-        self.members = members
-        self.first_member = np.searchsorted(joint[members], np.arange(keys + 1))
+        self.first_member, self.members = grouped(joint, keys)
         self.tried, self.length_of = np.empty((2, max(keys, len(joint))), np.int64)
         self.chosen = np.empty(len(joint), np.int64)
         ranks = 0
@@ -113,15 +114,18 @@ cdef class Ordering:
             The part of what the busiest link has left to carry that a step takes at
             most, beyond the least.
         """
-        cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, number = 0
+        cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, begun, number = 0
         cdef int64_t[::1] ready = np.empty(count, np.int64)
         cdef int64_t[::1] taken = np.empty(count, np.int64)
+        cdef int64_t[::1] released = np.empty(count, np.int64)
         self._begin_all()
         waiting = self._independent(ready)
         while waiting:
             kept = self._take_step(ready[:waiting], taken, number, least, fraction)
-            waiting = self._merge(ready, kept, taken[: waiting - kept])
-            np.asarray(ready)[:waiting].sort()
+            begun = self._release(taken[: waiting - kept], released)
+            np.asarray(released)[:begun].sort()
+            merge(ready, kept, released[:begun])
+            waiting = kept + begun
             number += 1
         return np.asarray(self.step)
 
@@ -133,11 +137,7 @@ cdef class Ordering:
         self.loads.clear()
         for i in range(count):
             self.loads.plan(self.pair[i])
-        self.sets = 0
-        self._forget()
-
-    cdef void _forget(self) noexcept:
-        """Forget which keys and lanes have been tried."""
+        self.sets = self.attempt = 0
         self.tried[:] = -1
         self.set_of[:] = -1
 
@@ -154,21 +154,18 @@ cdef class Ordering:
         cdef Py_ssize_t kept = self._fill(ready, taken, number, max(least, length))
         while length > least and self.loads.is_idle(IDLE * least):
             length /= 2
-            self._undo(ready[kept:], taken)
-            np.asarray(ready).sort()
+            self._undo(taken[: ready.shape[0] - kept])
+            merge(ready, kept, taken[: ready.shape[0] - kept])
             kept = self._fill(ready, taken, number, max(least, length))
         return kept
 
-    cdef void _undo(self, int64_t[::1] ready, int64_t[::1] taken) noexcept:
-        """Take all transfers of a step out of it, to be ready again."""
-        cdef Py_ssize_t j, i
-        for j in range(ready.shape[0]):
-            i = ready[j] = taken[j]
-            self.loads.take(self.pair[i], -1)
-            self.step[i] = -1
+    cdef void _undo(self, int64_t[::1] taken) noexcept:
+        """Take all transfers of a step out of it."""
+        cdef Py_ssize_t j
+        for j in range(taken.shape[0]):
+            self.loads.take(self.pair[taken[j]], -1)
+            self.step[taken[j]] = -1
         self.loads.end_early()
-        self.sets = self.first_set
-        self._forget()
 
     cdef Py_ssize_t _independent(self, int64_t[::1] ready) noexcept:
         """Find the transfers that wait for no other; their number."""
@@ -191,12 +188,11 @@ cdef class Ordering:
         cdef Py_ssize_t i, j, kept = 0, begun = 0
         self.loads.begin(length)
         self.first_set = self.sets
+        self.attempt += 1
         for j in range(ready.shape[0]):
             i = ready[j]
-            if self.several and self.joint[i] >= 0:
-                self._take_joint(self.joint[i], number)
-            else:
-                self._take_one(i, number)
+            if self.loads.pairs_open:
+                self._try(i, number)
             if self.step[i] >= 0:
                 taken[begun] = i
                 begun += 1
@@ -205,25 +201,36 @@ cdef class Ordering:
                 kept += 1
         return kept
 
+    cdef void _try(self, Py_ssize_t i, Py_ssize_t number) noexcept:
+        """Take a transfer, and those with its key, if the step has room for it."""
+        if self.step[i] >= 0:
+            return
+        if self.several and self.joint[i] >= 0:
+            self._take_joint(self.joint[i], number)
+        else:
+            self._take_one(i, number)
+
     cdef void _take_one(self, Py_ssize_t i, Py_ssize_t number) noexcept:
         """Take a transfer that fits, unless the step has one with its key."""
         cdef int64_t key = self.joint[i]
-        if (key >= 0 and self.tried[key] == number) or not self.loads.fits(self.pair[i]):
+        if key >= 0 and self.tried[key] == self.attempt:
+            return
+        if not self.loads.fits(self.pair[i]):
             return
         self.loads.take(self.pair[i], 1)
         self.step[i] = number
         if key >= 0:
-            self.tried[key] = number
+            self.tried[key] = self.attempt
 
     cdef void _take_joint(self, int64_t key, Py_ssize_t number) noexcept:
         """Take the transfers of a key that fit, else one of them; once in each step."""
         cdef Py_ssize_t count
-        if self.tried[key] == number:
+        if self.tried[key] == self.attempt:
             return
-        self.tried[key] = number
+        self.tried[key] = self.attempt
         count = self._choose(key)
         while count and not self._set_lane(count, number):
-            self._leave(count > 1, count)
+            self._leave(key, count > 1, count)
             count = count > 1
 
     cdef Py_ssize_t _choose(self, int64_t key) noexcept:
@@ -237,11 +244,13 @@ cdef class Ordering:
                 count += 1
         return count
 
-    cdef void _leave(self, Py_ssize_t kept, Py_ssize_t count) noexcept:
-        """Take the chosen transfers off the links, but for the first."""
+    cdef void _leave(self, int64_t key, Py_ssize_t kept, Py_ssize_t count) noexcept:
+        """Take the chosen transfers of a key off the links, but for some."""
         cdef Py_ssize_t j
         for j in range(kept, count):
             self.loads.take(self.pair[self.chosen[j]], -1)
+        for j in range(self.first_member[key], self.first_member[key + 1]):
+            self.loads.reopen(self.pair[self.members[j]])
 
     cdef bint _set_lane(self, Py_ssize_t count, Py_ssize_t number) noexcept:
         """Put the chosen transfers into a step, if there is a lane for them."""
@@ -252,7 +261,7 @@ cdef class Ordering:
             i = self.chosen[j]
             self.set_of[lane, self.hub[i], self.spoke[i]] = self.sets
             self.step[i], self._lane[i] = number, lane
-        self.length_of[self.sets] = count
+        self.length_of[self.sets - self.first_set] = count
         self.sets += lane < LANES
         return lane < LANES
 
@@ -263,23 +272,24 @@ cdef class Ordering:
         for j in range(1, count):
             if self._set_on(lane, self.chosen[j]) != first:
                 return False
-        return first < 0 or self.length_of[first] == count
+        return first < 0 or self.length_of[first - self.first_set] == count
 
     cdef int64_t _set_on(self, Py_ssize_t lane, Py_ssize_t i) noexcept:
         """The set of this step that a lane has for the ranks of a transfer, or -1."""
         cdef int64_t found = self.set_of[lane, self.hub[i], self.spoke[i]]
         return found if found >= self.first_set else -1
 
-    cdef Py_ssize_t _merge(
-        self, int64_t[::1] ready, Py_ssize_t kept, int64_t[::1] taken
+    cdef Py_ssize_t _release(
+        self, int64_t[::1] taken, int64_t[::1] released
     ) noexcept:
-        """Add the transfers that waited only for those of a step; their number."""
-        cdef Py_ssize_t i, j
+        """Find the transfers that waited only for those of a step; their number."""
+        cdef Py_ssize_t i, j, after, found = 0
         for i in range(taken.shape[0]):
             for j in range(self.first_after[taken[i]], self.first_after[taken[i] + 1]):
-                self.waits[self.after[j]] -= 1
-                if not self.waits[self.after[j]]:
-                    ready[kept] = self.after[j]
-                    kept += 1
-                    self.loads.prepare(self.pair[self.after[j]])
-        return kept
+                after = self.after[j]
+                self.waits[after] -= 1
+                if not self.waits[after]:
+                    released[found] = after
+                    found += 1
+                    self.loads.prepare(self.pair[after])
+        return found
