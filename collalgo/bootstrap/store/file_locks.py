@@ -37,7 +37,7 @@ def refuse_local_locks(folder: Path) -> None:
 
 
 def local_option(mounts: Iterable[str], device: str) -> str:
-    """The option by which locks of a device are local; empty if there is none."""
+    """The option by which locks of a device are local; empty without one."""
     for line in mounts:
         mount, _, file_system = line.partition(" - ")
         fields, kinds = mount.split(), file_system.split()
