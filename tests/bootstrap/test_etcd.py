@@ -168,18 +168,24 @@ def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
         server.shutdown()
 
 
-def test_with_certificates_a_member_is_asked_by_https(tmp_path, monkeypatch):
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for localhost, which is its own authority, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("there is no openssl to make a certificate")
-    certificate, key = tmp_path / "certificate", tmp_path / "key"
+    made, key = tmp_path / "certificate", tmp_path / "key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
          "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
-         "-keyout", key, "-out", certificate],
+         "-keyout", key, "-out", made],
         check=True, capture_output=True,
     )  # fmt: skip
+    return made, key
+
+
+def test_with_certificates_a_member_is_asked_by_https(certificate, monkeypatch):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
+    context.load_cert_chain(*certificate)
     with ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as server:
         server.term, server.elected, server.slow = 1, False, threading.Event()
         server.slow.set()
@@ -188,7 +194,7 @@ def test_with_certificates_a_member_is_asked_by_https(tmp_path, monkeypatch):
         at = [("localhost", server.server_port)]
         with pytest.raises(StoreError, match="does not answer at localhost"):
             Etcd(at, "tests")
-        monkeypatch.setenv("ETCDCTL_CACERT", str(certificate))
+        monkeypatch.setenv("ETCDCTL_CACERT", str(certificate[0]))
         store = Etcd(at, "tests")
         assert store.compare_set("k", b"v", 0).entry.version == 5
         store.close()
