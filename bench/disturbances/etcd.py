@@ -19,8 +19,8 @@ from collalgo.launch.environment import free_port
 CLIENTS, PEERS = 2379, 2380
 
 
-#: Options by which etcd elects another leader within 0.6 s, and keeps it when those come
-#: back that were cut off (which it does from version 3.5 by default).
+#: Options by which etcd elects another leader within 0.6 s, and keeps it when members
+#: are back that were cut off (as version 3.5 does by default).
 QUICK = ("--heartbeat-interval=50", "--election-timeout=300", "--pre-vote")
 
 
