@@ -206,6 +206,18 @@ class Stream:
         self._returned = text.endswith(b"\r")
         self._destination.write(text, self, text.endswith(b"\n"))
 
+    def rest(self) -> bytes:
+        """The rest of the output of an ended process, which is not forwarded."""
+        found = b""
+        for _ in range(DRAIN_READS):
+            if not self.has_more():
+                break
+            part = os.read(self.pipe.fileno(), 65536)
+            found += part
+            if not part:
+                break
+        return found
+
     def drain(self) -> None:
         """Forward the rest of the output of an ended process."""
         for _ in range(DRAIN_READS):

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired
+from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import CLOSED, NODES, ROUND
 from collalgo.elastic.settings import Settings
@@ -49,10 +49,11 @@ def test_all_who_come_become_members(node, size):
     assert all(each.change() is None for each in nodes)
 
 
-def test_a_write_under_a_lease_that_has_ended_is_repeated_at_once(node, monkeypatch):
+@pytest.mark.parametrize("failure", [LeaseExpired, StoreError])
+def test_a_write_that_failed_is_repeated_at_once(node, monkeypatch, failure):
     monkeypatch.setattr(store_rendezvous, "RETRY_SECONDS", math.inf)
     alone = node("a", replace(QUICK, least=1, most=1))
-    write, failures = alone._link.write, [LeaseExpired("it was paused")]
+    write, failures = alone._link.write, [failure("it was paused")]
 
     def write_or_fail(action):
         if action.key.startswith(NODES) and failures:
