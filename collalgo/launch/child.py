@@ -53,10 +53,17 @@ class Child:
         assert self.process.stderr is not None
         prefix = b"" if rank is None else f"[{rank}] ".encode()
         self.streams = [
-            Stream(pipe, destination, prefix, sinks.log(rank, name), sinks.stamp)
-            for pipe, destination, name in (
-                (self.process.stdout, sinks.out, STDOUT),
-                (self.process.stderr, sinks.err, STDERR),
+            Stream(
+                pipe,
+                destination,
+                prefix,
+                sinks.log(rank, name),
+                sinks.stamp,
+                tracebacks,
+            )
+            for pipe, destination, name, tracebacks in (
+                (self.process.stdout, sinks.out, STDOUT, None),
+                (self.process.stderr, sinks.err, STDERR, sinks.tracebacks(rank)),
             )
         ]
         self.descriptor = os.pidfd_open(self.process.pid)

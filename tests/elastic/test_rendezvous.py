@@ -37,14 +37,14 @@ def check_agree(memberships):
     assert ranks == list(range(memberships[0].size))
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
-def test_all_who_come_become_members(node, size):
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12])
+def test_all_who_come_become_members_in_the_order_of_their_numbers(node, size):
     settings = replace(QUICK, least=size, most=size)
-    nodes = [node(f"n{number}", settings) for number in range(size)]
+    nodes = [node(f"rank {number}", settings) for number in reversed(range(size))]
     found = all_join(*nodes)
     check_agree(found)
     assert found[0].epoch == 1
-    assert sorted(found[0].members) == [f"n{number}" for number in range(size)]
+    assert list(found[0].members) == [f"rank {number}" for number in range(size)]
     assert all(each.remaining() > 0 for each in nodes)
     assert all(each.change() is None for each in nodes)
 
