@@ -25,7 +25,6 @@ from collalgo.bootstrap.host_memory import (
     refuse_late,
     withdraw,
 )
-from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import (
     GroupLivenessCheck,
@@ -33,6 +32,7 @@ from collalgo.bootstrap.join_request import (
     JoinRequest,
     LivenessCheck,
     NoLivenessCheck,
+    join,
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
