@@ -14,7 +14,7 @@ from collalgo.synthesis.pair_links import PairLinks
 
 #: The lanes of what is combined with one peer's in a step, and with several peers';
 #: what is copied beside it has the next lane.
-OF_ONE, OF_SEVERAL = 1, 3
+OF_ONE, OF_SEVERAL = 1, 7
 
 #: The number of all lanes.
 LANES = OF_SEVERAL + 1
@@ -264,6 +264,7 @@ def _ordering(
         first_after,
         after[by_first],
         waits.joint[order],
+        pairs.on_one_host[pair],
         hub,
         (transfers.source + transfers.target)[order] - hub,
         several,
