@@ -149,7 +149,7 @@ def _of_torchrun(env: Mapping[str, str], launcher: str = "torchrun") -> Identity
 
 
 def _by_hand(env: Mapping[str, str]) -> Identity:
-    """A rank whose variables, those of torchrun, were set by who is not known."""
+    """A rank with the variables of torchrun, set by an unknown launcher."""
     return _of_torchrun(env, "the environment")
 
 

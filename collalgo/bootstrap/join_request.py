@@ -82,7 +82,7 @@ class HostLivenessCheck:
         me = self._transport.rank
         if self._transport.closed:
             raise BootstrapError(f"rank {me} has closed its communicator", rank=me)
-        # A rank may have left in good order because another died.
+        # A rank may have left normally because another died.
         gone = sorted(
             (*departure, rank)
             for rank in self._ranks
@@ -177,7 +177,7 @@ def join(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
             return descriptors[0], processes
         for descriptor in descriptors:
             os.close(descriptor)
-        join_request.liveness.check()  # the end of a process is the better reason
+        join_request.liveness.check()  # the end of a process is the more precise cause
         late = time.monotonic() >= join_request.deadline
         silence = "it gave no answer in time" if late else "it has left"
         raise BootstrapError(
@@ -214,7 +214,7 @@ def _exchange(
 def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
     """Wait until the answer can be read, or the deadline has passed.
 
-    A rank that is gone may have had its answer and ended in good order; this rank's
+    A rank that is gone may have received its answer and ended normally; this rank's
     answer then follows shortly.
     """
     gone: BootstrapError | None = None

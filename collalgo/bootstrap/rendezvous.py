@@ -165,7 +165,7 @@ class GroupRendezvous:
             liveness = HostLivenessCheck(self._transport, liveness, members)
 
         def check_both() -> None:
-            check()  # first, as who has found a difference may leave
+            check()  # first, as a rank that found a difference may leave
             liveness.check()
 
         try:

@@ -222,7 +222,7 @@ def names_of_ranks(names: Sequence[str]) -> str:
 def _revoke_groups(world: Context) -> None:
     """Revoke the worlds that were made of ranks of one, and those of them.
 
-    A rank that waits in one does not see that others have left it for good.
+    A rank that waits in one does not see that others have left it permanently.
     """
     for group in list(world.groups):
         with suppress(ValueError):  # closed here

@@ -240,9 +240,9 @@ class LocalLaunch:
 
 
 def stop(ranks: list[Rank], number: int) -> None:
-    """Send the ranks a signal, then harder ones, and forward the output meanwhile."""
-    for harder in (number, signal.SIGTERM, signal.SIGKILL):
-        _signal(ranks, harder)
+    """Send the ranks a signal, then stronger ones, and forward the output meanwhile."""
+    for each in (number, signal.SIGTERM, signal.SIGKILL):
+        _signal(ranks, each)
         for _ in as_completed(ranks, Deadline(STOP_SECONDS)):
             pass
         if all(rank.ended for rank in ranks):
