@@ -27,7 +27,7 @@ from collalgo.bench.timing import race, row_of
 from collalgo import Communicator, Selection, spawn, verify
 from collalgo.algorithms.catalogue import Algorithm, candidates
 from collalgo.cost.host_profile import HostProfile
-from collalgo.errors import AlgorithmNotApplicable
+from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 from collalgo.integrations.algorithm_files import load_algorithms
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
@@ -250,15 +250,29 @@ def mpi_calls(bench: Bench) -> list[Callable[[], object]]:
     """The same call by mpi4py on the same arrays, if it has one."""
     from mpi4py import MPI
 
-    call = mpi_call(MPI, _duplicate(MPI), bench.cell._asdict(), bench.source, bench.out)
+    world = _duplicate(MPI, bench.comm.size)
+    call = mpi_call(MPI, world, bench.cell._asdict(), bench.source, bench.out)
     return [] if call is None else [call]
 
 
 _duplicates: list[Any] = []
 
 
-def _duplicate(mpi: Any) -> Any:
-    """A private communicator of MPI."""
+def _duplicate(mpi: Any, size: int) -> Any:
+    """A private communicator of MPI with the ``size`` ranks that are measured.
+
+    Raises
+    ------
+    CollalgoError
+        If MPI has another world, as in processes that mpiexec has not started.
+    """
+    found = mpi.COMM_WORLD.size
+    if found != size:
+        raise CollalgoError(
+            f"--against mpi: the world of MPI has {found} ranks but {size} are "
+            f"measured; start them all by mpiexec, as in: mpiexec -n {size} python -m "
+            "collalgo.bench --against mpi"
+        )
     if not _duplicates:
         _duplicates.append(mpi.COMM_WORLD.Dup())
     return _duplicates[0]

@@ -83,6 +83,12 @@ def test_what_the_command_refuses_it_explains(arguments, message):
     assert message in bench(*arguments).output
 
 
+def test_an_mpi_whose_world_is_another_is_not_compared():
+    done = bench("-e", "8", "--ranks", "2", "-n", "1", "--against", "mpi")
+    assert done.exit_code == 1
+    assert "the world of MPI has 1 ranks but 2 are measured" in done.output
+
+
 def test_names_may_have_parameters_with_commas():
     assert split_names("ring,torus_2d(dims=(2, 3), lanes=2),bine") == (
         "ring",
