@@ -18,7 +18,7 @@ from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
-from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
+from collalgo.bootstrap.identity import RESTART_COUNT, identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -151,5 +151,5 @@ def _store_of_torchrun(timeout: float) -> TorchStore:
         is_master=False,
         timeout=timedelta(seconds=timeout),
     )
-    attempt = env.get("TORCHELASTIC_RESTART_COUNT", "0")
+    attempt = env.get(RESTART_COUNT, "0")
     return TorchStore(PrefixStore(f"collalgo {attempt}", store))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from collalgo.bootstrap.context import Context
+from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
 from collalgo.comm.reasons import reason_of
@@ -25,7 +26,6 @@ from collalgo.errors import (
     PeerFailed,
     RendezvousClosed,
 )
-from collalgo.launch.environment import RESTART_COUNT
 
 _LOG = logging.getLogger("collalgo")
 

@@ -95,8 +95,12 @@ class Rank(Child):
 
     def is_victim(self) -> bool:
         """Whether the rank failed only because of the failure of another."""
+        return self.ended_by(OF_A_VICTIM)
+
+    def ended_by(self, errors: str | tuple[str, ...]) -> bool:
+        """Whether the last line of its traceback begins with one of some names."""
         lines = self.traceback()
-        return bool(lines) and lines[-1].startswith(OF_A_VICTIM)
+        return bool(lines) and lines[-1].startswith(errors)
 
     def failure(self) -> RankFailure:
         """How the process has failed."""
