@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from collalgo.base.environment import SECRET
+from collalgo.base.environment import SECRET, address
 from collalgo.base.foreign import package_of
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
@@ -48,9 +48,18 @@ def connect_by_url(arguments: JoinArguments) -> Context:
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
         return _by_environment(arguments)
-    if url.scheme == "tcp" and url.netloc:
+    if url.scheme == "tcp" and names_port(url):
         return connect_at(url.netloc, arguments)
     return _over_temporary(_temporary(url, arguments), arguments)
+
+
+def names_port(url: SplitResult) -> bool:
+    """Whether a URL names hosts and a port that can be."""
+    try:
+        address(url.netloc)
+    except ValueError:
+        return False
+    return True
 
 
 def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
