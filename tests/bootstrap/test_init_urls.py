@@ -213,20 +213,20 @@ def test_keys_of_others_below_a_prefix_stay(new_store):
     }
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1", "foo", "a:b",
+        "tcp://a:99999",
+    ],
+)  # fmt: skip
+def test_what_is_no_rendezvous_url_is_refused(url):
+    with pytest.raises(ValueError, match="is not a rendezvous URL; pass env://"):
+        collalgo.init(url, rank=0, size=1)
+
+
 def test_bad_arguments_are_refused(monkeypatch, tmp_path):
     collalgo.init().close()
-    for wrong in (
-        "http://a:1",
-        "file://host/path",
-        "tcp://",
-        "file://",
-        "etcd://a:1",
-        "foo",
-        "a:b",
-        "tcp://a:99999",
-    ):
-        with pytest.raises(ValueError, match="is not a rendezvous URL; pass env://"):
-            collalgo.init(wrong, rank=0, size=1)
     with pytest.raises(ValueError, match="needs rank and size too"):
         collalgo.init("file:///tmp/x")
     with pytest.raises(TypeError, match="init: dict is not a store"):
