@@ -216,8 +216,8 @@ def test_keys_of_others_below_a_prefix_stay(new_store):
 @pytest.mark.parametrize(
     "url",
     [
-        "http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1", "foo", "a:b",
-        "tcp://a:99999",
+        "http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1", "foo",
+        "a:b", "tcp://a:99999",
     ],
 )  # fmt: skip
 def test_what_is_no_rendezvous_url_is_refused(url):
