@@ -18,6 +18,7 @@ import numpy as np
 from collalgo._kernels.engine.reduction.reduce import VARIANTS
 from collalgo.algorithms.catalogue import ALGORITHMS
 from collalgo.algorithms.verify import verify
+from collalgo.base.environment import ENGINE, HOST, RSH
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.reduction import reduction
 from collalgo.errors import CollalgoError, PeerFailed
@@ -39,17 +40,17 @@ HOSTS = "a:1,b:1"
 SHELL = "sh -c 'shift; exec sh -c \"$*\"' rsh"
 
 #: A rank of two hosts; mpiexec gives the rank in one of two variables.
-RANK = r"""
+RANK = rf"""
 import os
 rank = os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK")
 if rank:
-    os.environ["COLLALGO_HOST"] = f"host {rank}"
+    os.environ["{HOST.name}"] = "host " + rank
 import collalgo
 from collalgo.cli.selftest_checks import every_collective
 with collalgo.init(timeout=10, join_timeout=20) as comm:
     every_collective(comm)
     if comm.rank == 0:
-        print(f"\nengine: {comm.engine}")
+        print("\nengine:", comm.engine)
 """
 
 
@@ -130,7 +131,7 @@ def ucx() -> str:
         library()
     except OSError as error:
         raise NotHere(f"{error}; pip install collalgo[ucx]") from None
-    here = {"COLLALGO_RSH": SHELL, "COLLALGO_ENGINE": "ucx", "UCX_TLS": "tcp,self"}
+    here = {RSH.name: SHELL, ENGINE.name: "ucx", "UCX_TLS": "tcp,self"}
     launcher = [sys.executable, "-m", "collalgo", "run", "-H", HOSTS]
     return _engine([*launcher, sys.executable, "-c", RANK], here)
 
@@ -147,7 +148,7 @@ def mpi() -> str:
     if mpiexec is None:
         raise NotHere("no mpiexec")
     command = [mpiexec, "-n", "2", sys.executable, "-c", RANK]
-    return _engine(command, {"COLLALGO_ENGINE": "mpi"})
+    return _engine(command, {ENGINE.name: "mpi"})
 
 
 def _engine(command: list[str], variables: dict[str, str]) -> str:

@@ -103,9 +103,9 @@ class Plan(NamedTuple):
         key = np.stack([self.step, source, target, self.lane, reduces])
         shape = (max(1, self.steps), self.size, self.size, LANES, 2)
         found, count = np.unique(np.ravel_multi_index(key, shape), return_counts=True)
-        step, source, target, lane, reduces = np.unravel_index(found, shape)
+        step, source, target, lane, combines = np.unravel_index(found, shape)
         share = count / (self.blocks * self.units)
-        taken = np.where(reduces, RECV_REDUCE, RECV)
+        taken = np.where(combines, RECV_REDUCE, RECV)
         sent = np.full(len(found), SEND)
         return joined(
             [

@@ -114,9 +114,8 @@ def _meanwhile(rank: int, busy: InCollective | None) -> str:
     """That a rank is in a collective, and so waits for this one, too."""
     if busy is None or busy[1] is None:
         return ""
-    peer, call = busy
-    named = f"{call_name(call)} #{call['number']}"
-    return f", but rank {peer} is in {named}, which rank {rank} has not called"
+    named = f"{call_name(busy[1])} #{busy[1]['number']}"
+    return f", but rank {busy[0]} is in {named}, which rank {rank} has not called"
 
 
 def not_probed(
