@@ -69,11 +69,11 @@ class Discovery:
         BootstrapError
             If it fails.
         """
-        while not self._told:
-            if (found := self.look()) is not None:
-                return found
+        while (found := self.look()) is None:
+            if self._told:
+                raise BootstrapError(self._told)
             time.sleep(self.seconds())
-        raise BootstrapError(self._told)
+        return found
 
     def close(self) -> None:
         """End a call that runs."""
