@@ -5,6 +5,7 @@ folder that all can reach, ``etcd://HOST:PORT/PREFIX``, or a store of their own.
 """
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -16,6 +17,7 @@ from collalgo.base.environment import SECRET, address
 from collalgo.base.foreign import package_of
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
+from collalgo.bootstrap.exchange import SizesDiffer
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import RESTART_COUNT, identity, torchrun_keeps_a_store
@@ -27,6 +29,9 @@ from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
+
+#: Seconds in which a process that waits for another sees what that has written.
+NOTICE_SECONDS = 1.0
 
 #: The values of MASTER_ADDR by which all ranks are on one host.
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -96,7 +101,9 @@ def _over_temporary(
     """Connect over a store, and remove what the ranks have written there."""
     try:
         context = connect_over(store, arguments)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, SizesDiffer):  # which the other process has to see, too
+            time.sleep(NOTICE_SECONDS)
         store.take_back()
         raise
     else:
