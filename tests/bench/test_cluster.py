@@ -34,7 +34,7 @@ NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 def test_every_file_is_a_cluster_of_some_hosts():
     others = {"torus": (9, 1), "two_and_three": (5, 1)}
     four = ["racks", "rails", "ring", "star", "unequal"]
-    assert NAMES == sorted([*four, *others])
+    assert sorted([*four, *others]) == NAMES
     for name in NAMES:
         hosts, ranks = others.get(name, (4, 2))
         assert layout(name).slots == {f"h{i}": ranks for i in range(hosts)}

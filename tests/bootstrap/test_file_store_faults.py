@@ -172,3 +172,22 @@ def test_a_log_that_was_replaced_is_neither_read_nor_changed(opened, tmp_path):
     other._log._path = path
     other.set("a", b"2")
     assert one.read("a").value == b"2"
+
+
+def test_a_log_that_is_replaced_between_opening_and_reading_is_opened_again(
+    opened, tmp_path, monkeypatch
+):
+    one, other = opened(), opened()
+    one.set("a", b"1")
+    real, opens = Path.open, []
+
+    def opened_before(path, mode="r", **more):
+        file = real(path, mode, **more)
+        if path == log_of(tmp_path) and mode == "rb" and not opens:
+            opens.append(path)
+            one._log.compact(one._data.version, one._data.records())
+        return file
+
+    monkeypatch.setattr(Path, "open", opened_before)
+    assert other.read("a").value == b"1"
+    assert opens

@@ -27,6 +27,9 @@ MARK = b"CLGLOG01"
 #: name of that for as long as its attributes of the folder are cached, up to a minute.
 REPLACED = b"CLGLOGXX"
 
+#: The number of times that the file is opened, if it has been replaced each time.
+OPENINGS = 3
+
 #: The bytes of a record that follow, and their checksum.
 FRAME = struct.Struct("<II")
 
@@ -151,13 +154,14 @@ class FileLog:
 
     @contextmanager
     def _opened(self, mode: str) -> Iterator[IO[bytes]]:
-        """Open the file, and not one that it has replaced."""
-        with self._path.open(mode) as file:
-            if file.read(len(REPLACED)) != REPLACED:
-                file.seek(0)
-                yield file
-                return
-        list(self._path.parent.iterdir())  # an NFS client then looks at it anew
+        """Open the file, and not one that it has replaced, as just before the read."""
+        for _ in range(OPENINGS):
+            with self._path.open(mode) as file:
+                if file.read(len(REPLACED)) != REPLACED:
+                    file.seek(0)
+                    yield file
+                    return
+            list(self._path.parent.iterdir())  # an NFS client then looks at it anew
         raise StoreError(f"{self._path} has just been replaced; try again")
 
     def _head(self, data: bytes) -> tuple[bytes, int]:
