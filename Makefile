@@ -65,7 +65,6 @@ SANITIZED := tests/comm/test_any_arguments.py tests/comm/test_arguments.py \
 	tests/comm/test_point_to_point.py tests/engine/plan tests/engine/test_heap.py \
 	tests/schedule
 sanitize: .venv/installed
-	$(BIN)/python -m pip install --quiet 'setuptools>=77' 'cython>=3.1'
 	mkdir -p build/sanitize
 	git ls-files -z | xargs -0 cp --parents --preserve=timestamps -t build/sanitize
 	cd build/sanitize && CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" \
@@ -112,8 +111,10 @@ clean:
 .venv/installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --no-compile 'setuptools>=77' 'cython>=3.1' 'numpy>=2.0'
 	@echo "Installing and compiling collalgo, once: two to four minutes on two cores"
-	$(BIN)/python -m pip install --quiet --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --no-compile --no-build-isolation \
+		--editable '.[test,lint]'
 	touch $@
 
 # The MPIs of PyPI use the same file names, so each needs an environment of its own; what

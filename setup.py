@@ -22,6 +22,8 @@ FLAGS = ["-g0", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math"]
 # -O3 unrolls the kernels before it would vectorise them: some take seven times as long,
 # and all twice as long to compile. Most other modules call Python.
 KERNEL_FLAGS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
+# What Cython adds to each module that has typed memoryviews, compiled once for all.
+MEMORYVIEWS = "collalgo._kernels.memoryviews"
 HEADERS = sorted(KERNELS.rglob("*.h"))
 
 
@@ -45,12 +47,16 @@ extensions = [
 ]
 # The kernels take longest to compile, so that they come first.
 extensions.sort(key=lambda extension: "reduction" not in extension.name)
+extensions.append(
+    Extension(MEMORYVIEWS, [], extra_compile_args=[*FLAGS, *optimization(KERNELS)])
+)
 
 setup(
     ext_modules=cythonize(
         extensions,
         build_dir="build",
         compiler_directives=DIRECTIVES,
+        shared_utility_qualified_name=MEMORYVIEWS,
         nthreads=os.cpu_count() or 1,
     ),
     options={"build_ext": {"parallel": True}},  # a compiler for each core

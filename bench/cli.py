@@ -111,7 +111,7 @@ def run(
             console.print()
         for line in summary(records):
             console.print(line, highlight=False)
-        console.print(f"an 8-byte call on one rank takes {micro(alone())} us")
+        console.print(f"overhead of a call (8 bytes, one rank): {micro(alone())} us")
         write_files(options, records, conditions)
         sys.exit(any(record.wrong for record in records))
 

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
+from collalgo.bench.mpi_world import mpi_world
 from collalgo.bench.peers.worker import starting_barrier
 
 from collalgo import Communicator
@@ -40,7 +41,7 @@ class _Case(NamedTuple):
 
 def groups(comm: Communicator, rounds: int, *, mpi: bool) -> list[GroupTimes]:
     """Measure all ways to make a group; with ``mpi`` also those of mpi4py, in turn."""
-    cases = [*_cases(comm), *(_cases_of_mpi() if mpi else ())]
+    cases = [*_cases(comm), *(_cases_of_mpi(comm.size) if mpi else ())]
     start = starting_barrier(comm)
     times = np.array(
         [[_once(start, case) for case in cases] for _ in range(rounds + 1)]
@@ -87,10 +88,10 @@ def _cases(comm: Communicator) -> Iterator[_Case]:
         )
 
 
-def _cases_of_mpi() -> Iterator[_Case]:
+def _cases_of_mpi(size: int) -> Iterator[_Case]:
     from mpi4py import MPI
 
-    world, x, out = MPI.COMM_WORLD, np.ones(COUNT), np.empty(COUNT)
+    world, x, out = mpi_world(size), np.ones(COUNT), np.empty(COUNT)
     for name, make in (
         ("split in one", lambda: world.Split(0)),
         ("split in two", lambda: world.Split(world.rank % 2)),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from collalgo.bench.cells import MUTUAL, Bench, Cell, dtype_of
 from collalgo.bench.limits import Floor
+from collalgo.bench.mpi_world import mpi_world
 from collalgo.bench.new_sizes import first_calls, race_first_calls
 from collalgo.bench.peers.contest import (
     OURS,
@@ -250,18 +251,9 @@ def mpi_calls(bench: Bench) -> list[Callable[[], object]]:
     """The same call by mpi4py on the same arrays, if it has one."""
     from mpi4py import MPI
 
-    call = mpi_call(MPI, _duplicate(MPI), bench.cell._asdict(), bench.source, bench.out)
+    world = mpi_world(bench.comm.size)
+    call = mpi_call(MPI, world, bench.cell._asdict(), bench.source, bench.out)
     return [] if call is None else [call]
-
-
-_duplicates: list[Any] = []
-
-
-def _duplicate(mpi: Any) -> Any:
-    """A private communicator of MPI."""
-    if not _duplicates:
-        _duplicates.append(mpi.COMM_WORLD.Dup())
-    return _duplicates[0]
 
 
 def geometric_mean(values: Sequence[float]) -> float:

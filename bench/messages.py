@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import numpy as np
+from collalgo.bench.mpi_world import mpi_world
 from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import BUDGET, ROW, medians
 from rich.console import Console
@@ -60,10 +61,10 @@ class Ours:
 class OfMpi:
     """Messages of mpi4py, with the same methods."""
 
-    def __init__(self) -> None:
+    def __init__(self, size: int) -> None:
         from mpi4py import MPI
 
-        comm, self.wait = MPI.COMM_WORLD, MPI.Request.Waitall
+        comm, self.wait = mpi_world(size), MPI.Request.Waitall
         self.send, self.recv = comm.Send, comm.Recv
         self.isend, self.irecv = comm.Isend, comm.Irecv
 
@@ -117,7 +118,10 @@ def main(mpi: bool, rounds: int, file: Path | None, force: bool) -> None:
     comm = collalgo.init()
     if comm.size != 2:
         raise click.UsageError(f"messages are measured on 2 ranks, not on {comm.size}")
-    ends = {"collalgo": Ours(comm), **({"mpi": OfMpi()} if mpi else {})}
+    try:
+        ends = {"collalgo": Ours(comm), **({"mpi": OfMpi(comm.size)} if mpi else {})}
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
     rows = [measure(comm, ends, nbytes, rounds) for nbytes in SIZES]
     if comm.rank == 0:
         show(rows, mpi=mpi)

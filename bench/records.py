@@ -28,7 +28,7 @@ VERSION = 1
 
 #: The reason of an algorithm that was measured as asked, and that of one which also is
 #: the selected one.
-AS_ASKED, ALSO_CHOSEN = "as asked", "as asked, and the choice"
+AS_ASKED, ALSO_CHOSEN = "as asked", "as asked; select chooses it, too"
 
 
 class Record(NamedTuple):

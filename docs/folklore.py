@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,10 +18,19 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
-from docs.pages import write_page
+from docs.pages import best_seconds, write_page
 
-#: The first cells of rows, with the choice and where it is made.
-Cases = Sequence[tuple[list[str], Selection, TopologyPricer]]
+
+class Case(NamedTuple):
+    """A row: its first cells, the choice, where, and the seconds of the algorithms."""
+
+    first: list[str]
+    chosen: Selection
+    pricer: TopologyPricer
+    seconds: dict[str, float]
+
+
+Cases = Sequence[Case]
 
 PICTURES = Path(__file__).with_name("pictures")
 
@@ -94,31 +104,27 @@ def page() -> str:
     return "\n".join(sections)
 
 
-def _times(chosen: Selection, name: str) -> str:
-    """The time of an algorithm's best variant over that of the choice."""
-    seconds = [c.seconds for c in chosen.able if c.row.base_name == name]
-    return f"{min(seconds) / chosen.seconds:.2f}"
-
-
-def _cases() -> Iterator[tuple[list[str], Selection, TopologyPricer]]:
+def _cases() -> Iterator[Case]:
     """The first cells of a row for each number of NICs and hosts and each size."""
     for nics in (1, 2, 4, 8):
         for hosts in (2, 4, 16):
             pricer = TopologyPricer(Topology.load(SERVER, hosts=hosts, nics=nics))
-            for nbytes in SIZES:
+            best = best_seconds(pricer, "allreduce", SIZES, FOLK)
+            for i, nbytes in enumerate(SIZES):
                 chosen = select("allreduce", nbytes, topology=pricer)
                 cells = [str(nics), str(hosts), human(nbytes), _choice(chosen)]
-                yield cells, chosen, pricer
+                seconds = {name: float(row[i]) for name, row in best.items()}
+                yield Case(cells, chosen, pricer, seconds)
 
 
 def _by_nics(cases: Cases) -> Iterator[str]:
     head = " | ".join(FOLK)
     yield f"| NICs | hosts | size | choice | time | bound | ratio | {head} |"
     yield "|---" * (7 + len(FOLK)) + "|"
-    for first, chosen, _ in cases:
+    for first, chosen, _, seconds in cases:
         least = human_time(chosen.bound_seconds or 0.0)
         cells = [*first, human_time(chosen.seconds), least, f"{chosen.ratio:.2f}"]
-        cells += [_times(chosen, name) for name in FOLK]
+        cells += [f"{seconds[name] / chosen.seconds:.2f}" for name in FOLK]
         yield f"| {' | '.join(cells)} |"
     yield "\nThe columns on the right give the times of others over that of the choice."
 
@@ -131,7 +137,7 @@ def _choice(chosen: Selection) -> str:
 def _peers(cases: Cases) -> Iterator[str]:
     yield f"| NICs | hosts | size | choice | {' | '.join(PEERS)} |"
     yield "|---" * (4 + len(PEERS)) + "|"
-    for first, chosen, pricer in cases:
+    for first, chosen, pricer, _ in cases:
         cells = [*first, *(_lost(chosen, name, pricer) for name in PEERS)]
         yield f"| {' | '.join(cells)} |"
     yield (
@@ -153,9 +159,10 @@ def _inside() -> Iterator[str]:
     pricer = TopologyPricer(Topology.load("dgx1v"))
     yield "| size | choice | time | ratio | ring | ratio of the ring |"
     yield "|---|---|---|---|---|---|"
-    for nbytes in (KIB, 64 * KIB, MIB, 64 * MIB, GIB):
+    sizes = (KIB, 64 * KIB, MIB, 64 * MIB, GIB)
+    rings = best_seconds(pricer, "allreduce", sizes, ["ring"])["ring"]
+    for nbytes, ring in zip(sizes, rings, strict=True):
         chosen = select("allreduce", nbytes, topology=pricer)
-        ring = min(c.seconds for c in chosen.able if c.algorithm == "ring")
         least = chosen.bound_seconds or 0.0
         cells = [human(nbytes), _choice(chosen), human_time(chosen.seconds)]
         cells += [f"{chosen.ratio:.2f}", human_time(ring), f"{ring / least:.2f}"]

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from collalgo import Topology, select
+from collalgo import Topology
 from collalgo.base.units import human
 from collalgo.selection.on_topology import TopologyPricer
-from docs.pages import write_page
+from docs.pages import best_seconds, write_page
 
 HEAD = """# Ratios to the bound
 
@@ -49,26 +49,32 @@ def page() -> str:
     ]
     sections = [HEAD]
     for collective in ("allreduce", "allgather"):
-        for nbytes in SIZES:
+        ratios = [_ratios(collective, pricer) for pricer in pricers]
+        for i, nbytes in enumerate(SIZES):
             sections.append(f"## {collective} of {human(nbytes)}\n")
-            sections += _table(collective, nbytes, pricers)
+            sections += _table([of_size[i] for of_size in ratios])
     return "\n".join(sections)
 
 
-def _table(
-    collective: str, nbytes: int, pricers: list[TopologyPricer]
-) -> Iterator[str]:
+def _ratios(collective: str, pricer: TopologyPricer) -> list[dict[str, float]]:
+    """For each size the ratio of each algorithm, the lowest first."""
+    best, bound = best_seconds(pricer, collective, SIZES), pricer.bound(collective)
+    assert bound is not None
+    found = []
+    for i, nbytes in enumerate(SIZES):
+        ratios = {name: row[i] / bound.seconds(nbytes) for name, row in best.items()}
+        found.append(dict(sorted(ratios.items(), key=lambda item: item[1])))
+    return found
+
+
+def _table(ratios: list[dict[str, float]]) -> Iterator[str]:
     best: dict[str, list[float | None]] = {}
-    for i, pricer in enumerate(pricers):
-        chosen = select(collective, nbytes, topology=pricer)
-        least = chosen.bound_seconds or 0.0
-        for candidate in chosen.able:
-            row = best.setdefault(candidate.row.base_name, [None] * len(pricers))
-            ratio = candidate.seconds / least
-            row[i] = min(row[i] or ratio, ratio)
+    for i, of_machine in enumerate(ratios):
+        for name, ratio in of_machine.items():
+            best.setdefault(name, [None] * len(ratios))[i] = ratio
     yield f"| algorithm | {' | '.join(MACHINES)} |"
     yield "|---" * (1 + len(MACHINES)) + "|"
-    winners = [min(r[i] for r in best.values() if r[i]) for i in range(len(pricers))]
+    winners = [min(of_machine.values()) for of_machine in ratios]
     for name, row in best.items():
         cells = [_cell(*pair) for pair in zip(row, winners, strict=True)]
         yield f"| {name} | {' | '.join(cells)} |"

@@ -1,7 +1,6 @@
 """What all tests share."""
 
 import os
-import shutil
 import subprocess
 
 import pytest
@@ -11,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from collalgo import ALGORITHMS
 from collalgo.comm import shared_kinds
 from collalgo.cost.copy_policy import CopyPolicy
-from tests.support.clusters import layout
+from tests.support.clusters import layout, skip_without_etcd
 from tests.support.ports import await_server, reserved_ports
 
 # The many processes that tests start would each compile all sources again, or write
@@ -114,9 +113,7 @@ def reserved_port():
 @pytest.fixture(scope="session")
 def etcd(tmp_path_factory):
     """The port of an etcd that runs for the tests."""
-    program = shutil.which("etcd")
-    if program is None:
-        pytest.skip("etcd is not installed: apt-get install etcd-server")
+    program = skip_without_etcd()
     with reserved_ports(2) as (port, peers):
         clients, among = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{peers}"
         server = subprocess.Popen(

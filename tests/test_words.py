@@ -29,6 +29,11 @@ PHRASES = {
     r"\b(say|says) so\b": "'reports' or 'names'",
     r"\bmay stand\b": "'may replace' or 'may precede'",
     r"\bas good as none\b": "'is ignored'",
+    r"\bwho is (gone|late|told|not known)\b": "the noun: 'the lost ranks'",
+    r"\bin good order\b": "'normally'",
+    r"\bfor good\b": "'permanently'",
+    r"\bharder (ones?|signals?)\b": "'stronger'",
+    r"\bthe better reason\b": "'the more precise cause'",
 }
 FORBIDDEN = re.compile("|".join(PHRASES))
 

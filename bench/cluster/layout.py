@@ -141,7 +141,7 @@ def layout_of(topology: Topology) -> Layout:
 def layout_of_file(file: Path) -> Layout:
     """The layout of the topology in a file.
 
-    Its name is of this file alone: the clusters of two checkouts may be up at once.
+    Its name is unique to this file: the clusters of two checkouts may be up at once.
 
     Raises
     ------

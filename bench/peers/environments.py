@@ -83,7 +83,10 @@ def peers(names: str) -> list[Peer]:
     for name in wanted:
         found = [peer for peer in PEERS if name in (peer.environment, peer.name)]
         if not found:
-            raise ValueError(f"unknown peer {name!r}; choose from {', '.join(known)}")
+            alone = "mpi, the mpi4py of the job, is compared alone; " * (name == "mpi")
+            raise ValueError(
+                f"{alone or f'unknown peer {name!r}; '}choose from {', '.join(known)}"
+            )
         chosen += found if name in known else [p for p in found if p.name == name]
     return chosen
 

@@ -5,10 +5,8 @@ A variable that is empty counts as not set.
 
 import math
 import os
-import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -77,6 +75,8 @@ def names(value: str) -> list[str]:
 
 def command(value: str) -> tuple[str, ...]:
     """A command, as for a shell."""
+    import shlex  # here, as few processes need it
+
     try:
         return tuple(shlex.split(value))
     except ValueError as error:
@@ -276,6 +276,8 @@ def warn_unknown(collectives: Iterable[str]) -> None:
         if name.startswith(PREFIX) and name not in expected and name not in _warned:
             _warned.add(name)
             words = [each.removeprefix(PREFIX) for each in expected]
+            from difflib import get_close_matches
+
             near = get_close_matches(name.removeprefix(PREFIX), words, 1)
             advice = f"did you mean {PREFIX}{near[0]}?" if near else "unset it"
             message = f"the environment variable {name} has no meaning; {advice}"

@@ -85,6 +85,16 @@ def fold(names: list[str]) -> str:
     return ",".join(_run(run) for run in runs)
 
 
+def natural_order(name: str) -> tuple[str, int]:
+    """The key that sorts names with numbers at their ends by these.
+
+    >>> sorted(["gpu10", "gpu9", "nic0"], key=natural_order)
+    ['gpu9', 'gpu10', 'nic0']
+    """
+    stem = name.rstrip("0123456789")
+    return stem, int(name[len(stem) :] or 0)
+
+
 def _split(name: str) -> tuple[str, str]:
     found = re.fullmatch(r"(.*?)(\d{0,9})", name, re.DOTALL)
     return (found[1], found[2]) if found else (name, "")

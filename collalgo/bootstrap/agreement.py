@@ -27,4 +27,4 @@ class FailureAgreement(Protocol):
         """Fail the calls of ranks on other hosts, from a number on."""
 
     def survivors(self) -> Survivors:
-        """The agreement of those that are left on who is gone."""
+        """The agreement of the survivors on the lost ranks."""

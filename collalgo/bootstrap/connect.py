@@ -217,9 +217,15 @@ def at_exit(function: Callable[..., None], *args: object) -> None:
     """Call a function as the process ends, after communicators made later are closed.
 
     Communicators are closed by finalizers, which run in reverse order of their making.
-    Functions of atexit may run before or after all finalizers.
+    Functions of atexit may run before or after all finalizers. A forked child does not
+    call it: what is released, as the sockets of an engine, is its parent's.
     """
-    finalize(Engine, function, *args)
+    finalize(Engine, _in_process, os.getpid(), function, *args)
+
+
+def _in_process(process: int, function: Callable[..., None], *args: object) -> None:
+    if os.getpid() == process:
+        function(*args)
 
 
 def _end(membership: Membership, store: Client, engine: Engine) -> None:

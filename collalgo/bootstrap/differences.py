@@ -22,7 +22,7 @@ class CallsMade(NamedTuple):
     last : list of dict
         The records of the last of them, in order.
     is_final : bool
-        Whether it has left in good order, and makes no more.
+        Whether it has left normally, and makes no more calls.
     """
 
     rank: int

@@ -25,8 +25,14 @@ class ExchangeGroup(Protocol):
         """The text of rank 0."""
 
 
+class SizesDiffer(BootstrapError):
+    """Two processes of a job know different numbers of ranks."""
+
+
 class StoreExchange:
     """An exchange over a store, for one allgather and one broadcast.
+
+    Each text has the number of processes before it, as its writer knows it.
 
     Parameters
     ----------
@@ -56,11 +62,30 @@ class StoreExchange:
 
     def contribute(self, text: str) -> None:
         """The first half of an allgather: do not wait for the others."""
-        self._store.set(self._key(self.rank), text.encode())
+        self._store.set(self._key(self.rank), f"{self.size} {text}".encode())
 
     def collect(self) -> list[str]:
-        """The second half of an allgather: wait for the others."""
-        return [self._text(self._key(other), other) for other in range(self.size)]
+        """The second half of an allgather: wait for the others.
+
+        Raises
+        ------
+        SizesDiffer
+            If one knows another number of processes.
+        BootstrapError
+            If one does not come in time.
+        """
+        return [self._contribution(other) for other in range(self.size)]
+
+    def _contribution(self, other: int) -> str:
+        """The text of a process."""
+        size, _, text = self._text(self._key(other), other).partition(" ")
+        if size != str(self.size):
+            raise SizesDiffer(
+                f"rank {self.rank} has joined as one of {self.size} ranks but rank "
+                f"{other} as one of {size}; start all with the same number of ranks",
+                rank=self.rank,
+            )
+        return text
 
     def broadcast(self, text: str) -> str:
         """The text of rank 0."""

@@ -203,7 +203,7 @@ class FailureAgreement:
         self._job.store.post(f"revoked/{self._name}", about, ABSENT)
 
     def survivors(self) -> StoreSurvivors:
-        """The agreement of those that are left on who is gone."""
+        """The agreement of the survivors on the lost ranks."""
         of_world = self._name, self._transport.rank, len(self._ranks)
         return StoreSurvivors(
             self._job.store, *of_world, lambda: set(self._exit_reasons)

@@ -22,6 +22,8 @@ SRUN = (
     "SLURM_STEP_NUM_NODES",
 )
 
+#: The variable of the number of restarts of a rank, as torchrun calls it.
+RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
 
 #: The launcher of this library.
 RUN = "collalgo run"
@@ -137,19 +139,14 @@ def _of_run(env: Mapping[str, str]) -> Identity:
 
 
 def _of_torchrun(env: Mapping[str, str], launcher: str = "torchrun") -> Identity:
-    names = (
-        "MASTER_ADDR",
-        "MASTER_PORT",
-        "TORCHELASTIC_RUN_ID",
-        "TORCHELASTIC_RESTART_COUNT",
-    )
+    names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", RESTART_COUNT)
     job = "torchrun/" + "/".join(env.get(name, "") for name in names)
     across = Route.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
     return _by_variables(env, job, launcher, across=across)
 
 
 def _by_hand(env: Mapping[str, str]) -> Identity:
-    """A rank whose variables, those of torchrun, were set by who is not known."""
+    """A rank with the variables of torchrun, set by an unknown launcher."""
     return _of_torchrun(env, "the environment")
 
 

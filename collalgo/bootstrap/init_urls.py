@@ -5,6 +5,7 @@ folder that all can reach, ``etcd://HOST:PORT/PREFIX``, or a store of their own.
 """
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
@@ -12,13 +13,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from collalgo.base.environment import SECRET
+from collalgo.base.environment import SECRET, address
 from collalgo.base.foreign import package_of
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
+from collalgo.bootstrap.exchange import SizesDiffer
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
-from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
+from collalgo.bootstrap.identity import RESTART_COUNT, identity, torchrun_keeps_a_store
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -27,6 +29,9 @@ from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
+
+#: Seconds in which a process that waits for another sees what that has written.
+NOTICE_SECONDS = 1.0
 
 #: The values of MASTER_ADDR by which all ranks are on one host.
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -48,9 +53,18 @@ def connect_by_url(arguments: JoinArguments) -> Context:
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
         return _by_environment(arguments)
-    if url.scheme == "tcp" and url.netloc:
+    if url.scheme == "tcp" and names_port(url):
         return connect_at(url.netloc, arguments)
     return _over_temporary(_temporary(url, arguments), arguments)
+
+
+def names_port(url: SplitResult) -> bool:
+    """Whether a URL names hosts and a port that can be."""
+    try:
+        address(url.netloc)
+    except ValueError:
+        return False
+    return True
 
 
 def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
@@ -87,7 +101,9 @@ def _over_temporary(
     """Connect over a store, and remove what the ranks have written there."""
     try:
         context = connect_over(store, arguments)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, SizesDiffer):  # which the other process has to see, too
+            time.sleep(NOTICE_SECONDS)
         store.take_back()
         raise
     else:
@@ -151,5 +167,5 @@ def _store_of_torchrun(timeout: float) -> TorchStore:
         is_master=False,
         timeout=timedelta(seconds=timeout),
     )
-    attempt = env.get("TORCHELASTIC_RESTART_COUNT", "0")
+    attempt = env.get(RESTART_COUNT, "0")
     return TorchStore(PrefixStore(f"collalgo {attempt}", store))

@@ -1,14 +1,30 @@
 """Joining: how a process connects with the other ranks of its job."""
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Timer
 
-from collalgo.base.environment import JOB
+from collalgo.base.environment import JOB, RENDEZVOUS
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.identity import Identity, Route, launcher_of
+from collalgo.bootstrap.identity import RESTART_COUNT, Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
+
+_LOG = logging.getLogger("collalgo")
+
+#: Seconds after which a rank that was started again says what it waits for.
+WAITING_SECONDS = 5.0
+
+#: What a rank does that was started again while the others go on.
+RESTARTED = (
+    "this rank was started again, and a world that goes on takes in nobody; make the "
+    "program elastic (collalgo.elastic.run), or pass --max-restarts 0 and let the "
+    "others call comm.shrink()"
+)
 
 
 def join(arguments: JoinArguments) -> Context:
@@ -29,17 +45,42 @@ def join(arguments: JoinArguments) -> Context:
 
         return connect_by_url(arguments)
     try:
-        return _join_launched(arguments, me)
+        with _warning_if_restarted():
+            return _join_launched(arguments, me)
     except BootstrapError as error:
-        raise _with_source(error) from None
+        raise _explained(error) from None
 
 
-def _with_source(error: BootstrapError) -> BootstrapError:
-    """The error, with the variables that rank and size are from."""
+def _is_restarted() -> bool:
+    """Whether the launcher has started this rank again, and not the others."""
+    restarts = os.environ.get(RESTART_COUNT, "0")
+    return bool(RENDEZVOUS.given()) and restarts != "0"
+
+
+@contextmanager
+def _warning_if_restarted() -> Iterator[None]:
+    """Say after a while what a rank waits for that was started again."""
+    if not _is_restarted():
+        yield
+        return
+    timer = Timer(WAITING_SECONDS, _LOG.warning, [f"init waits: {RESTARTED}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _explained(error: BootstrapError) -> BootstrapError:
+    """The error, with the variables that rank and size are from, or of a restart."""
     launcher = launcher_of(os.environ)
-    if launcher is None or launcher.mark == JOB.name:  # which starts all ranks
+    if _is_restarted():
+        text = f"{error}; {RESTARTED}"
+    elif launcher is None or launcher.mark == JOB.name:  # which starts all ranks
         return error
-    text = f"{error}; rank and size are from {launcher.words(os.environ)}"
+    else:
+        text = f"{error}; rank and size are from {launcher.words(os.environ)}"
     return BootstrapError(text, rank=error.rank, missing=error.missing)
 
 

@@ -74,7 +74,7 @@ class NewWorld:
             try:
                 return joining.get(key, turn)
             except BootstrapError as error:
-                self.check()  # first, as who has found a difference may leave
+                self.check()  # first, as a rank that found a difference may leave
                 also()
                 now, is_late = time.monotonic(), isinstance(error, StoreError)
                 if not is_late or now < ends or now >= self.deadline:

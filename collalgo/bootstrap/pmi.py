@@ -47,7 +47,7 @@ class Pmi:
         self._longest = int(self._ask("get_maxes").get("vallen_max", "256"))
         self.longest_text = (self._longest - 1 - len(MARK)) // 2
         self._space = self._ask("get_my_kvsname").get("kvsname", "")
-        atexit.register(self._finalize)
+        atexit.register(self._finalize, os.getpid())
 
     def allgather(self, text: str) -> list[str]:
         """The texts of all processes, in the order of their ranks."""
@@ -118,9 +118,11 @@ class Pmi:
         line, _, self._read = self._read.partition(b"\n")
         return line.decode()
 
-    def _finalize(self) -> None:
-        with suppress(BootstrapError):
-            self._ask("finalize")
+    def _finalize(self, process: int) -> None:
+        """Leave, unless this is a forked child of the process."""
+        if os.getpid() == process:
+            with suppress(BootstrapError):
+                self._ask("finalize")
 
 
 def _words(line: str) -> dict[str, str]:

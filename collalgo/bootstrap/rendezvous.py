@@ -25,7 +25,6 @@ from collalgo.bootstrap.host_memory import (
     refuse_late,
     withdraw,
 )
-from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import (
     GroupLivenessCheck,
@@ -33,6 +32,7 @@ from collalgo.bootstrap.join_request import (
     JoinRequest,
     LivenessCheck,
     NoLivenessCheck,
+    join,
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
@@ -165,7 +165,7 @@ class GroupRendezvous:
             liveness = HostLivenessCheck(self._transport, liveness, members)
 
         def check_both() -> None:
-            check()  # first, as who has found a difference may leave
+            check()  # first, as a rank that found a difference may leave
             liveness.check()
 
         try:

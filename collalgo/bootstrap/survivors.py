@@ -1,7 +1,7 @@
-"""The survivors of a world: they agree on who is gone, and connect as a new world.
+"""The survivors of a world: they agree on the lost ranks, and connect as a new world.
 
 They agree in rounds. A survivor comes to a round, and waits until each other rank has
-come too, or is gone. The first that knows this of all ranks decides who is gone, and
+come too, or is gone. The first that knows this of all ranks decides which are lost, and
 the others accept its decision: of the ranks of one host by a word in their memory, of
 several hosts by a key of the store. Then they connect. If one has died after it had
 come, nobody connects, and all come to the next round.
@@ -157,7 +157,7 @@ class StoreSurvivors:
         return missing if gone.issuperset(missing) else None
 
     def _decide(self, number: int, gone: list[int]) -> Iterable[int]:
-        """Decide who is gone, unless another rank has done so."""
+        """Decide which ranks are lost, unless another rank has done so."""
         key = f"{self._prefix(number)}/decision"
         entry = self._store.compare_set(key, json.dumps(gone).encode(), ABSENT).entry
         assert entry is not None

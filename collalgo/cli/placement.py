@@ -4,7 +4,7 @@ import click
 from rich.table import Table
 
 from collalgo.base.console import wide_console
-from collalgo.launch.choice import Choice
+from collalgo.launch.options import Choice
 from collalgo.launch.placement import Placement
 
 

@@ -26,6 +26,10 @@ WORDS = {
     "2(n-1)/n for an allreduce of n ranks, as nccl-tests defines it; compare it with "
     "the speed of a link",
     "predicted": "the predicted time of the schedule",
+    "why": "the reason of the choice: by how much it is cheaper than the next "
+    "candidate, tied with it, or about as cheap",
+    "chunks 2/4": "chunk number 2 of a buffer that is cut into 4, counted from 0; "
+    "3/4 to 1 is that from three quarters to the end",
     "sent": "the bytes that the busiest rank sends",
     "fresh": "the time of first calls with new sizes near that of the row",
     "n bytes": "n is the size of the buffer of a rank: 3/2 n bytes are one and a half "

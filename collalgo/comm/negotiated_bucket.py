@@ -14,7 +14,7 @@ from collalgo.engine.arrays import Array, as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.errors import CollalgoError, CollectiveTimeout
 
-#: Seconds by which a rank waits longer than rank 0, which can say who is late.
+#: Seconds by which a rank waits longer than rank 0, which can name the late ranks.
 MARGIN = 5.0
 
 #: The most characters of a name.

@@ -21,8 +21,10 @@ from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
 from collalgo.errors import CollalgoError
 
-if TYPE_CHECKING:  # needed only for arrays on devices
+if TYPE_CHECKING:
+    from collalgo._kernels.comm.call_kind import CallKind
     from collalgo.comm.devices.calls import DeviceCalls
+    from collalgo.engine.call import Call
 
 
 class Runner(CollectiveRunner):
@@ -56,7 +58,7 @@ class Runner(CollectiveRunner):
         self.recovery = Recovery(context)
         super().__init__(
             transport,
-            self.programs.kind,
+            partial(_kind, self.recovery, self.programs),
             self.recovery.handle_status,
             self.recovery.interrupted,
             seconds(default_timeout() if timeout is None else timeout),
@@ -175,6 +177,12 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
         progress.join()
         context.release()
     return error_of(context.transport.rank, failure) if failure else None
+
+
+def _kind(recovery: Recovery, programs: ProgramCache, call: "Call") -> "CallKind":
+    """The kind of a first call, which may exchange figures with other hosts."""
+    recovery.check_open(call.collective)
+    return programs.kind(call)
 
 
 def _abandon(context: Context, progress: Progress) -> None:

@@ -34,8 +34,8 @@ class Survival:
         """Make a communicator of the ranks that are left, after one has failed.
 
         All of them call it, for instance on :class:`PeerFailed`, which every rank
-        raises. They agree on who is gone, and get the same answer; a further failure
-        meanwhile is only another one who is gone. The processes, and the memory of the
+        raises. They agree on the lost ranks, and get the same answer; a further failure
+        meanwhile is only another lost rank. The processes, and the memory of the
         host, are used on; the ranks keep their order. Calls on this communicator are
         broken off on ranks that have not come yet; it should be closed.
 

@@ -130,7 +130,12 @@ _previous_hooks: list[Any] = []
 def _report_exception(
     kind: type[BaseException], error: BaseException, place: TracebackType | None
 ) -> None:
-    """Leave the world because of an uncaught exception."""
-    if _world is not None and not _world.forked:
+    """Leave the world if an uncaught exception ends this process.
+
+    The interpreter sets ``sys.last_value`` before it calls the hook. A program that
+    calls the hook to report an error goes on, as does an interactive session.
+    """
+    ends = error is getattr(sys, "last_value", None) and not hasattr(sys, "ps1")
+    if ends and _world is not None and not _world.forked:
         _world.abort(reason_of(error))
     _previous_hooks[-1](kind, error, place)

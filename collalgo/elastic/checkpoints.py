@@ -123,18 +123,11 @@ def compare_forms(path: str | Path, name: str, found: Any, present: Any) -> None
     pairs = zip_longest(tree.forms(found), tree.forms(present))
     different = next((pair for pair in pairs if pair[0] != pair[1]), None)
     if different is not None:
-        theirs, ours = map(_text, different)
+        theirs, ours = map(tree.description, different)
         raise CollalgoError(
             f"{path} has {theirs} in the value {name}, but the state {ours}; make the "
             "state with arrays of the same shapes and dtypes"
         )
-
-
-def _text(form: tree.Form | None) -> str:
-    if form is None:
-        return "nothing"
-    what = "a tensor" if form.kind == "torch" else "an array"
-    return f"{what} of {form.dtype} with shape {form.shape}"
 
 
 def _damaged(path: Path, why: str) -> CollalgoError:

@@ -72,11 +72,22 @@ class Epochs:
 
     def __init__(self, meeting: Meeting):
         self.meeting = meeting
-        self._present: tuple[int, Context] | None = None
+        self._present: tuple[Membership, Context] | None = None
         self._held: list[Context] = []
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
         meeting.watch(self._react)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The names of the members of the present epoch, by rank."""
+        return self._present[0].members if self._present else ()
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """The names of the members of the present epoch that are known to be lost."""
+        change = self.meeting.change()
+        return change.lost if change else ()
 
     def pending(self) -> int:
         """The number of processes that wait, and would become members."""
@@ -106,7 +117,7 @@ class Epochs:
                 context = self._connected(member)
                 context.newcomers = self
                 self._release_former()
-                self._present = member.epoch, context
+                self._present = member, context
                 self._held.append(context)
                 self._react(self.meeting.change())  # it may have ended meanwhile
                 return context
@@ -167,7 +178,7 @@ class Epochs:
             waits = list(self._waits)
         for each in waits:
             each.fail(EpochEnded("a member of the epoch is gone"))
-        if self._present is not None and self._present[0] == change.epoch:
+        if self._present is not None and self._present[0].epoch == change.epoch:
             with suppress(ValueError):  # closed here
                 self._present[1].revoke()
 

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import Any, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from collalgo.bootstrap.context import Context
+from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
 from collalgo.comm.reasons import reason_of
@@ -21,10 +22,10 @@ from collalgo.errors import (
     BootstrapError,
     CollalgoError,
     CollectiveTimeout,
+    CommunicatorRevoked,
     PeerFailed,
     RendezvousClosed,
 )
-from collalgo.launch.environment import RESTART_COUNT
 
 _LOG = logging.getLogger("collalgo")
 
@@ -32,6 +33,9 @@ Result = TypeVar("Result")
 
 #: Why a job is closed that has come to its end.
 FINISHED = "it has come to its end"
+
+#: The most members whose names are shown.
+MOST_NAMES = 16
 
 
 class MembersChange(BaseException):
@@ -173,8 +177,21 @@ class _Running:
         """Go on with the members that are left, which roll back as they synchronise."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # nobody can expel a member that is alive
-        _LOG.warning("%s; back to revision %d", error, self._state.revision)
+        _LOG.warning(
+            "%s; back to revision %d", self._cause(error), self._state.revision
+        )
         self._form()
+
+    def _cause(self, error: CollalgoError) -> str:
+        """What has failed, with the names of members where ranks do not tell them."""
+        epochs = self._newcomers
+        if not isinstance(epochs, Epochs):
+            return str(error)
+        if isinstance(error, CommunicatorRevoked):
+            return (
+                f"the members meet again; lost: {', '.join(epochs.lost) or 'unknown'}"
+            )
+        return f"{error}{names_of_ranks(epochs.members)}"
 
     def _form(self) -> None:
         """Form the communicator of the present members."""
@@ -193,10 +210,19 @@ class _Running:
             self._newcomers.end(FINISHED)
 
 
+def names_of_ranks(names: Sequence[str]) -> str:
+    """Which member each rank of an epoch is; empty if their names say it."""
+    if all(name == f"rank {rank}" for rank, name in enumerate(names)):
+        return ""
+    shown = [f"{rank}: {name}" for rank, name in enumerate(names[:MOST_NAMES])]
+    more = f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else ""
+    return f" (the members by rank are {', '.join(shown)}{more})"
+
+
 def _revoke_groups(world: Context) -> None:
     """Revoke the worlds that were made of ranks of one, and those of them.
 
-    A rank that waits in one does not see that others have left it for good.
+    A rank that waits in one does not see that others have left it permanently.
     """
     for group in list(world.groups):
         with suppress(ValueError):  # closed here

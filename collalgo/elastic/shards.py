@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.tree import is_tensor
+from collalgo.engine.arrays import plain
 
 Numbers = NDArray[Any]
 
@@ -211,7 +212,7 @@ class Packing:
     @staticmethod
     def _arrays(contribution: Any) -> list[Numbers]:
         return [
-            each.detach().numpy() if is_tensor(each) else np.asarray(each)
+            each.detach().numpy() if is_tensor(each) else plain(each, "sum_shards")
             for each in _parts(contribution)
         ]
 

@@ -11,11 +11,15 @@ import numpy as np
 
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import checkpoints, tree
+from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
 from collalgo.elastic.tree import ArrayLeaf
 from collalgo.errors import CollalgoError, MismatchError
 
 _LOG = logging.getLogger("collalgo")
+
+#: Bytes of a revision that members exchange.
+REVISION_BYTES = 8
 
 
 class State:
@@ -62,6 +66,7 @@ class State:
     _values: dict[str, Any]
     _committed: Snapshot
     _spare: Snapshot
+    _declaration: Declaration
     _after_commit: Callable[[], None] | None
 
     def __init__(self, **values: Any) -> None:
@@ -71,6 +76,7 @@ class State:
         own = {"_committed": Snapshot(), "_spare": Snapshot(), "_after_commit": None}
         self.__dict__.update(own, _values=values)
         self._committed.take(0, *self._whole())
+        self.__dict__["_declaration"] = Declaration(self._committed.skeleton)
 
     def __getattr__(self, name: str) -> Any:
         values = self.__dict__.get("_values", {})
@@ -138,23 +144,31 @@ class State:
         ------
         PeerFailed
             If a member fails meanwhile; the last commit of this one is unchanged.
+        MismatchError
+            If this member has made its state with other names, or arrays of other
+            shapes or dtypes, than the most advanced one.
         """
-        revisions, hashes = self._of_all(comm)
+        revisions, hashes, declared = self._of_all(comm)
         newest = max(revisions)
         holders = [rank for rank, each in enumerate(revisions) if each == newest]
         right = _most_common([hashes[rank] for rank in holders])
         root = next(rank for rank in holders if hashes[rank] == right)
+        if len(set(declared)) > 1:
+            self._declaration.compare(comm, root)
         for rank in holders if newest else ():
             if hashes[rank] != right:
                 _LOG.warning("%s; it is corrected", _differs(rank, root, newest))
-        is_equal = set(hashes) == {right} and len(holders) == len(revisions)
-        if not is_equal:
-            (self._committed if comm.rank == root else self._spare).broadcast(
-                comm, root
-            )
-            if comm.rank != root:
-                self._turn()
+        if set(hashes) != {right} or len(holders) < len(revisions):
+            self._take_from(comm, root)
         self.restore()
+
+    def _take_from(self, comm: Communicator, root: int) -> None:
+        """Give all members the last commit of the root."""
+        if comm.rank == root:
+            self._committed.broadcast(comm, root)
+        else:
+            self._spare.broadcast(comm, root)
+            self._turn()
 
     def verify(self, comm: Communicator) -> None:
         """Check that all members have committed the same; all of them call it.
@@ -164,7 +178,7 @@ class State:
         MismatchError
             If a member has other values or another revision; it is named.
         """
-        revisions, hashes = self._of_all(comm)
+        revisions, hashes, _ = self._of_all(comm)
         right = _most_common(list(zip(revisions, hashes, strict=True)))
         other = [
             rank
@@ -246,14 +260,18 @@ class State:
             found += arrays if fits and not is_object else [None] * len(forms)
         return found
 
-    def _of_all(self, comm: Communicator) -> tuple[list[int], list[bytes]]:
-        """The revisions and the hashes of all members."""
-        mine = np.empty(8 + HASH_BYTES, np.uint8)
-        mine[:8] = np.frombuffer(self.revision.to_bytes(8, "little"), np.uint8)
-        mine[8:] = np.frombuffer(self._committed.hash(), np.uint8)
-        rows = [row.tobytes() for row in comm.allgather(mine)]
-        revisions = [int.from_bytes(row[:8], "little") for row in rows]
-        return revisions, [row[8:] for row in rows]
+    def _of_all(self, comm: Communicator) -> tuple[list[int], list[bytes], list[bytes]]:
+        """The revisions, the hashes and the digests of declarations of all members."""
+        revision = self.revision.to_bytes(REVISION_BYTES, "little")
+        mine = revision + self._committed.hash() + self._declaration.digest()
+        rows = [
+            row.tobytes()
+            for row in comm.allgather(np.frombuffer(mine, np.uint8).copy())
+        ]
+        end = REVISION_BYTES + HASH_BYTES
+        revisions = [int.from_bytes(row[:REVISION_BYTES], "little") for row in rows]
+        hashes = [row[REVISION_BYTES:end] for row in rows]
+        return revisions, hashes, [row[end:] for row in rows]
 
 
 def _has_state_dict(value: object) -> bool:

@@ -15,13 +15,7 @@ from collalgo.bootstrap.store.protocol import (
     StoreError,
 )
 from collalgo.elastic import exclusion, history
-from collalgo.elastic.documents import (
-    CLOSED,
-    COMMON,
-    LEADER,
-    Closed,
-    encoded,
-)
+from collalgo.elastic.documents import CLOSED, COMMON, LEADER, Closed, encoded
 from collalgo.elastic.events import (
     Action,
     Command,
@@ -44,8 +38,8 @@ from collalgo.elastic.views import change_of, membership_of
 #: Seconds between two measurements of the time, in a process that leads and others.
 LEADER_TICK, TICK = 0.05, 0.25
 
-#: Seconds after which an action is repeated whose effect was not seen.
-RETRY_SECONDS = 1.0
+#: Seconds after which an action is repeated whose effect was not seen, or that failed.
+RETRY_SECONDS, FAILED_SECONDS = 1.0, 0.1
 
 
 class HeldStore(Protocol):
@@ -201,14 +195,15 @@ class StoreRendezvous:
     def _run(self) -> None:
         """Run the rounds until the end of this, or an error that ends them."""
         try:
-            measured = sent = monotonic()
+            measured = monotonic()
+            self._repeat_at = measured + RETRY_SECONDS
             while (events := self._collect()) is not None:
                 now = monotonic()
                 events.append(Elapsed(now - measured))
                 measured = now
-                if now - sent > RETRY_SECONDS:
+                if now > self._repeat_at:
                     events.append(Command.RETRY)
-                    sent = now
+                    self._repeat_at = now + RETRY_SECONDS
                 self._advance(events)
         except Exception as error:
             with self._changed:
@@ -295,5 +290,6 @@ class StoreRendezvous:
         except LeaseExpired:
             return self._renew()
         except StoreError:  # the action is repeated, over another connection if need be
+            self._repeat_at = min(self._repeat_at, monotonic() + FAILED_SECONDS)
             return []
         return [] if seen is None else [seen]

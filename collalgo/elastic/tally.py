@@ -4,6 +4,7 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from collalgo.base.hostlist import natural_order
 from collalgo.elastic.documents import Node, Notice, Round
 from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
@@ -51,8 +52,16 @@ class Tally:
         return Readiness.LAST_CALL
 
     def next_round(self, present: Round, settings: Settings) -> Round:
-        """The round of those who ask: survivors keep their order, then newcomers."""
-        members = (*self.survivors, *self.newcomers)[: settings.most]
+        """The round of those who ask: survivors keep their order, then newcomers.
+
+        The first newcomers find a place. They are sorted by name, so that in the first
+        epoch of ``collalgo run -n`` each has the rank that the launcher calls it by.
+        """
+        places = max(settings.most - len(self.survivors), 0)
+        newcomers = sorted(
+            self.newcomers[:places], key=lambda each: natural_order(each.name)
+        )
+        members = (*self.survivors, *newcomers)[: settings.most]
         terms = present.terms or settings.all_terms
         return Round(present.epoch + 1, members, terms, self._why(present))
 

@@ -202,6 +202,14 @@ def forms(skeleton: Any) -> Iterator[Form]:
                 yield from forms(part)
 
 
+def description(form: Form | None) -> str:
+    """A form in words."""
+    if form is None:
+        return "nothing"
+    what = "a tensor" if form.kind == "torch" else "an array"
+    return f"{what} of {form.dtype} with shape {form.shape}"
+
+
 def unflatten(skeleton: Any, take: Callable[[], ArrayLeaf]) -> Any:
     """The tree of a skeleton; ``take`` returns one of its arrays after the other."""
     if not isinstance(skeleton, list):

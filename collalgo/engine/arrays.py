@@ -31,7 +31,7 @@ def as_array(buf: Any, caller: str) -> Array:
     if type(buf) is np.ndarray:
         return buf
     if isinstance(buf, np.ndarray):
-        return buf if isinstance(buf, Shadow) else _plain(buf, caller)
+        return buf if isinstance(buf, Shadow) else plain(buf, caller)
     if is_on_device(buf):
         return shadow_of(buf, caller)
     try:
@@ -62,8 +62,8 @@ def _from_dlpack(buf: Any, caller: str) -> Array:
         ) from None
 
 
-def _plain(array: Array, caller: str) -> Array:
-    """An array of a NumPy subclass as a plain NumPy array."""
+def plain(array: Array, caller: str) -> Array:
+    """A value as a plain NumPy array; a masked array is refused."""
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
             f"{caller}: got a masked array, but calls ignore masks; pass x.filled(0), "

@@ -2,6 +2,7 @@
 
 import math
 import os
+import select
 import selectors
 import signal
 import subprocess
@@ -52,10 +53,17 @@ class Child:
         assert self.process.stderr is not None
         prefix = b"" if rank is None else f"[{rank}] ".encode()
         self.streams = [
-            Stream(pipe, destination, prefix, sinks.log(rank, name), sinks.stamp)
-            for pipe, destination, name in (
-                (self.process.stdout, sinks.out, STDOUT),
-                (self.process.stderr, sinks.err, STDERR),
+            Stream(
+                pipe,
+                destination,
+                prefix,
+                sinks.log(rank, name),
+                sinks.stamp,
+                tracebacks,
+            )
+            for pipe, destination, name, tracebacks in (
+                (self.process.stdout, sinks.out, STDOUT, None),
+                (self.process.stderr, sinks.err, STDERR, sinks.tracebacks(rank)),
             )
         ]
         self.descriptor = os.pidfd_open(self.process.pid)
@@ -70,12 +78,24 @@ class Child:
 
         It is not reaped, so that no other session gets its number.
         """
-        end = os.waitid(os.P_PIDFD, self.descriptor, os.WEXITED | os.WNOWAIT)
-        assert end is not None
+        code = self.await_end()
         for stream in self.streams:
             stream.drain()
+        self.returncode = code
+
+    def await_end(self, seconds: float | None = None) -> int | None:
+        """The exit code of the process once it has ended; None if not in some seconds.
+
+        It is not reaped.
+        """
+        poll = select.poll()
+        poll.register(self.descriptor, select.POLLIN)
+        if not poll.poll(None if seconds is None else seconds * 1e3):
+            return None
+        end = os.waitid(os.P_PIDFD, self.descriptor, os.WEXITED | os.WNOWAIT)
+        assert end is not None
         exited = end.si_code == os.CLD_EXITED
-        self.returncode = end.si_status if exited else -end.si_status
+        return end.si_status if exited else -end.si_status
 
     def kill(self) -> None:
         """Kill the process; unlike that of its Popen, this never reaps it."""

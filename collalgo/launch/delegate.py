@@ -19,11 +19,10 @@ from collalgo.launch.child import (
     signal_children,
     signal_groups,
 )
-from collalgo.launch.choice import Choice, Starter
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.messages import report
 from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
-from collalgo.launch.options import LaunchOptions
+from collalgo.launch.options import Choice, LaunchOptions, Starter
 from collalgo.launch.placement import Placement, planned_ranks
 from collalgo.launch.process import exit_code
 from collalgo.launch.signals import signals_forwarded, signals_raise

@@ -1,5 +1,6 @@
 """The hosts of a job as a script of the user prints them, again and again."""
 
+import errno
 import os
 import subprocess
 import time
@@ -57,7 +58,7 @@ class Discovery:
                 self._begin()
         except (BootstrapError, OSError) as error:
             self.close()
-            self._tell(f"{self._script} prints no hosts: {error}")
+            self._tell(f"{self._script} prints no hosts: {_reason(error)}")
         return None
 
     def first(self) -> list[Host]:
@@ -68,11 +69,11 @@ class Discovery:
         BootstrapError
             If it fails.
         """
-        while not self._told:
-            if (found := self.look()) is not None:
-                return found
+        while (found := self.look()) is None:
+            if self._told:
+                raise BootstrapError(self._told)
             time.sleep(self.seconds())
-        raise BootstrapError(self._told)
+        return found
 
     def close(self) -> None:
         """End a call that runs."""
@@ -137,3 +138,10 @@ class Discovery:
         if problem != self._told:
             self._told = problem
             report(f"{problem}; the hosts stay as they are")
+
+
+def _reason(error: BootstrapError | OSError) -> str:
+    """Why a script cannot be called, or what is wrong with its output."""
+    if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
+        return "the system cannot run it; its first line must be as #!/bin/sh"
+    return getattr(error, "strerror", None) or str(error)

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from collalgo.base.environment import HOST, MEMBER, MEMBERS, NICS, RENDEZVOUS, SECRET
+from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
@@ -147,7 +148,7 @@ class ElasticJob:
                 **self._common,
                 RENDEZVOUS.name: f"collalgo://{_in_url(str(address))}:{self._port}",
                 HOST.name: node.host.name,
-                environment.RESTART_COUNT: str(starts),
+                RESTART_COUNT: str(starts),
             },
             {each.rank: self._variables(each, node) for each in self._positions(node)},
             options.binding.value,

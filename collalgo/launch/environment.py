@@ -15,9 +15,6 @@ NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
 
-#: The variable of the number of restarts of a rank, as torchrun calls it.
-RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
-
 #: The variables of a rank, whatever starts it, each with the field of its position:
 #: those of torchrun, and ``LOCAL_SIZE`` and ``CROSS_*``, for which it has none.
 OF_RANK = {

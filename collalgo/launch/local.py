@@ -1,8 +1,6 @@
 """Ranks of this host: start a command on each, and supervise them until they end."""
 
-import errno
 import os
-import resource
 import shlex
 import signal
 import socket
@@ -42,6 +40,7 @@ from collalgo.launch.process import (
 )
 from collalgo.launch.session_guard import SessionGuard
 from collalgo.launch.signals import FORWARDED, signals_forwarded, signals_raise
+from collalgo.launch.start_failure import start_failure
 from collalgo.launch.supervision import (
     OF_COMMAND,
     PEER_FAILED,
@@ -50,9 +49,6 @@ from collalgo.launch.supervision import (
     Supervision,
     run_to_end,
 )
-
-#: Descriptors that the launcher needs: for itself, and for each rank while it starts.
-DESCRIPTORS_OF_ALL, DESCRIPTORS_OF_A_RANK = 16, 3
 
 #: How the traceback of a rank ends that failed only because another did.
 OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoked")
@@ -99,8 +95,12 @@ class Rank(Child):
 
     def is_victim(self) -> bool:
         """Whether the rank failed only because of the failure of another."""
+        return self.ended_by(OF_A_VICTIM)
+
+    def ended_by(self, errors: str | tuple[str, ...]) -> bool:
+        """Whether the last line of its traceback begins with one of some names."""
         lines = self.traceback()
-        return bool(lines) and lines[-1].startswith(OF_A_VICTIM)
+        return bool(lines) and lines[-1].startswith(errors)
 
     def failure(self) -> RankFailure:
         """How the process has failed."""
@@ -184,10 +184,7 @@ class LocalLaunch:
 
         When one fails, the others are stopped and its traceback is shown again.
         """
-        sinks = output.sinks(
-            self.logs, timestamp=self.timestamp, by_python=self.supervision.by_python
-        )
-        ranks: list[Rank] = []
+        sinks, ranks = self._sinks(), list[Rank]()
         stops = self.scope is Scope.WHOLE_JOB
         with (
             closing(SessionGuard()) as guard,
@@ -198,11 +195,20 @@ class LocalLaunch:
                 work = partial(self._run, ranks, sinks, guard)
                 return run_to_end(work, partial(stop, ranks), sinks)
             except OSError as error:
-                reason = _start_failure(len(ranks), len(self.specs), error)
+                reason = start_failure(len(ranks), len(self.specs), error)
                 self.supervision.tell([RankFailure(len(ranks), reason)], False)
                 return 1
             finally:
                 close_children(ranks, killed=guard.close)
+
+    def _sinks(self) -> Sinks:
+        """Where output goes."""
+        return output.sinks(
+            self.logs,
+            timestamp=self.timestamp,
+            by_python=self.supervision.by_python,
+            is_part=self.scope is Scope.ONE_HOST,
+        )
 
     def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
@@ -227,8 +233,8 @@ class LocalLaunch:
         if is_part and failed[0].is_victim():
             return PEER_FAILED
         sinks.err.end_line()
-        others = is_part or len(ranks) > 1
-        self.supervision.tell([each.failure() for each in failed], others)
+        failures = [rank.failure() for rank in failed]
+        self.supervision.tell(failures, is_part or len(ranks) > 1)
         return exit_code(failed[0].returncode or 0)
 
     def _stdin(self, spec: RankSpec) -> int | None:
@@ -237,23 +243,10 @@ class LocalLaunch:
         return None if inherits else subprocess.DEVNULL
 
 
-def _start_failure(started: int, size: int, error: OSError) -> str:
-    """Why a rank could not be started, and what to do."""
-    words = f"rank {started} of {size} cannot be started: {error.strerror}"
-    if error.errno == errno.EMFILE:
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        needed = DESCRIPTORS_OF_ALL + size * DESCRIPTORS_OF_A_RANK
-        words += f"; {limit} are allowed, {needed} are needed: ulimit -n {needed}"
-    elif error.errno == errno.EAGAIN:
-        limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
-        words += f"; the limit of processes is {limit}: ulimit -u"
-    return words
-
-
 def stop(ranks: list[Rank], number: int) -> None:
-    """Send the ranks a signal, then harder ones, and forward the output meanwhile."""
-    for harder in (number, signal.SIGTERM, signal.SIGKILL):
-        _signal(ranks, harder)
+    """Send the ranks a signal, then stronger ones, and forward the output meanwhile."""
+    for each in (number, signal.SIGTERM, signal.SIGKILL):
+        _signal(ranks, each)
         for _ in as_completed(ranks, Deadline(STOP_SECONDS)):
             pass
         if all(rank.ended for rank in ranks):

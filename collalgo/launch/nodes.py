@@ -34,9 +34,10 @@ EXCLUSION = 60.0
 #: Seconds after which a host that runs has no failures behind it any more.
 STEADY = 60.0
 
-#: Seconds that the other hosts have when one has ended its work: ample for a last
-#: checkpoint, but not for ever, as some shells never notice that a host is gone.
-LAST_SECONDS = 600.0
+#: Seconds between two reports of the hosts that still work when others have ended. They
+#: are never killed: a last checkpoint may take any time, and only the user knows of a
+#: remote shell that does not notice that its host is gone.
+REPORT_SECONDS = 600.0
 
 #: Seconds between two looks at what has a deadline, at most and at least.
 LOOK_SECONDS, SHORTEST_LOOK = 1.0, 0.01
@@ -126,7 +127,7 @@ class Nodes:
         self.agents: list[NodeAgent] = []
         self._ranks = 0
         self._enough_at = time.monotonic()
-        self._has_finished, self._last = False, Deadline()
+        self._has_finished, self._next_report = False, Deadline()
         self._failed: tuple[str, int] = "no host could be used", 1
         self._late = 0
 
@@ -211,6 +212,10 @@ class Nodes:
         if not self._running() and not self._has_finished:
             time.sleep(deadline.left() or 0.0)
         self._end_late()
+        if self._next_report.left() == 0 and (working := self._running()):
+            self._next_report = Deadline(REPORT_SECONDS)
+            names = ", ".join(agent.host.name for agent in working)
+            report(f"waiting for {names}, still at work after the end of another host")
 
     def _release_ended(self) -> None:
         """Release what the agents hold that have ended; a job may start many."""
@@ -220,14 +225,10 @@ class Nodes:
             close_children(ended)
 
     def _end_late(self) -> None:
-        """End the agents that do not start, or end, in time."""
+        """End the agents that do not start in time."""
         for agent in self._running():
             if not agent.has_job and time.monotonic() - agent.began > self._patience:
                 agent.give_up(f"it did not start within {self._patience:g} s")
-            elif self._last.left() == 0 and not agent.problem:
-                why = f"it has not ended {LAST_SECONDS:g} s after another"
-                report(f"host {agent.host.name} is given up: {why}")
-                agent.give_up(why)
 
     def _seconds_to_look(self) -> float:
         """Seconds to the next start of a host, or to the next look for hosts."""
@@ -246,7 +247,7 @@ class Nodes:
         node.agent = None
         code = agent.returncode or 0
         if agent.has_job and code == 0:
-            self._has_finished, self._last = True, Deadline(LAST_SECONDS)
+            self._has_finished, self._next_report = True, Deadline(REPORT_SECONDS)
         elif self._has_finished or not node.is_wanted:
             if agent.has_job and 0 < code != SHELL_FAILED and node.is_wanted:
                 self._late = code  # whose work after the end of the job is missing

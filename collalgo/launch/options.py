@@ -1,9 +1,10 @@
-"""What the user of ``collalgo run`` and of :func:`collalgo.run` may choose."""
+"""The options of ``collalgo run`` and of :func:`collalgo.run`, and the launchers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from typing import NamedTuple
 
 from collalgo.launch.binding import Binding
 from collalgo.launch.environment import TORCH
@@ -24,13 +25,34 @@ class OptionError(ValueError):
 
 
 class Launcher(Enum):
-    """Who starts the ranks; AUTO: see :func:`~collalgo.launch.choice.choose`."""
+    """Who starts the ranks; AUTO: see :func:`~collalgo.launch.plan.choose`."""
 
     AUTO = "auto"
     SSH = "ssh"
     MPI = "mpi"
     SLURM = "slurm"
     LSF = "lsf"
+
+
+class Starter(Enum):
+    """Who starts the ranks."""
+
+    HERE = "collalgo itself, on this host"
+    SSH = "collalgo itself, by ssh on other hosts"
+    MPI = "the installed mpiexec"
+    SLURM = "srun"
+    LSF = "jsrun"
+
+
+class Choice(NamedTuple):
+    """Who starts the ranks, why, and on which hosts; none: on those that it knows."""
+
+    starter: Starter
+    reason: str
+    hosts: Sequence[Host] = ()
+
+    def __str__(self) -> str:
+        return f"{self.starter.value} ({self.reason})"
 
 
 @dataclass(frozen=True)

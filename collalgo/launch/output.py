@@ -2,7 +2,8 @@
 
 Lines of different ranks never mix. A prompt or a progress bar appears without waiting
 for its newline: an unfinished line is forwarded after :data:`PARTIAL_SECONDS`, and a
-part that ends in a carriage return at once.
+part that ends in a carriage return at once. Tracebacks are shown whole, and equal ones
+of several ranks once.
 """
 
 import os
@@ -17,6 +18,7 @@ from typing import IO, NamedTuple
 from collalgo.launch.destination import Destination, PythonDestination
 from collalgo.launch.log_files import PARTIAL_BYTES, Log, LogFiles
 from collalgo.launch.signals import stop_delayed
+from collalgo.launch.tracebacks import HOLD_SECONDS, ShownTracebacks, Tracebacks
 
 #: A carriage return that is not part of a line end.
 RETURN = re.compile(rb"\r(?!\n)")
@@ -51,16 +53,24 @@ def no_stamp() -> bytes:
 
 
 class Sinks(NamedTuple):
-    """Destinations of standard output and error, files of the ranks, and the time."""
+    """Destinations of standard output and error, files of the ranks, and the time.
+
+    Without ``shown``, tracebacks are forwarded as other lines.
+    """
 
     out: Destination
     err: Destination
     logs: LogFiles | None = None
     stamp: Callable[[], bytes] = no_stamp
+    shown: ShownTracebacks | None = None
 
     def hurry(self, seconds: float) -> None:
         """Give up output that the reader does not take within some seconds."""
         self.out.patience = self.err.patience = seconds
+
+    def tracebacks(self, rank: int | None) -> Tracebacks | None:
+        """Takes the standard error of a rank, or lines of several with their ranks."""
+        return None if self.shown is None else Tracebacks(self.shown, rank)
 
     def log(self, rank: int | None, name: str) -> Log | None:
         """Takes an output of a rank, or lines of several with their prefixes."""
@@ -81,7 +91,11 @@ def _open_standard_files() -> None:
 
 
 def sinks(
-    folder: Path | None = None, *, timestamp: bool = False, by_python: bool = False
+    folder: Path | None = None,
+    *,
+    timestamp: bool = False,
+    by_python: bool = False,
+    is_part: bool = False,
 ) -> Sinks:
     """The terminal, and with a folder, files of each rank in it.
 
@@ -94,6 +108,8 @@ def sinks(
     by_python
         Whether output goes through ``sys.stdout`` and ``sys.stderr``, instead of their
         descriptors.
+    is_part
+        Whether the output goes to another launcher, which has it all.
 
     Raises
     ------
@@ -111,7 +127,8 @@ def sinks(
         )
     )
     logs = None if folder is None else LogFiles(folder)
-    return Sinks(out, err, logs, time_stamp if timestamp else no_stamp)
+    shown = None if is_part else ShownTracebacks()
+    return Sinks(out, err, logs, time_stamp if timestamp else no_stamp, shown)
 
 
 class Stream:
@@ -124,12 +141,14 @@ class Stream:
         prefix: bytes = b"",
         log: Log | None = None,
         stamp: Callable[[], bytes] = no_stamp,
+        tracebacks: Tracebacks | None = None,
     ):
         self.pipe = pipe
         self._destination = destination
         self._prefix = prefix
         self._stamp = stamp
         self._log = log
+        self._tracebacks = tracebacks
         self._tail = b""
         self._pending = bytearray()  # of an unfinished line
         self._due = 0.0  # when it is forwarded as it is
@@ -164,33 +183,48 @@ class Stream:
         self._tail = (self._tail + data)[-KEPT_BYTES:]
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if end:
-            self._emit(bytes(self._pending) + data[:end])
+            self._take_lines(bytes(self._pending) + data[:end])
             self._pending.clear()
-        self._due = time.monotonic() + PARTIAL_SECONDS
+        held = HOLD_SECONDS if self._holds() else PARTIAL_SECONDS
+        self._due = time.monotonic() + held
         self._pending += data[end:]
         if len(self._pending) > PARTIAL_BYTES:
             self.flush()
         if not data:
             self._end_line()
 
+    def _take_lines(self, data: bytes) -> None:
+        """Forward complete lines, but those of a traceback once it is complete."""
+        self._emit(data if self._tracebacks is None else self._tracebacks.take(data))
+
+    def _holds(self) -> bool:
+        """Whether lines of a traceback wait for its end."""
+        return self._tracebacks is not None and self._tracebacks.holds
+
     def seconds_left(self) -> float | None:
-        """Seconds until the unfinished line is due; None without such a line."""
-        return max(self._due - time.monotonic(), 0.0) if self._pending else None
+        """Seconds until what is unfinished is due; None without such output."""
+        waits = self._pending or self._holds()
+        return max(self._due - time.monotonic(), 0.0) if waits else None
 
     def flush(self) -> None:
-        """Forward an unfinished line as it is."""
+        """Forward an unfinished line or traceback as it is."""
         with stop_delayed():
-            self._emit(bytes(self._pending))
+            held = b"" if self._tracebacks is None else self._tracebacks.release()
+            self._emit(held + bytes(self._pending))
             self._pending.clear()
 
     def _end_line(self) -> None:
         """Forward an unfinished line with a newline, as no more will come."""
         if self._pending or self._destination.continues(self):
-            self._pending += b"\n"
+            self._take_lines(bytes(self._pending) + b"\n")
+            self._pending.clear()
+        if self._holds():
             self.flush()
 
     def _emit(self, data: bytes) -> None:
         """Write output with the prefix at the beginning of each line."""
+        if not data:
+            return
         text = b""
         continued = self._destination.continues(self)
         if continued and self._returned and data.startswith(b"\n"):  # a split line end
@@ -205,6 +239,18 @@ class Stream:
             text += (prefix if begins else b"") + body + end
         self._returned = text.endswith(b"\r")
         self._destination.write(text, self, text.endswith(b"\n"))
+
+    def rest(self) -> bytes:
+        """The rest of the output of an ended process, which is not forwarded."""
+        found = b""
+        for _ in range(DRAIN_READS):
+            if not self.has_more():
+                break
+            part = os.read(self.pipe.fileno(), 65536)
+            found += part
+            if not part:
+                break
+        return found
 
     def drain(self) -> None:
         """Forward the rest of the output of an ended process."""

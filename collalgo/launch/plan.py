@@ -1,10 +1,19 @@
-"""From the options of ``collalgo run`` to a plan that starts the ranks."""
+"""From the options of ``collalgo run`` to a plan: the launcher, and what it starts."""
 
+import os
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from collalgo.launch.choice import Choice, Starter, choose
-from collalgo.launch.hosts import MAX_SLOTS, assign_ranks, check_ranks
-from collalgo.launch.options import LaunchOptions, OptionError
+from collalgo.launch.allocation import Allocation, allocation
+from collalgo.launch.batch_command import in_lsf, in_slurm
+from collalgo.launch.hosts import MAX_SLOTS, Host, assign_ranks, check_ranks
+from collalgo.launch.options import (
+    Choice,
+    Launcher,
+    LaunchOptions,
+    OptionError,
+    Starter,
+)
 from collalgo.launch.placement import Placement
 
 #: Who starts the ranks of a node of an elastic job.
@@ -45,6 +54,76 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
     return _plan(options, size, choice), choice
 
 
+def choose(
+    options: LaunchOptions, environment: Mapping[str, str] | None = None
+) -> Choice:
+    """Who starts the ranks.
+
+    The user decides, by a launcher or by hosts, or else the batch system whose job this
+    process is in, if it has several hosts.
+    """
+    env = os.environ if environment is None else environment
+    if options.launcher is Launcher.AUTO and options.hosts and not options.delegates:
+        return Choice(Starter.SSH, "the hosts are named", options.hosts)
+    given = allocation(env)
+    hosts = options.hosts or (given.hosts if given else ())
+    if options.launcher is not Launcher.AUTO:
+        return _asked(options, hosts)
+    if options.delegates:
+        return _delegated(options, hosts, env)
+    if given is not None and len(given.hosts) > 1:
+        return _in_job(given, env)
+    return Choice(Starter.HERE, "no hosts are named")
+
+
+def _asked(options: LaunchOptions, hosts: Sequence[Host]) -> Choice:
+    """What the user has chosen; a batch system knows the hosts of its job."""
+    reason = f"--launcher {options.launcher.value} was given"
+    if options.launcher is Launcher.SSH:
+        starter = Starter.SSH if hosts else Starter.HERE
+        return Choice(starter, reason, hosts)
+    starter = Starter[options.launcher.name]
+    if starter is Starter.SLURM:
+        hosts = options.hosts
+    elif starter is Starter.LSF:
+        hosts = options.hosts or _computing(hosts)
+    return Choice(starter, reason, hosts)
+
+
+def _computing(hosts: Sequence[Host]) -> Sequence[Host]:
+    """The hosts of a job of LSF that jsrun uses: not the one that runs its script.
+
+    LSF counts that one first, with a single slot, if it does not compute.
+    """
+    first = hosts[0].slots if hosts else 0
+    return hosts[1:] if first == 1 and any(h.slots > 1 for h in hosts) else hosts
+
+
+def _delegated(
+    options: LaunchOptions, hosts: Sequence[Host], env: Mapping[str, str]
+) -> Choice:
+    """The launcher of the batch system, or else mpiexec."""
+    if in_slurm(env):
+        return Choice(Starter.SLURM, "--mpi was given in a job of Slurm", options.hosts)
+    if in_lsf(env):
+        own = options.hosts or _computing(hosts)
+        return Choice(Starter.LSF, "--mpi was given in a job of LSF", own)
+    return Choice(Starter.MPI, "--mpi was given", hosts)
+
+
+def _in_job(given: Allocation, env: Mapping[str, str]) -> Choice:
+    """The launcher of the batch system that has given several hosts, or ssh."""
+    words = f"{given.source} names {len(given.hosts)} hosts of {given.system}"
+    if given.system == "Slurm":
+        if "SLURM_STEP_ID" in env:
+            return Choice(Starter.HERE, "this is a step of a job of Slurm")
+        if in_slurm(env):
+            return Choice(Starter.SLURM, words)
+    if given.system == "LSF" and in_lsf(env):
+        return Choice(Starter.LSF, words, _computing(given.hosts))
+    return Choice(Starter.SSH, words, given.hosts)
+
+
 def _plan(options: LaunchOptions, size: int, choice: Choice) -> LaunchPlan:
     """The plan of a job of ``size`` ranks, by who starts them."""
     if choice.starter is Starter.HERE:
@@ -83,8 +162,6 @@ def _size(options: LaunchOptions, choice: Choice) -> int:
     """The number of ranks: one for each slot of the hosts, unless it is given."""
     size = options.size or sum(host.slots for host in choice.hosts)
     if not size and choice.starter is Starter.SLURM:
-        from collalgo.launch.allocation import allocation
-
         given = allocation()
         size = sum(host.slots for host in given.hosts) if given else 0
     if not size:

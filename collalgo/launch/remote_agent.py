@@ -123,16 +123,14 @@ class RemoteAgent(Child):
     def failure(self) -> str:
         """Why the host does not come up: the command, its errors, what to do."""
         if hasattr(self, "greeting"):  # it has started, and may be about to end
-            with suppress(subprocess.TimeoutExpired):
-                self.process.wait(END_SECONDS)
-        self.process.kill()
-        _, said = self.process.communicate()
-        if self.process.returncode == NO_JOB:
+            self.await_end(END_SECONDS)
+        self.kill()
+        if self.await_end() == NO_JOB:
             return (
                 f"host {self.host.name} got nothing to run: {shlex.join(self.command)} "
                 "passes on no standard input; for kubectl exec add -i"
             )
-        text = said.decode(errors="replace").strip()
+        text = self.streams[1].rest().decode(errors="replace").strip()
         what = advice(text, self.host.name)
         return (
             f"host {self.host.name} cannot be used; this has failed: "

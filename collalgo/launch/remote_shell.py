@@ -4,6 +4,7 @@ import os
 import shlex
 import socket
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -15,12 +16,19 @@ from collalgo.errors import BootstrapError
 from collalgo.launch.options import SshOptions
 
 #: The remote shell, unless a variable names another: the user's own client with its
-#: configuration, keys and jumps, and without questions on a terminal. A host that is
-#: silent for 15 s, as without power, is lost.
-SSH = (
-    *("ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"),
-    *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
-)
+#: configuration, keys and jumps.
+SSH = "ssh"
+
+#: No questions on a terminal.
+BATCH = ("-o", "BatchMode=yes")
+
+#: Settings of ssh by their values if nobody sets them, with ours: a host that does not
+#: answer for 10 s cannot be reached, and one that is silent for 15 s (three times the
+#: interval), as without power, is lost.
+UNSET = {
+    ("connecttimeout", "none"): ("-o", "ConnectTimeout=10"),
+    ("serveraliveinterval", "0"): ("-o", "ServerAliveInterval=5"),
+}
 
 #: Variables that name another remote shell, the first one first: ours, and those of
 #: Open MPI 4 and 5, which clusters without ssh set (as to kubexec.sh on Kubernetes).
@@ -80,21 +88,31 @@ class RemoteShell:
         """The command line that runs a command on a host."""
         if not self.is_needed(host):
             return command
-        return [*self.words, host, "exec " + shlex.join(command)]
+        own = self._own_options(host) if self.source is None else ()
+        return [*self.words, *own, host, "exec " + shlex.join(command)]
 
     def hostname(self, alias: str) -> str:
         """The host name behind an alias in the configuration of ssh."""
-        if not self.is_ssh:
-            return alias
-        with suppress(OSError):  # then there is no ssh
+        return self._settings(alias).get("hostname", alias) if self.is_ssh else alias
+
+    def _own_options(self, host: str) -> Iterator[str]:
+        """Our options of ssh, but for settings that the user's configuration has."""
+        yield from BATCH
+        settings = self._settings(host).items()
+        for setting, option in UNSET.items():
+            if setting in settings:
+                yield from option
+
+    def _settings(self, host: str) -> dict[str, str]:
+        """The settings of ssh for a host; none without an ssh that shows them."""
+        try:
             asked = subprocess.run(
-                [*self.words, "-G", alias], capture_output=True, text=True, check=False
+                [*self.words, "-G", host], capture_output=True, text=True, check=False
             )
-            for line in asked.stdout.splitlines():
-                key, _, value = line.partition(" ")
-                if key == "hostname":
-                    return value
-        return alias
+        except OSError:
+            return {}
+        lines = (line.partition(" ") for line in asked.stdout.splitlines())
+        return {key: value for key, _, value in lines}
 
 
 def remote_shell(options: SshOptions | None = None) -> RemoteShell:
@@ -108,7 +126,7 @@ def remote_shell(options: SshOptions | None = None) -> RemoteShell:
     source = next((name for name in VARIABLES if os.environ.get(name)), None)
     extra = options.words if options is not None else []
     if source is None:
-        return RemoteShell((SSH[0], *extra, *SSH[1:]))  # ssh takes the first value
+        return RemoteShell((SSH, *extra))
     given = os.environ[source]
     try:
         shell = RemoteShell(tuple(shlex.split(given)), source)

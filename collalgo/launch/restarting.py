@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
+from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
-from collalgo.launch import environment
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.local import (
     LocalLaunch,
@@ -36,6 +36,9 @@ BACK_OFF = 0.1
 
 #: Seconds that a launcher which holds the store waits for other nodes to leave.
 DRAIN_SECONDS = 5.0
+
+#: How the traceback of a rank ends that was started again and not taken in.
+OF_A_LATECOMER = "collalgo.errors.BootstrapError"
 
 #: The variables of a rank's place in a whole job.
 OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
@@ -70,8 +73,8 @@ class RestartingLaunch(LocalLaunch):
             common = self._of_host(held) if self.node is None else self._of_node(held)
 
             def start(spec: RankSpec, count: int) -> None:
-                before = int(spec.environment.get(environment.RESTART_COUNT, 0))
-                counted = {environment.RESTART_COUNT: str(before + count)}
+                before = int(spec.environment.get(RESTART_COUNT, 0))
+                counted = {RESTART_COUNT: str(before + count)}
                 every = {**spec.environment, **common, **counted}
                 mine = spec._replace(environment=every)
                 ranks.append(Rank(mine, self.command, sinks, self._stdin(spec)))
@@ -205,8 +208,8 @@ class _Supervision:
         number = self.deaths[rank.rank] = self.deaths[rank.rank] + 1
         words = f"rank {rank.rank} {exit_reason(code)}"
         if self.has_finished:
-            if code > 0 and not rank.is_victim():
-                self.late = rank  # whose work after the end of the training is missing
+            if self._is_missed(rank):
+                self.late = rank
             report(f"{words}; the job ends without it")
         elif number <= self.plan.restarts:
             delay = BACK_OFF * 2 ** (number - 1)
@@ -214,6 +217,12 @@ class _Supervision:
             report(f"{words}; restart {number} of {self.plan.restarts}")
         else:
             report(f"{words} after {self.plan.restarts} restarts; it is given up")
+
+    def _is_missed(self, rank: Rank) -> bool:
+        """Whether the work of a rank that fails after the training is missing."""
+        is_latecomer = self.deaths[rank.rank] > 1 and rank.ended_by(OF_A_LATECOMER)
+        code = rank.returncode or 0
+        return code > 0 and not is_latecomer and not rank.is_victim()
 
     def _restart(self) -> None:
         """Start the ranks again whose time has come."""

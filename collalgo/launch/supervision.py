@@ -1,4 +1,4 @@
-"""How a job ends: the failures of its ranks, requests to stop, and who is told."""
+"""How a job ends: the failures of its ranks, requests to stop, and their reports."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from collalgo.launch.signals import StopRequested
 #: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
 SETTLE_SECONDS = 0.3
 
-#: Seconds that a rank has to end after a signal, before a harder one is sent.
+#: Seconds that a rank has to end after a signal, before a stronger one is sent.
 STOP_SECONDS = 5.0
 
 #: The exit code where ranks failed only because those of another host had.

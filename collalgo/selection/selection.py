@@ -176,7 +176,7 @@ class Selection:
             return "the only one that can run"
         second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
-            return f"cheapest, as {second.words}"
+            return f"tied with {second.words}"
         if self.seconds < second.seconds <= self.seconds * (1 + AS_CHEAP):
             return f"about as cheap as {second.words}"
         if second.seconds < self.seconds and self.decider == PRICE:

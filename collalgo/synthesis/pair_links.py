@@ -54,6 +54,14 @@ class PairLinks:
         """The links from each target to each source, for trees towards their roots."""
         return PairLinks(self.routes, not self._reverse)
 
+    @cached_property
+    def on_one_host(self) -> Ints:
+        """1 for each pair of ranks of one host, and 0 for others."""
+        device = self.routes.topology.device
+        hosts = np.array([device(one).host or one for one in self.routes.devices])
+        alike: Ints = (hosts[:, None] == hosts).astype(np.int64)
+        return alike.ravel()
+
     @property
     def bytes_per_second(self) -> Reals:
         """The speed of each directed link."""

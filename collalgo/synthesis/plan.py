@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.synthesis.ordering import Ordering
+from collalgo._kernels.synthesis.sorting import grouped
 from collalgo.cost.messages import Messages, joined
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.packing import Trees
@@ -13,7 +14,7 @@ from collalgo.synthesis.pair_links import PairLinks
 
 #: The lanes of what is combined with one peer's in a step, and with several peers';
 #: what is copied beside it has the next lane.
-OF_ONE, OF_SEVERAL = 1, 3
+OF_ONE, OF_SEVERAL = 1, 7
 
 #: The number of all lanes.
 LANES = OF_SEVERAL + 1
@@ -97,14 +98,15 @@ class Plan(NamedTuple):
     def messages(self) -> Messages:
         """The messages of all ranks: what one sends another in a step on a lane."""
         source, target, *_, reduces = self.transfers
-        pair = (self.step * self.size + source) * self.size + target
-        key = pair * LANES + self.lane
-        _, index, count = np.unique(key, return_index=True, return_counts=True)
+        # Transfers of a lane are of one kind. Sorting numbers takes a fraction of the
+        # time of sorting their places.
+        key = np.stack([self.step, source, target, self.lane, reduces])
+        shape = (max(1, self.steps), self.size, self.size, LANES, 2)
+        found, count = np.unique(np.ravel_multi_index(key, shape), return_counts=True)
+        step, source, target, lane, combines = np.unravel_index(found, shape)
         share = count / (self.blocks * self.units)
-        step, lane = self.step[index], self.lane[index]
-        source, target = source[index], target[index]
-        taken = np.where(reduces[index], RECV_REDUCE, RECV)
-        sent = np.full(len(index), SEND)
+        taken = np.where(combines, RECV_REDUCE, RECV)
+        sent = np.full(len(found), SEND)
         return joined(
             [
                 Messages(step, source, sent, target, lane, share),
@@ -233,7 +235,8 @@ def ordered(
     place[order] = np.arange(len(order))
     ordering = _ordering(pairs, transfers, waits, pace.several, order, place)
     found = ordering.steps(pace.least, pace.fraction)
-    step = np.unique(found, return_inverse=True)[1][place]
+    used = np.bincount(found) > 0
+    step = (np.cumsum(used) - 1)[found[place]]
     copied = OF_SEVERAL if pace.several else OF_ONE
     lane = np.where(waits.joint < 0, copied, ordering.lane[place])
     return step, lane if (waits.joint >= 0).any() else 0 * lane
@@ -249,8 +252,7 @@ def _ordering(
 ) -> Ordering:
     """The transfers in the order in which they are tried; ``place`` inverts it."""
     before, after = place[waits.before], place[waits.after]
-    by_first = np.argsort(before, kind="stable")
-    first_after = np.searchsorted(before[by_first], np.arange(len(order) + 1))
+    first_after, by_first = grouped(before, len(order))
     busy = pairs.parts / pairs.bytes_per_second[pairs.links]
     pair = (transfers.source * pairs.size + transfers.target)[order]
     hub = np.where(transfers.reduces, transfers.target, transfers.source)[order]
@@ -262,6 +264,7 @@ def _ordering(
         first_after,
         after[by_first],
         waits.joint[order],
+        pairs.on_one_host[pair],
         hub,
         (transfers.source + transfers.target)[order] - hub,
         several,

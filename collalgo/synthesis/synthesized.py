@@ -42,7 +42,7 @@ OF_ONE_RANK = ((24, EVEN), (32, EVEN))
 
 #: What is tried where a rank combines with several peers in a step. It is not tried
 #: where sums are sent back down the trees meanwhile: it did not pay on any server.
-JOINT = ((4, EVEN), (64, "half"), (16, EVEN), (64, "fifth"))
+JOINT = ((4, EVEN), (16, "half"), (32, "half"), (64, "fifth"))
 
 
 class Synthesized:

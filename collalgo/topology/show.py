@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from rich.text import Text
 from rich.tree import Tree
 
-from collalgo.base.hostlist import fold
+from collalgo.base.hostlist import fold, natural_order
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import marked
 from collalgo.topology.domains import devices_by_host, host_named
@@ -123,12 +123,7 @@ def _others(topology: Topology, device: Device, inside: bool) -> Iterator[str]:
             name = _short(other) if is_inside else other.id
             alike.setdefault(speed(link), []).append(name)
     for text, names in alike.items():
-        yield f"{text} to {fold(sorted(names, key=_natural))}"
-
-
-def _natural(name: str) -> tuple[str, int]:
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0)
+        yield f"{text} to {fold(sorted(names, key=natural_order))}"
 
 
 def _network(root: Tree, topology: Topology) -> None:

@@ -75,6 +75,8 @@ def test_the_command_draws_what_there_are_results_of(results, tmp_path):
         (["broadcast", "-e", "8", "-r", "7"], "root 7 is out of range"),
         (["-e", "8", "--load", __file__, "-a", "mine"], "there is no algorithm 'mine'"),
         (["--against", "lam"], "unknown peer 'lam'; choose from openmpi"),
+        (["--against", "mpi,mpich"], "mpi, the mpi4py of the job, is compared alone"),
+        (["-e", "8", "-R", "2", "--against", "mpi"], "mpi4py has 1 of the 2 ranks"),
         (["-a", "ring,bine", "--against", "gloo"], "compared with one algorithm"),
         (["--help"], "compare"),
     ],

@@ -2,6 +2,9 @@
 
 import json
 import secrets
+import shutil
+import ssl
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -72,7 +75,11 @@ class NoEtcd(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize(
     ("status", "message"),
-    [(200, "is not one of etcd: b'<html>'"), (404, "etcd refuses .*: 404 <html>")],
+    [
+        (200, "is not one of etcd: b'<html>'"),
+        (404, "etcd refuses .*: 404 <html>"),
+        (503, r"does not answer at .* \(503 <html>\)"),
+    ],
 )
 def test_a_server_that_is_no_etcd_is_refused(status, message):
     with ThreadingHTTPServer(("127.0.0.1", 0), NoEtcd) as server:
@@ -83,7 +90,7 @@ def test_a_server_that_is_no_etcd_is_refused(status, message):
         server.shutdown()
 
 
-class Leaderless(BaseHTTPRequestHandler):
+class Forwarding(BaseHTTPRequestHandler):
     """A member that keeps requests of which it has lost the leader, as etcd does."""
 
     protocol_version = "HTTP/1.1"
@@ -109,7 +116,7 @@ class Leaderless(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("elected", [True, False])
 def test_a_request_ends_with_the_leader_that_had_it_but_not_as_it_is_slow(elected):
-    with ThreadingHTTPServer(("127.0.0.1", 0), Leaderless) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as server:
         server.term, server.elected = 1, elected
         server.answering, server.slow = threading.Event(), threading.Event()
         threading.Thread(target=server.serve_forever).start()
@@ -120,5 +127,75 @@ def test_a_request_ends_with_the_leader_that_had_it_but_not_as_it_is_slow(electe
         threading.Timer(0.7, server.slow.set).start()
         assert store.compare_set("k", b"v", 0).entry.version == 5
         server.answering.set()
+        store.close()
+        server.shutdown()
+
+
+class CutOff(BaseHTTPRequestHandler):
+    """A member that is cut off from the others: it has no leader, or hangs."""
+
+    def do_POST(self):
+        if self.server.hangs or self.path != "/v3/maintenance/status":
+            self.server.mended.wait(20)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"header": {"raft_term": "1"}}')
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
+    with ThreadingHTTPServer(("127.0.0.1", 0), CutOff) as server:
+        server.hangs, server.mended = hangs, threading.Event()
+        threading.Thread(target=server.serve_forever).start()
+        cut, other = ("127.0.0.1", server.server_port), ("127.0.0.1", etcd)
+        store = Etcd([other, cut], f"etcd {secrets.token_hex(4)}")
+        store.set("k", b"1")
+        seen = Seen()
+        store.watch("k", seen)
+        until(lambda: seen.pairs() == [("k", b"1")])
+        store._gateway._members.reverse()
+        store._gateway.close()  # the connections
+        assert store.read("k").value == b"1"
+        assert store._gateway._members[0] == other
+        store.set("k", b"2")
+        until(lambda: seen.pairs()[-1] == ("k", b"2"))
+        store.remove()
+        store.close()
+        server.mended.set()
+        server.shutdown()
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for localhost, which is its own authority, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate")
+    made, key = tmp_path / "certificate", tmp_path / "key"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+         "-keyout", key, "-out", made],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return made, key
+
+
+def test_with_certificates_a_member_is_asked_by_https(certificate, monkeypatch):
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as server:
+        server.term, server.elected, server.slow = 1, False, threading.Event()
+        server.slow.set()
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever).start()
+        at = [("localhost", server.server_port)]
+        with pytest.raises(StoreError, match="does not answer at localhost"):
+            Etcd(at, "tests")
+        monkeypatch.setenv("ETCDCTL_CACERT", str(certificate[0]))
+        store = Etcd(at, "tests")
+        assert store.compare_set("k", b"v", 0).entry.version == 5
         store.close()
         server.shutdown()

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from collalgo.bootstrap.store import heartbeats
+from collalgo.bootstrap.store import file_locks, heartbeats
 from collalgo.bootstrap.store.file_log import FRAME, HEAD, RECORD
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.bootstrap.conftest import log_of
@@ -120,3 +120,55 @@ def test_leases_that_fail_or_have_ended_leave_nothing(opened, tmp_path, monkeypa
     for _ in range(3):
         one.lease(10).revoke()
     assert len(one._leases) == 1
+
+
+MOUNT = "36 35 {device} / /mnt rw,noatime shared:1 - {kind} host:/share {options}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "refused"),
+    [
+        ("nfs4", "rw,vers=4.2,local_lock=none", ""),
+        ("nfs", "rw,vers=3,nolock,local_lock=all", "local_lock=all"),
+        ("nfs", "rw,vers=3,local_lock=flock", "local_lock=flock"),
+        ("nfs", "rw,vers=3,local_lock=posix", ""),
+        ("lustre", "rw,localflock", "localflock"),
+        ("lustre", "rw,flock", ""),
+        ("ext4", "rw,nolock", ""),
+    ],
+)
+def test_a_folder_whose_locks_are_local_is_refused(
+    kind, options, refused, opened, tmp_path, monkeypatch
+):
+    device = tmp_path.stat().st_dev
+    here = f"{os.major(device)}:{os.minor(device)}"
+    for at, is_refused in ((here, bool(refused)), ("0:0", False)):
+        mounts = tmp_path / "mounts"
+        mounts.write_text(
+            "cut off\n" + MOUNT.format(device=at, kind=kind, options=options)
+        )
+        monkeypatch.setattr(file_locks, "MOUNTS", mounts)
+        if is_refused:
+            with pytest.raises(StoreError, match=f"is mounted with {refused}, so its"):
+                opened()
+        else:
+            opened().set("a", b"1")
+
+
+def test_a_log_that_was_replaced_is_neither_read_nor_changed(opened, tmp_path):
+    """A client of NFS may open the former file by its name for a while."""
+    one, other = opened(), opened()
+    one.set("a", b"1")
+    former = tmp_path / "former"
+    os.link(log_of(tmp_path), former)
+    with one._log.locked():
+        one._log.compact(one._data.version, one._data.records())
+    content = former.read_bytes()
+    path, other._log._path = other._log._path, former
+    for change in (lambda: other.read("a"), lambda: other.set("a", b"2")):
+        with pytest.raises(StoreError, match="has just been replaced; try again"):
+            change()
+    assert former.read_bytes() == content
+    other._log._path = path
+    other.set("a", b"2")
+    assert one.read("a").value == b"2"

@@ -135,10 +135,51 @@ def test_a_missing_secret_is_asked_for(monkeypatch):
         collalgo.init("tcp://192.0.2.1:1", rank=0, size=2)
 
 
-def error_of(url, rank, secret, timeout):
+def error_of(url, rank, secret, timeout, size=2):
     with pytest.raises(BootstrapError) as caught:  # init takes one call at a time
-        connect_by_url(JoinArguments(url, rank, 2, secret, timeout=timeout))
+        connect_by_url(JoinArguments(url, rank, size, secret, timeout=timeout))
     return caught.value
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "file", "etcd", "a store"])
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 2)])
+def test_ranks_that_know_different_sizes_tell_both(
+    scheme, sizes, tmp_path, reserved_port, request
+):
+    url = {
+        "tcp": lambda: f"tcp://127.0.0.1:{reserved_port}",
+        "file": lambda: f"file://{tmp_path}/meeting",
+        "etcd": lambda: f"etcd://127.0.0.1:{request.getfixturevalue('etcd')}/sizes",
+        "a store": lambda: Store(),
+    }[scheme]()
+    with ThreadPoolExecutor(2) as pool:
+        errors = [
+            pool.submit(error_of, url, rank, "of the job", 60, size)
+            for rank, size in enumerate(sizes)
+        ]
+        for rank, error in enumerate(errors):
+            assert str(error.result(30)) == (
+                f"rank {rank} has joined as one of {sizes[rank]} ranks but rank "
+                f"{1 - rank} as one of {sizes[1 - rank]}; start all with the same "
+                "number of ranks"
+            )
+
+
+class Store:
+    """A store of a user."""
+
+    def __init__(self):
+        self._values, self._change = {}, threading.Condition()
+
+    def set(self, key, value):
+        with self._change:
+            self._values[key] = value
+            self._change.notify_all()
+
+    def get(self, key, timeout):
+        with self._change:
+            self._change.wait_for(lambda: key in self._values, timeout)
+            return self._values[key]
 
 
 def test_ranks_with_different_secrets_name_the_secret(caplog, reserved_port):
@@ -213,11 +254,20 @@ def test_keys_of_others_below_a_prefix_stay(new_store):
     }
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1", "foo",
+        "a:b", "tcp://a:99999",
+    ],
+)  # fmt: skip
+def test_what_is_no_rendezvous_url_is_refused(url):
+    with pytest.raises(ValueError, match="is not a rendezvous URL; pass env://"):
+        collalgo.init(url, rank=0, size=1)
+
+
 def test_bad_arguments_are_refused(monkeypatch, tmp_path):
     collalgo.init().close()
-    for wrong in ("http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1"):
-        with pytest.raises(ValueError, match="is not a rendezvous URL; pass env://"):
-            collalgo.init(wrong, rank=0, size=1)
     with pytest.raises(ValueError, match="needs rank and size too"):
         collalgo.init("file:///tmp/x")
     with pytest.raises(TypeError, match="init: dict is not a store"):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import traceback
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -109,3 +110,42 @@ def test_a_child_of_a_process_that_is_alone_has_a_world_of_its_own(tmp_path):
 
         in_a_child(duty)
         world.allreduce(np.ones(1))
+
+
+def forks(comm):
+    """Children that call, that end with all finalizers of Python, and that fail."""
+
+    def call():
+        with pytest.raises(CommunicatorClosed, match="made before the process forked"):
+            comm.allreduce(np.ones(3))
+
+    in_a_child(call)  # the first call of the communicator
+    for end in (sys.exit, lambda: 1 / 0):
+        if not (child := os.fork()):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            end()
+        os.waitpid(child, 0)
+        comm.allreduce(np.ones(3))
+    in_a_child(call)
+    return comm.allreduce(np.ones(1))[0]
+
+
+JOB = """
+import collalgo, sys
+sys.path.insert(0, sys.argv[1])
+from tests.comm.test_forked import forks
+print(forks(collalgo.init(timeout=20)))
+"""
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("where", [("-n", "2"), ("-H", "a:1,b:1")])
+def test_a_child_that_forks_takes_nothing_from_its_parent(where, tmp_path):
+    (tmp_path / "job.py").write_text(JOB)
+    run = [sys.executable, "-m", "collalgo", "run", *where, sys.executable]
+    done = subprocess.run(
+        [*run, tmp_path / "job.py", Path(__file__).parents[2]],
+        capture_output=True, text=True, timeout=100,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert sorted(done.stdout.splitlines()) == ["[0] 2.0", "[1] 2.0"]

@@ -76,6 +76,36 @@ def last_words(comm, path):
     (path / str(comm.rank)).write_text(repr(told))
 
 
+#: Calls of rank 0 that wait for a message of rank 1, or for its receive.
+WAITS = {
+    "recv": lambda comm: comm.recv(np.ones(1), 1, timeout=0.05),
+    "recv from any": lambda comm: comm.recv(np.ones(1), None, timeout=0.05),
+    "send": lambda comm: comm.send(np.ones(99999), 1, timeout=0.05),
+    "probe": lambda comm: comm.probe(1, timeout=0.05),
+    "recv_object": lambda comm: comm.recv_object(1, timeout=0.05),
+}
+
+
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_the_error_names_the_collective_that_the_other_rank_is_in(wait):
+    says = "but rank 1 is in allreduce #1, which rank 0 has not called"
+    has_met = threading.Event()
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            with pytest.raises(collalgo.CollectiveTimeout) as caught:
+                wait(comm)
+            assert "allreduce" not in str(caught.value)  # rank 1 is in no call yet
+            has_met.set()
+            while says not in str(caught.value):  # until rank 1 is in it
+                with pytest.raises(collalgo.CollectiveTimeout) as caught:
+                    wait(comm)
+        has_met.wait(30)
+        assert comm.allreduce(np.ones(1))[0] == 2  # which has not failed
+
+    threads(on_each_rank, 2, timeout=60)
+
+
 def test_who_waits_for_a_message_is_told_who_has_died(tmp_path):
     """Whether or not the two have met before."""
     with pytest.raises(collalgo.CollalgoError, match="rank 2"):

@@ -1,4 +1,4 @@
-"""Survivors go on: all of them agree on who is gone, and form a new communicator.
+"""Survivors go on: all of them agree on the lost ranks, and form a new communicator.
 
 Ranks are threads; a rank that aborts its communicator stands for one that dies. What
 needs processes is in test_surviving_processes.py.

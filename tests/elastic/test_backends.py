@@ -104,6 +104,12 @@ def test_an_id_of_a_job_has_no_slash(job):
         elastic.rendezvous("static://a", job, QUICK, "a")
 
 
+@pytest.mark.parametrize("place", ["a", "a:b", "127.0.0.1:99999", ":1"])
+def test_a_place_without_a_possible_port_is_refused(place):
+    with pytest.raises(ValueError, match=rf"{place}' is not of the form collalgo://"):
+        elastic.rendezvous(place, "j", QUICK, "a", SECRET)
+
+
 def test_a_store_on_other_hosts_needs_a_secret(monkeypatch):
     monkeypatch.delenv("COLLALGO_SECRET", raising=False)
     with pytest.raises(RendezvousError, match="node a has no secret for job j at"):

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired
+from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import CLOSED, NODES, ROUND
 from collalgo.elastic.settings import Settings
@@ -37,22 +37,23 @@ def check_agree(memberships):
     assert ranks == list(range(memberships[0].size))
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
-def test_all_who_come_become_members(node, size):
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12])
+def test_all_who_come_become_members_in_the_order_of_their_numbers(node, size):
     settings = replace(QUICK, least=size, most=size)
-    nodes = [node(f"n{number}", settings) for number in range(size)]
+    nodes = [node(f"rank {number}", settings) for number in reversed(range(size))]
     found = all_join(*nodes)
     check_agree(found)
     assert found[0].epoch == 1
-    assert sorted(found[0].members) == [f"n{number}" for number in range(size)]
+    assert list(found[0].members) == [f"rank {number}" for number in range(size)]
     assert all(each.remaining() > 0 for each in nodes)
     assert all(each.change() is None for each in nodes)
 
 
-def test_a_write_under_a_lease_that_has_ended_is_repeated_at_once(node, monkeypatch):
+@pytest.mark.parametrize("failure", [LeaseExpired, StoreError])
+def test_a_write_that_failed_is_repeated_at_once(node, monkeypatch, failure):
     monkeypatch.setattr(store_rendezvous, "RETRY_SECONDS", math.inf)
     alone = node("a", replace(QUICK, least=1, most=1))
-    write, failures = alone._link.write, [LeaseExpired("it was paused")]
+    write, failures = alone._link.write, [failure("it was paused")]
 
     def write_or_fail(action):
         if action.key.startswith(NODES) and failures:

@@ -17,6 +17,7 @@ import pytest
 import collalgo
 from collalgo import CollalgoError, PeerFailed, elastic, threads
 from collalgo.elastic import State
+from collalgo.elastic.running import names_of_ranks
 from collalgo.errors import RendezvousClosed
 from tests.support.store_clients import DEADLINE, until
 
@@ -262,3 +263,11 @@ def test_members_that_wait_in_a_group_go_on_with_the_others():
             return None
 
     assert threads(on_each_rank, 3, timeout=20) == [2.0, 2.0, None]
+
+
+def test_a_failure_lists_the_members_by_rank_unless_their_names_say_it():
+    for size in (0, 1, 2, 17, 33):
+        assert names_of_ranks([f"rank {rank}" for rank in range(size)]) == ""
+    assert names_of_ranks(["rank 0", "rank 2"]).endswith("are 0: rank 0, 1: rank 2)")
+    text = names_of_ranks([f"host.{rank}" for rank in range(33)])
+    assert "15: host.15 and 17 more" in text

@@ -148,3 +148,12 @@ def test_what_is_taken_is_the_callers_own():
     taken[:] = 0
     ours.load_state_dict(Sampler(8).state_dict())
     assert ours.take(8).tolist() == others.take(8).tolist()
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_masks_are_refused_not_ignored(several):
+    part = np.ma.masked_array(np.ones(3), [True, False, False])
+    with pytest.raises(TypeError, match="sum_shards: got a masked array"):
+        threads(
+            lambda comm: sum_shards(comm, 4, lambda _: [part] if several else part), 2
+        )

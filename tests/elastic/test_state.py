@@ -2,13 +2,14 @@
 
 import logging
 from collections import Counter, OrderedDict, defaultdict, namedtuple
+from contextlib import suppress
 from enum import IntEnum
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import MismatchError, threads
+from collalgo import MismatchError, PeerFailed, threads
 from collalgo.elastic import State, tree
 
 pytestmark = pytest.mark.parallel
@@ -231,3 +232,42 @@ def test_states_that_begin_differently_are_no_fault(caplog):
 
     assert threads(on_each_rank, 3) == [[0, 0, 0]] * 3
     assert not caplog.text
+
+
+W = "the value w, an array of float64 with shape"
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"w": np.ones(6), "step": 0}, rf"has {W} \(6,\), but that of .* {W} \(5,\);"),
+        ({"w": np.ones(5, np.float32), "step": 0}, r"array of float32 .* of float64 "),
+        ({"w": np.ones(5)}, "rank . has no such, but that of rank . the value step;"),
+        ({"w": np.ones(5), "step": 0, "m": 1}, "value m, but that of rank . no such;"),
+        ({"w": [np.ones(5)], "step": 0}, f"has the value w, but that of .* {W} "),
+    ],
+)
+def test_a_member_that_has_made_another_state_is_refused(size, other, words):
+    """The others go on, and the most advanced member decides, however few it has."""
+
+    def on_each_rank(comm):
+        is_other = comm.rank > 0
+        state = State(**other) if is_other else State(w=np.ones(5), step=0)
+        if not is_other:
+            state.w = np.ones(9)  # arrays may change while the job runs
+            state.commit()
+        with suppress(PeerFailed):
+            state.sync(comm)
+            assert not is_other
+        return state.revision
+
+    def refused(comm):
+        if comm.rank == 0:
+            return on_each_rank(comm)
+        with pytest.raises(MismatchError, match=words) as found:
+            on_each_rank(comm)
+        comm.abort("planted")
+        return found.value.rank
+
+    assert threads(refused, size) == [1, *range(1, size)]

@@ -10,12 +10,11 @@ import pytest
 
 from collalgo.errors import BootstrapError
 from collalgo.launch import delegate
-from collalgo.launch.choice import Starter, choose
 from collalgo.launch.delegate import DelegatedLaunch
 from collalgo.launch.hosts import Host
 from collalgo.launch.mpi_command import INTEL, MPICH, OPEN_MPI, TREE_HOSTS, recognised
-from collalgo.launch.options import Launcher, LaunchOptions, SshOptions
-from collalgo.launch.plan import launch_plan
+from collalgo.launch.options import Launcher, LaunchOptions, SshOptions, Starter
+from collalgo.launch.plan import choose, launch_plan
 from tests.launch.test_plan import BATCH
 from tests.support.mpiexec import ENVIRONMENTS, python_of
 

@@ -101,18 +101,32 @@ def test_a_host_that_is_dropped_and_told_again_at_once_has_not_failed(agent_of):
     assert started == [(0, False)] * 2
 
 
-def test_a_host_that_never_ends_is_given_up_after_the_end(agent_of, capfd, monkeypatch):
-    monkeypatch.setattr(nodes, "LAST_SECONDS", 0.3)
+def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
+    agent_of, capfd, monkeypatch
+):
+    monkeypatch.setattr(nodes, "REPORT_SECONDS", 0.2)
+    monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.05)
 
     def start(node):
-        agent = agent_of('[ "$0" = a ] || exec sleep 60', node.host.name)
+        agent = agent_of('[ "$0" = a ] || { sleep 1; exit 5; }', node.host.name)
         agent.has_job, agent._answers.is_answering = True, False
         return agent
 
     hosts = nodes.Nodes(start, 1, 30)
-    hosts.change([Host("a", 1), Host("b", 1)])
-    assert hosts.run() == 0
+    hosts.change([Host(name, 1) for name in "abc"])
+    assert hosts.run() == 5
     hosts.close()
-    assert (
-        capfd.readouterr().err.count("host b is given up: it has not ended 0.3 s") == 1
-    )
+    told = capfd.readouterr().err
+    assert "waiting for b, c, still at work after the end of another host" in told
+
+
+@pytest.mark.parametrize("greets", [False, True])
+def test_the_failure_of_an_agent_is_told_without_reaping_it(agent_of, greets):
+    """Also if a process that it has left keeps its output open."""
+    agent = agent_of("echo why >&2; sleep 30 & exit 3")
+    os.waitid(os.P_PID, agent.process.pid, os.WEXITED | os.WNOWAIT)
+    if greets:
+        agent.greeting = object()
+    assert "\n  why" in agent.failure()
+    end = os.waitid(os.P_PID, agent.process.pid, os.WEXITED | os.WNOWAIT)
+    assert end.si_status == 3

@@ -173,6 +173,7 @@ def test_a_script_prints_hosts(tmp_path):
         ("#!/bin/sh\nprintf '\\377'\n", "is not text"),
         ("#!/bin/sh\nyes\n", "more than 4194304 bytes"),
         ("#!/no/such/program\n", "No such file"),
+        ("echo a\n", "its first line must be as #!/bin/sh"),
     ],
 )
 def test_a_script_that_prints_no_hosts_is_refused(tmp_path, script, problem):

@@ -35,9 +35,10 @@ class Written:
 class Piped:
     """A stream with the other end of its pipe."""
 
-    def __init__(self, destination, prefix, log=None):
+    def __init__(self, destination, prefix, log=None, tracebacks=None):
         out, self.into = os.pipe()
-        self.stream = Stream(os.fdopen(out, "rb", 0), destination, prefix, log)
+        pipe = os.fdopen(out, "rb", 0)
+        self.stream = Stream(pipe, destination, prefix, log=log, tracebacks=tracebacks)
 
     def send(self, data):
         """Let the stream forward some data."""

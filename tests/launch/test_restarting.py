@@ -87,6 +87,36 @@ def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
+SHRINKING = """
+import os, sys
+import numpy as np
+import collalgo
+
+again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+comm = collalgo.init(join_timeout=1 if again else 60)
+if comm.rank == 1:
+    os.kill(os.getpid(), 9)
+try:
+    comm.allreduce(np.ones(1))
+except collalgo.PeerFailed:
+    comm = comm.shrink()
+print("sum", comm.allreduce(np.ones(1))[0], flush=True)
+"""
+
+
+@pytest.mark.parallel
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_survivors_that_shrink_end_the_job_in_order(tmp_path, restarts):
+    """A rank that is started again finds no world to join, and is told why."""
+    script = tmp_path / "script.py"
+    script.write_text(SHRINKING)
+    done = run(f"-n 3 --min 2 --max-restarts {restarts}", script=script)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("sum 2.0") == 2, done.stdout
+    told = "a world that goes on takes in nobody; make the program elastic"
+    assert (told in done.stderr) == (restarts == 1), done.stderr
+
+
 NODE = """
 from collalgo import elastic
 

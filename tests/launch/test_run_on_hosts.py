@@ -101,3 +101,17 @@ def test_a_host_that_cannot_be_reached_is_an_error():
         run(rank_times, hosts=5)
     with pytest.raises(BootstrapError, match=r"hosts is \[\]; pass"):
         run(rank_times, hosts=[])
+
+
+def gathers(comm):
+    for length in range(1, 40):
+        comm.reduce(np.ones(length))
+        comm.gather(np.ones(length))
+
+
+@pytest.mark.usefixtures("rsh")
+def test_an_engine_that_ends_does_not_warn(capfd):
+    """Whose last message the other rank has not yet acknowledged."""
+    for _ in range(3):
+        run(gathers, hosts="a:1,b:1", timeout=60)
+    assert "WARN" not in "".join(capfd.readouterr())

@@ -5,12 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from collalgo.launch.options import SshOptions
-from collalgo.launch.remote_shell import SSH, remote_shell
+from collalgo.launch.remote_shell import BATCH, SSH, remote_shell
 from tests.support.ports import await_server
 
 #: Where distributions have it, which is in no user's path.
@@ -82,7 +83,7 @@ def port(tmp_path, reserved_port):
 @pytest.fixture
 def hosts(tmp_path, port, monkeypatch):
     """Two names of this machine, of which one is behind the other."""
-    client = " ".join((*SSH, "-F", str(tmp_path / "config")))
+    client = " ".join((SSH, *BATCH, "-F", str(tmp_path / "config")))
     monkeypatch.setenv("COLLALGO_RSH", client)
     monkeypatch.setenv("GREETING", "it's $HOME")
     return "a:2,b:1"
@@ -162,12 +163,34 @@ def test_a_host_that_does_not_come_up_is_named_with_its_error_and_advice(
     assert "it does not accept your key: ssh-copy-id x, or -i FILE" in done.stderr
 
 
-def test_options_of_the_user_come_before_ours(monkeypatch):
+def settings_by(options, folder, config):
+    """The settings of ssh on our command line, with a configuration of the user."""
+    file = folder / "of user"
+    file.write_text(config)
+    own = SshOptions(options=options)
+    shell = replace(remote_shell(own), words=("ssh", "-F", str(file), *own.words))
+    *command, _ = shell.line("x", ["true"])
+    said = subprocess.check_output([*command[:-1], "-G", command[-1]], text=True)
+    return dict(line.split(" ", 1) for line in said.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "config", "found"),
+    [
+        ([], "", ("5", "3", "10")),
+        ([], "Host *\n ServerAliveCountMax 4", ("5", "4", "10")),
+        ([], "Host x\n ServerAliveInterval 60", ("60", "3", "10")),
+        ([], "Host y\n ServerAliveInterval 60", ("5", "3", "10")),
+        ([], "ConnectTimeout 40", ("5", "3", "40")),
+        (["ServerAliveInterval=7"], "ServerAliveInterval 60", ("7", "3", "10")),
+        (["ServerAliveInterval=0", "ConnectTimeout=3"], "", ("0", "3", "3")),
+    ],
+)
+def test_settings_of_the_user_come_before_ours(
+    options, config, found, tmp_path, monkeypatch
+):
     monkeypatch.delenv("COLLALGO_RSH", raising=False)
-    own = SshOptions(options=["ServerAliveInterval=60", "ConnectTimeout=3"])
-    command = [*remote_shell(own).words, "-F", "/dev/null", "-G", "x"]
-    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    settings = dict(line.split(" ", 1) for line in said.splitlines())
-    found = [settings[f"serveralive{name}"] for name in ("interval", "countmax")]
-    assert [*found, settings["connecttimeout"]] == ["60", "3", "3"]
+    settings = settings_by(options, tmp_path, config)
+    names = ("serveraliveinterval", "serveralivecountmax", "connecttimeout")
+    assert tuple(settings[name] for name in names) == found
     assert settings["batchmode"] == "yes"

@@ -21,6 +21,14 @@ needs_root = pytest.mark.skipif(
 )
 
 
+def skip_without_etcd():
+    """The path of etcd; skip the test where there is none."""
+    program = shutil.which("etcd")
+    if program is None:
+        pytest.skip("etcd is not installed: apt-get install etcd-server")
+    return program
+
+
 def layout(name):
     """A cluster by the name of its file."""
     return layout_of_file(FILES / f"{name}.yaml")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 def ended(processes):
     """End processes after a block, whatever has happened in it; others may be added."""
     try:
-        yield
+        yield processes
     finally:
         for each in processes:
             each.kill()

@@ -150,7 +150,7 @@ def test_steps_are_as_long_as_the_busiest_link_has_something_to_send():
         np.ones(1),
         np.zeros(count + 1, np.int64),
         nothing,
-        *np.full((3, count), -1),
+        *np.full((4, count), -1),
         False,
         1,
     )

@@ -1,5 +1,6 @@
 """The forms of plans: sets of peers on lanes, and the cheapest form of all."""
 
+from collections import defaultdict
 from itertools import pairwise
 
 import numpy as np
@@ -21,7 +22,7 @@ from collalgo.synthesis.planner import (
     Form,
     Planner,
 )
-from collalgo.synthesis.synthesized import form_of, forms
+from collalgo.synthesis.synthesized import first_way, form_of, forms
 from tests.support.host_networks import network
 
 pytestmark = pytest.mark.parallel
@@ -36,28 +37,29 @@ MACHINES = [
 ]
 
 
-def star(units, several):
-    """Units from rank 0 to some of the ranks 1 to 3, each over a link of its own."""
+def star(units, several, near=()):
+    """Units from rank 0 to some of the ranks 1 to 9, each over a link of its own."""
     joint = np.repeat(np.arange(len(units)), [*map(len, units)])
     spoke = np.concatenate(units)
     return Ordering(
         spoke,
-        np.array([0, *range(4)]),
-        np.arange(3),
-        np.ones(3),
+        np.array([0, *range(10)]),
+        np.arange(9),
+        np.ones(9),
         np.zeros(len(spoke) + 1, np.int64),
         np.zeros(0, np.int64),
         joint,
+        np.isin(spoke, near).astype(np.int64),
         np.zeros(len(spoke), np.int64),
         spoke,
         several,
-        3,
+        9,
     )
 
 
-def placed(units, several, length):
+def placed(units, several, length, near=()):
     """The step and the lane of each transfer."""
-    ordering = star([np.array(unit) for unit in units], several)
+    ordering = star([np.array(unit) for unit in units], several, near)
     steps = ordering.steps(length).tolist()
     return [*zip(steps, ordering.lane.tolist(), strict=True)]
 
@@ -73,15 +75,50 @@ def test_units_of_other_sets_of_peers_have_lanes_of_their_own():
     assert placed(units, True, 9.0) == [(0, lane) for lane in lanes]
 
 
-def test_a_unit_without_a_lane_goes_to_one_peer():
-    units = [(1, 2), (2, 3), (1, 3), (1,), (1, 2, 3)]
-    found = placed(units, True, 9.0)[-3:]
-    assert found == [(0, 1), (1, 0), (1, 0)]
+def test_a_unit_without_a_lane_goes_to_those_peers_that_share_one():
+    taken = [(1, peer) for peer in range(3, 10)]
+    found = placed([*taken, (1, 2), (3, 5, 9), (2, 9)], True, 99.0)
+    assert found[:14] == [(0, lane) for lane in range(7) for _ in range(2)]
+    assert found[14:16] == [(1, 0), (0, 0)]  # rank 1 is in a set of each lane
+    assert found[16:] == [(0, 1)] * 3 + [(0, 2)] * 2
+
+
+def test_a_unit_goes_to_a_set_of_peers_of_a_lane_rather_than_to_new_ones():
+    assert placed([(1, 2), (1, 2, 3, 4)], True, 9.0)[2:4] == [(0, 1)] * 2
+    assert placed([(1, 2), (1, 2), (3, 4)], True, 9.0) == [(0, 0)] * 6
+
+
+def test_a_unit_goes_to_peers_on_its_host_and_on_others_in_steps_of_their_own():
+    units = [(1, 2, 8), (1, 2, 9), (8, 1, 2)]
+    found = placed(units, True, 9.0, near=(1, 2))
+    assert found[:3] == [(0, 0), (0, 0), (1, 0)]
+    assert found[3:6] == [(0, 0), (0, 0), (1, 0)]
+    assert found[6:] == [(0, 0), (1, 0), (1, 0)]
 
 
 def test_a_unit_goes_to_one_peer_in_a_step_if_the_form_says_so():
     units = [(1, 2, 3)] * 2
     assert placed(units, False, 9.0) == [(0, 0), (1, 0), (2, 0)] * 2
+
+
+@pytest.mark.parametrize("collective", REDUCING)
+@pytest.mark.parametrize(
+    "make", [*MACHINES, lambda: Topology.load("dgx_h100", hosts=2)]
+)
+def test_messages_that_are_combined_at_once_are_equal_from_every_peer(make, collective):
+    form = Form(first_way(collective), 8, "half", SEVERAL)
+    plan = Planner(Placement(make())).steps(collective, form).plan
+    peers, units = defaultdict(set), defaultdict(set)
+    columns = [*plan.transfers[:4], plan.step, plan.lane]
+    of_sums = np.stack(columns)[:, plan.transfers.reduces]
+    for source, target, block, unit, step, lane in of_sums.T.tolist():
+        peers[step, target, block, unit].add((lane, source))
+        units[step, target, lane, source].add((block, unit))
+    for (step, target, *message), combined in units.items():
+        (shared,) = {frozenset(peers[(step, target, *unit)]) for unit in combined}
+        assert tuple(message) in shared
+        assert len({lane for lane, _ in shared}) == 1
+        assert all(units[(step, target, *one)] == combined for one in shared)
 
 
 @pytest.mark.parametrize("collective", REDUCING)

@@ -8,6 +8,7 @@ from collalgo._kernels.comm.task cimport PENDING
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
+from collalgo.comm.callbacks import call_back
 
 cdef double LOOK = 1e-4  # seconds between two polls of a stream
 
@@ -131,9 +132,12 @@ cdef class Work(PreparedCall):
         return self.failure
 
     def add_done_callback(self, callback):
-        """Call ``callback(work)`` at the end of the call, from any thread."""
+        """Call ``callback(work)`` at the end of the call, from any thread.
+
+        An error of the callback is reported, and not raised.
+        """
         if not self.progress.watch(self, callback):
-            callback(self)
+            call_back(callback, self)
 
     cdef object outcome(self):
         self.unpin()

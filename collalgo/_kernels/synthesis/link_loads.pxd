@@ -8,14 +8,19 @@ cdef class LinkLoads:
     cdef const double[::1] busy
     cdef double[::1] now, total, left, ready
     cdef double length, longest, until
+    cdef int64_t[::1] waiting, refused
+    cdef int64_t state, pairs_waiting, pairs_open
 
     cdef void clear(self) noexcept
     cdef void begin(self, double length) noexcept
     cdef void end_early(self) noexcept
     cdef bint fits(self, Py_ssize_t pair) noexcept
+    cdef void reopen(self, Py_ssize_t pair) noexcept
     cdef void take(self, Py_ssize_t pair, double times) noexcept
     cdef void plan(self, Py_ssize_t pair) noexcept
     cdef void prepare(self, Py_ssize_t pair) noexcept
     cdef double possible_length(self, double fraction) noexcept
     cdef bint is_idle(self, double most) noexcept
+    cdef void _reopen_all(self) noexcept
+    cdef void _count(self, Py_ssize_t pair, int64_t transfers) noexcept
     cdef void _add(self, Py_ssize_t pair, double[::1] seconds) noexcept

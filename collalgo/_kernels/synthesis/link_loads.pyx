@@ -21,6 +21,13 @@ cdef class LinkLoads:
         a transfer keeps each of them busy.
     count
         The number of directed links.
+
+    Attributes
+    ----------
+    pairs_open
+        The number of pairs with a transfer that is ready and may fit into the step. A
+        pair is refused from its first transfer that does not fit until the step gets
+        longer, since its links only carry more and more.
     """
 
     def __init__(
@@ -32,6 +39,9 @@ cdef class LinkLoads:
     ):
         self.first, self.links, self.busy = first, links, busy
         self.now, self.total, self.left, self.ready = np.zeros((4, count))
+        # A pair is refused if its entry is the state; a new state reopens all pairs.
+        self.waiting, self.refused = np.zeros((2, len(first) - 1), np.int64)
+        self.state = 0
 
     cdef void clear(self) noexcept:
         """Begin without steps, and with nothing to carry."""
@@ -39,6 +49,8 @@ cdef class LinkLoads:
         self.total[:] = 0
         self.left[:] = 0
         self.ready[:] = 0
+        self.waiting[:] = 0
+        self.pairs_waiting = 0
         self.until = 0
 
     cdef void begin(self, double length) noexcept:
@@ -46,6 +58,7 @@ cdef class LinkLoads:
         self.now[:] = 0
         self.longest = self.length = length
         self.until += length
+        self._reopen_all()
 
     cdef void end_early(self) noexcept:
         """Leave a step out; all its transfers have been taken off the links."""
@@ -55,6 +68,8 @@ cdef class LinkLoads:
         """Whether a transfer does not make the step longer, or is late already."""
         cdef Py_ssize_t i, link
         cdef double now
+        if self.refused[pair] == self.state:
+            return False
         for i in range(self.first[pair], self.first[pair + 1]):
             link = self.links[i]
             now = self.now[link] + self.busy[i]
@@ -63,20 +78,45 @@ cdef class LinkLoads:
             if self.now[link] or (
                 self.total[link] + self.busy[i] > self.until * (1 + ROUNDING)
             ):
+                self.refused[pair] = self.state
+                self.pairs_open -= 1
                 return False
         return True
+
+    cdef void reopen(self, Py_ssize_t pair) noexcept:
+        """Let a pair be tried again, after transfers have been taken off its links."""
+        if self.refused[pair] == self.state:
+            self.refused[pair] = 0
+            self.pairs_open += self.waiting[pair] > 0
+
+    cdef void _reopen_all(self) noexcept:
+        """Let all pairs be tried again."""
+        self.state += 1
+        self.pairs_open = self.pairs_waiting
 
     cdef void take(self, Py_ssize_t pair, double times) noexcept:
         """Load the links of a pair of ranks with a transfer, or with one less."""
         cdef Py_ssize_t i, link
-        cdef double busy
+        cdef double busy, longest = self.longest
         for i in range(self.first[pair], self.first[pair + 1]):
             link, busy = self.links[i], times * self.busy[i]
             self.now[link] += busy
             self.total[link] += busy
             self.left[link] -= busy
             self.ready[link] -= busy
-            self.longest = max(self.longest, self.now[link])
+            longest = max(longest, self.now[link])
+        self._count(pair, -<int64_t>times)
+        if longest > self.longest:
+            self.longest = longest
+            self._reopen_all()
+
+    cdef void _count(self, Py_ssize_t pair, int64_t transfers) noexcept:
+        """Count some more or less transfers of a pair as ready."""
+        cdef int64_t before = self.waiting[pair] > 0, change
+        self.waiting[pair] += transfers
+        change = (self.waiting[pair] > 0) - before
+        self.pairs_waiting += change
+        self.pairs_open += change if self.refused[pair] != self.state else 0
 
     cdef void plan(self, Py_ssize_t pair) noexcept:
         """Count a transfer as one that the links have left to carry."""
@@ -85,6 +125,7 @@ cdef class LinkLoads:
     cdef void prepare(self, Py_ssize_t pair) noexcept:
         """Count a transfer as one that waits for no other."""
         self._add(pair, self.ready)
+        self._count(pair, 1)
 
     cdef void _add(self, Py_ssize_t pair, double[::1] seconds) noexcept:
         cdef Py_ssize_t i

@@ -10,6 +10,7 @@ class Ordering:
         first_after: Ints,
         after: Ints,
         joint: Ints,
+        part: Ints,
         hub: Ints,
         spoke: Ints,
         several: bool,

@@ -11,13 +11,13 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
+from collalgo._kernels.synthesis.lane_sets cimport LaneSets
 from collalgo._kernels.synthesis.link_loads cimport LinkLoads
+from collalgo._kernels.synthesis.sorting cimport merge
+
+from collalgo._kernels.synthesis.sorting import grouped
 
 ctypedef const int64_t[::1] ints
-
-#: The lanes of units that are combined.
-cdef enum:
-    LANES = 3
 
 #: The time for which a link that has the most to carry may be idle in a step, as a
 #: part of the shortest step.
@@ -39,6 +39,8 @@ cdef class Ordering:
     joint
         A key of each transfer: those with the same key carry one unit between one rank
         and several others. It is -1 for transfers that can be together with any.
+    part
+        0 or 1 for each transfer: those of one key in one step are of one part.
     hub, spoke
         That rank, and the other one, for each transfer.
     several
@@ -52,13 +54,13 @@ cdef class Ordering:
         The lane of each transfer.
     """
 
-    cdef ints pair, first_after, after, joint, hub, spoke
+    cdef ints pair, first_after, after, joint, part
     cdef LinkLoads loads
-    cdef int64_t[::1] step, waits, _lane
+    cdef LaneSets sets
+    cdef int64_t[::1] step, waits
     cdef ints first_member, members
-    cdef int64_t[::1] tried, length_of, chosen
-    cdef int64_t[:, :, ::1] set_of
-    cdef int64_t sets, first_set
+    cdef int64_t[::1] begun, tried, chosen
+    cdef int64_t attempt
     cdef bint several
 
     def __init__(
@@ -70,34 +72,33 @@ cdef class Ordering:
         ints first_after,
         ints after,
         ints joint,
+        ints part,
         ints hub,
         ints spoke,
         bint several,
         Py_ssize_t count,
     ):
         self.pair, self.first_after, self.after = pair, first_after, after
-        self.joint, self.hub, self.spoke, self.several = joint, hub, spoke, several
+        self.joint, self.part, self.several = joint, part, several
         self.loads = LinkLoads(first, links, busy, count)
+        ranks = 0
+        if np.asarray(joint).max(initial=-1) >= 0:
+            ranks = max(np.asarray(hub).max(), np.asarray(spoke).max()) + 1
+        self.sets = LaneSets(hub, spoke, ranks)
         self._find_members()
 
     def _find_members(self):
-        """Sort the transfers by their keys; begin with no sets."""
+        """Sort the transfers by their keys and parts."""
         joint = np.asarray(self.joint)
         keys = int(joint.max(initial=-1)) + 1
-        members = np.argsort(joint, kind="stable")
-        self.members = members
-        self.first_member = np.searchsorted(joint[members], np.arange(keys + 1))
-        self.tried, self.length_of = np.empty((2, max(keys, len(joint))), np.int64)
+        key = np.where(joint < 0, -1, 2 * joint + self.part)
+        self.first_member, self.members = grouped(key, 2 * keys)
+        self.begun, self.tried = np.empty(keys, np.int64), np.empty(2 * keys, np.int64)
         self.chosen = np.empty(len(joint), np.int64)
-        ranks = 0
-        if keys:
-            ranks = max(np.asarray(self.hub).max(), np.asarray(self.spoke).max()) + 1
-        self.set_of = np.full((LANES, ranks, ranks), -1, np.int64)
-        self._lane = np.zeros(len(joint), np.int64)
 
     @property
     def lane(self):
-        return np.asarray(self._lane)
+        return np.asarray(self.sets.lane)
 
     def steps(self, double least, double fraction=0):
         """The step of each transfer.
@@ -113,15 +114,18 @@ cdef class Ordering:
             The part of what the busiest link has left to carry that a step takes at
             most, beyond the least.
         """
-        cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, number = 0
+        cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, begun, number = 0
         cdef int64_t[::1] ready = np.empty(count, np.int64)
         cdef int64_t[::1] taken = np.empty(count, np.int64)
+        cdef int64_t[::1] released = np.empty(count, np.int64)
         self._begin_all()
         waiting = self._independent(ready)
         while waiting:
             kept = self._take_step(ready[:waiting], taken, number, least, fraction)
-            waiting = self._merge(ready, kept, taken[: waiting - kept])
-            np.asarray(ready)[:waiting].sort()
+            begun = self._release(taken[: waiting - kept], released)
+            np.asarray(released)[:begun].sort()
+            merge(ready, kept, released[:begun])
+            waiting = kept + begun
             number += 1
         return np.asarray(self.step)
 
@@ -133,13 +137,10 @@ cdef class Ordering:
         self.loads.clear()
         for i in range(count):
             self.loads.plan(self.pair[i])
-        self.sets = 0
-        self._forget()
-
-    cdef void _forget(self) noexcept:
-        """Forget which keys and lanes have been tried."""
+        self.attempt = 0
+        self.begun[:] = -1
         self.tried[:] = -1
-        self.set_of[:] = -1
+        self.sets.forget()
 
     cdef Py_ssize_t _take_step(
         self,
@@ -154,21 +155,18 @@ cdef class Ordering:
         cdef Py_ssize_t kept = self._fill(ready, taken, number, max(least, length))
         while length > least and self.loads.is_idle(IDLE * least):
             length /= 2
-            self._undo(ready[kept:], taken)
-            np.asarray(ready).sort()
+            self._undo(taken[: ready.shape[0] - kept])
+            merge(ready, kept, taken[: ready.shape[0] - kept])
             kept = self._fill(ready, taken, number, max(least, length))
         return kept
 
-    cdef void _undo(self, int64_t[::1] ready, int64_t[::1] taken) noexcept:
-        """Take all transfers of a step out of it, to be ready again."""
-        cdef Py_ssize_t j, i
-        for j in range(ready.shape[0]):
-            i = ready[j] = taken[j]
-            self.loads.take(self.pair[i], -1)
-            self.step[i] = -1
+    cdef void _undo(self, int64_t[::1] taken) noexcept:
+        """Take all transfers of a step out of it."""
+        cdef Py_ssize_t j
+        for j in range(taken.shape[0]):
+            self.loads.take(self.pair[taken[j]], -1)
+            self.step[taken[j]] = -1
         self.loads.end_early()
-        self.sets = self.first_set
-        self._forget()
 
     cdef Py_ssize_t _independent(self, int64_t[::1] ready) noexcept:
         """Find the transfers that wait for no other; their number."""
@@ -190,13 +188,12 @@ cdef class Ordering:
         """Take those ready transfers that fit into some seconds; the number left."""
         cdef Py_ssize_t i, j, kept = 0, begun = 0
         self.loads.begin(length)
-        self.first_set = self.sets
+        self.sets.begin()
+        self.attempt += 1
         for j in range(ready.shape[0]):
             i = ready[j]
-            if self.several and self.joint[i] >= 0:
-                self._take_joint(self.joint[i], number)
-            else:
-                self._take_one(i, number)
+            if self.loads.pairs_open:
+                self._try(i, number)
             if self.step[i] >= 0:
                 taken[begun] = i
                 begun += 1
@@ -205,29 +202,44 @@ cdef class Ordering:
                 kept += 1
         return kept
 
+    cdef void _try(self, Py_ssize_t i, Py_ssize_t number) noexcept:
+        """Take a transfer, and those with its key, if the step has room for it."""
+        if self.step[i] >= 0:
+            return
+        if self.several and self.joint[i] >= 0:
+            self._take_joint(i, number)
+        else:
+            self._take_one(i, number)
+
     cdef void _take_one(self, Py_ssize_t i, Py_ssize_t number) noexcept:
         """Take a transfer that fits, unless the step has one with its key."""
         cdef int64_t key = self.joint[i]
-        if (key >= 0 and self.tried[key] == number) or not self.loads.fits(self.pair[i]):
+        if key >= 0 and self.begun[key] == self.attempt:
+            return
+        if not self.loads.fits(self.pair[i]):
             return
         self.loads.take(self.pair[i], 1)
         self.step[i] = number
         if key >= 0:
-            self.tried[key] = number
+            self.begun[key] = self.attempt
 
-    cdef void _take_joint(self, int64_t key, Py_ssize_t number) noexcept:
-        """Take the transfers of a key that fit, else one of them; once in each step."""
-        cdef Py_ssize_t count
-        if self.tried[key] == number:
+    cdef void _take_joint(self, Py_ssize_t i, Py_ssize_t number) noexcept:
+        """Take transfers like one of a key that fit and that have a lane together."""
+        cdef int64_t joint = self.joint[i], key = 2 * joint + self.part[i]
+        cdef Py_ssize_t count, taken, j
+        if self.begun[joint] == self.attempt or self.tried[key] == self.attempt:
             return
-        self.tried[key] = number
+        self.tried[key] = self.attempt
         count = self._choose(key)
-        while count and not self._set_lane(count, number):
-            self._leave(count > 1, count)
-            count = count > 1
+        taken = self.sets.put(self.chosen, count)
+        self._leave(key, taken, count)
+        for j in range(taken):
+            self.step[self.chosen[j]] = number
+        if taken:
+            self.begun[joint] = self.attempt
 
     cdef Py_ssize_t _choose(self, int64_t key) noexcept:
-        """Load the links with those transfers of a key that fit; their number."""
+        """Load the links with those transfers of a part that fit; their number."""
         cdef Py_ssize_t i, place, count = 0
         for place in range(self.first_member[key], self.first_member[key + 1]):
             i = self.members[place]
@@ -237,49 +249,25 @@ cdef class Ordering:
                 count += 1
         return count
 
-    cdef void _leave(self, Py_ssize_t kept, Py_ssize_t count) noexcept:
-        """Take the chosen transfers off the links, but for the first."""
+    cdef void _leave(self, int64_t key, Py_ssize_t kept, Py_ssize_t count) noexcept:
+        """Take the chosen transfers of a part off the links, but for the first ones."""
         cdef Py_ssize_t j
         for j in range(kept, count):
             self.loads.take(self.pair[self.chosen[j]], -1)
+        for j in range(self.first_member[key], self.first_member[key + 1]):
+            self.loads.reopen(self.pair[self.members[j]])
 
-    cdef bint _set_lane(self, Py_ssize_t count, Py_ssize_t number) noexcept:
-        """Put the chosen transfers into a step, if there is a lane for them."""
-        cdef Py_ssize_t lane = 0, i, j
-        while lane < LANES and not self._is_open(lane, count):
-            lane += 1
-        for j in range(count if lane < LANES else 0):
-            i = self.chosen[j]
-            self.set_of[lane, self.hub[i], self.spoke[i]] = self.sets
-            self.step[i], self._lane[i] = number, lane
-        self.length_of[self.sets] = count
-        self.sets += lane < LANES
-        return lane < LANES
-
-    cdef bint _is_open(self, Py_ssize_t lane, Py_ssize_t count) noexcept:
-        """Whether a lane has units of exactly these ranks, or of none of them."""
-        cdef int64_t first = self._set_on(lane, self.chosen[0])
-        cdef Py_ssize_t j
-        for j in range(1, count):
-            if self._set_on(lane, self.chosen[j]) != first:
-                return False
-        return first < 0 or self.length_of[first] == count
-
-    cdef int64_t _set_on(self, Py_ssize_t lane, Py_ssize_t i) noexcept:
-        """The set of this step that a lane has for the ranks of a transfer, or -1."""
-        cdef int64_t found = self.set_of[lane, self.hub[i], self.spoke[i]]
-        return found if found >= self.first_set else -1
-
-    cdef Py_ssize_t _merge(
-        self, int64_t[::1] ready, Py_ssize_t kept, int64_t[::1] taken
+    cdef Py_ssize_t _release(
+        self, int64_t[::1] taken, int64_t[::1] released
     ) noexcept:
-        """Add the transfers that waited only for those of a step; their number."""
-        cdef Py_ssize_t i, j
+        """Find the transfers that waited only for those of a step; their number."""
+        cdef Py_ssize_t i, j, after, found = 0
         for i in range(taken.shape[0]):
             for j in range(self.first_after[taken[i]], self.first_after[taken[i] + 1]):
-                self.waits[self.after[j]] -= 1
-                if not self.waits[self.after[j]]:
-                    ready[kept] = self.after[j]
-                    kept += 1
-                    self.loads.prepare(self.pair[self.after[j]])
-        return kept
+                after = self.after[j]
+                self.waits[after] -= 1
+                if not self.waits[after]:
+                    released[found] = after
+                    found += 1
+                    self.loads.prepare(self.pair[after])
+        return found

@@ -7,13 +7,8 @@ from time import monotonic
 from typing import Any
 
 from collalgo.base.finalizers import Lock
-from collalgo.bootstrap.store.etcd_gateway import (
-    Gateway,
-    Repeat,
-    after_all,
-    content,
-    text,
-)
+from collalgo.bootstrap.store.etcd_gateway import Gateway, Repeat
+from collalgo.bootstrap.store.etcd_messages import after_all, content, text
 from collalgo.bootstrap.store.etcd_watch import EtcdWatch
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.pending import Expected, Posts

@@ -1,22 +1,29 @@
 """Requests to etcd v3 by its HTTP gateway: JSON over connections that are kept."""
 
-import base64
 import json
 import os
 import select
 import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from enum import Enum
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from socket import SHUT_RDWR
+from socket import socket
 from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from collalgo.base.finalizers import Lock
-from collalgo.bootstrap.store.liveness import has_hung_up, keep_alive
+from collalgo.bootstrap.store.etcd_messages import (
+    Stream,
+    accepted,
+    as_object,
+    term_of,
+)
+from collalgo.bootstrap.store.liveness import has_hung_up, is_silent, keep_alive
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, StoreError
+from collalgo.bootstrap.store.race import Race, Server
 
 T = TypeVar("T")
 
@@ -26,11 +33,18 @@ PORT = 2379
 #: Where ``etcdctl`` finds certificates too: of the authority, of the client, its key.
 AUTHORITY, CERTIFICATE, KEY = "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"
 
-#: Seconds between two looks whether etcd still has its leader, while it is slow.
-LEADER_SECONDS = 0.25
+#: Seconds to connect with a member.
+CONNECT_SECONDS = 2.0
 
-#: Bytes of a line of a stream at most.
-LONGEST_LINE = 64 << 20
+#: Seconds between two looks at a member that is slow.
+LOOK_SECONDS = 0.25
+
+#: The number of looks in succession at a member whose host does not answer, or that has
+#: no leader, after which another is asked.
+SILENT_LOOKS, LEADERLESS_LOOKS = 2, 4
+
+#: The header of a stream that is to end where there is no leader, as behind a cut.
+REQUIRE_LEADER = {"Grpc-Metadata-hasleader": "true"}
 
 
 class Repeat(Enum):
@@ -49,9 +63,10 @@ class Gateway:
         Host and port of each.
     """
 
-    def __init__(self, members: Sequence[tuple[str, int]]):
+    def __init__(self, members: Sequence[Server]):
         self._members = list(members)
         self._idle: list[HTTPConnection] = []
+        self._streams: WeakSet[Stream] = WeakSet()
         self._lock = Lock()
         self._context = _context(os.environ)
         self._term = 0
@@ -73,7 +88,10 @@ class Gateway:
 
     def stream(self, path: str, body: Mapping[str, Any]) -> "Stream":
         """Send a request that is answered by a line for each event."""
-        return Stream(*self._send(path, body, Repeat.SAFELY, _answered))
+        stream = Stream(*self._send(path, body, Repeat.SAFELY, self._begin))
+        with self._lock:
+            self._streams.add(stream)
+        return stream
 
     def _send(
         self,
@@ -83,14 +101,11 @@ class Gateway:
         exchange: Callable[..., T],
     ) -> tuple[HTTPConnection, T]:
         """Send a request to the members in turn, until one answers."""
-        problems: list[str] = []
+        problems: dict[Server, str] = {}
         left = len(self._members)
         again = int(left == 1 and repeat is Repeat.SAFELY)
-        while left:
+        while left and (connection := self._open(problems)) is not None:
             left -= 1
-            connection = self._open(problems)
-            if connection is None:
-                continue
             try:
                 return connection, exchange(connection, path, body)
             except (OSError, HTTPException) as error:
@@ -102,35 +117,64 @@ class Gateway:
             except StoreError:
                 connection.close()
                 raise
-        raise StoreError(f"etcd does not answer at {'; '.join(problems)}")
+        raise _no_answer(problems)
 
     def _exchange(
         self, connection: HTTPConnection, path: str, body: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Send a request, and wait for the answer as long as etcd has its leader."""
-        connection.request("POST", f"/v3/{path}", json.dumps(body))
-        end, term = monotonic() + ANSWER_SECONDS, self._term
-        while not _is_readable(connection, LEADER_SECONDS) and monotonic() < end:
-            self._check_leader(connection, term)
-        found = _object(_accepted(connection, path).read())
-        self._term = max(self._term, _term_of(found))
+        """Send a request: the answer."""
+        found = as_object(self._answer(connection, path, body, {}).read())
+        self._term = max(self._term, term_of(found))
         return found
 
-    def _check_leader(self, connection: HTTPConnection, term: int) -> None:
-        """Raise OSError if the leader is not that of a term any more.
+    def _begin(
+        self, connection: HTTPConnection, path: str, body: Mapping[str, Any]
+    ) -> HTTPResponse:
+        """Send a request that a stream answers."""
+        return self._answer(connection, path, body, REQUIRE_LEADER)
+
+    def _answer(
+        self,
+        connection: HTTPConnection,
+        path: str,
+        body: Mapping[str, Any],
+        headers: Mapping[str, str],
+    ) -> HTTPResponse:
+        """Send a request, and wait for the answer as long as etcd has its leader."""
+        self._secure(connection)
+        connection.request("POST", f"/v3/{path}", json.dumps(body), headers)
+        self._await(connection)
+        return accepted(connection, path)
+
+    def _await(self, connection: HTTPConnection) -> None:
+        """Wait for an answer; OSError if its member certainly has none."""
+        end, term = monotonic() + ANSWER_SECONDS, self._term
+        silent = leaderless = 0
+        while not _is_readable(connection, LOOK_SECONDS) and monotonic() < end:
+            silent = silent + 1 if is_silent(connection.sock) else 0
+            if silent >= SILENT_LOOKS:
+                raise ConnectionAbortedError("its host does not answer")
+            has_leader = bool(silent) or self._has_leader(connection, term)
+            leaderless = 0 if has_leader else leaderless + 1
+            if leaderless >= LEADERLESS_LOOKS and len(self._members) > 1:
+                raise ConnectionAbortedError("it has no leader, or hangs")
+
+    def _has_leader(self, connection: HTTPConnection, term: int) -> bool:
+        """Whether a member names its leader; OSError if that is another now.
 
         A member may have passed the request to the former leader; it then waits for
         some 7 s for what is lost.
         """
-        other = self._connection(connection.host, connection.port, LEADER_SECONDS)
+        other = self._connection(connection.host, connection.port, LOOK_SECONDS)
         found: dict[str, Any] = {}
         with suppress(OSError, HTTPException, StoreError), closing(other):
             other.request("POST", "/v3/maintenance/status", "{}")
-            found = _object(_accepted(other, "maintenance/status").read())
-        newer = _term_of(found)
+            found = as_object(accepted(other, "maintenance/status").read())
+        newer = term_of(found)
         if 0 < term < newer:
             self._term = max(self._term, newer)  # that of the next attempt
             raise ConnectionAbortedError("its leader has changed meanwhile")
+        return str(found.get("leader", "0")) != "0"
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -139,23 +183,38 @@ class Gateway:
         for connection in idle:
             connection.close()
 
-    def _open(self, problems: list[str]) -> HTTPConnection | None:
-        """A connection with the current member; None if it cannot be reached."""
+    def _open(self, problems: dict[Server, str]) -> HTTPConnection | None:
+        """A connection with a member that can be reached, if possible the current."""
         with self._lock:
-            member = self._members[0]
+            members = list(self._members)
             idle = self._idle.pop() if self._idle else None
         if idle is not None:
             if idle.sock is not None and not has_hung_up(idle.sock):
                 return idle
             idle.close()
+        race = Race(members)
+        reached = race.run(CONNECT_SECONDS)
+        problems.update(race.problems)
+        return None if reached is None else self._reached(*reached)
+
+    def _reached(self, member: Server, connected: socket) -> HTTPConnection:
+        """A connection with a member, which is the current one from now on."""
+        with self._lock:
+            place = self._members.index(member)
+            self._members = self._members[place:] + self._members[:place]
         connection = self._connection(*member)
-        try:
-            connection.connect()
-            keep_alive(connection.sock)
-        except OSError as error:
-            self._fail(connection, error, problems)
-            return None
+        connected.settimeout(ANSWER_SECONDS)
+        keep_alive(connected)
+        connection.sock = connected
         return connection
+
+    def _secure(self, connection: HTTPConnection) -> None:
+        """Begin TLS on a new connection, if there are certificates."""
+        is_secure = isinstance(connection.sock, ssl.SSLSocket)
+        if self._context is not None and not is_secure:
+            connection.sock = self._context.wrap_socket(
+                connection.sock, server_hostname=connection.host
+            )
 
     def _connection(
         self, host: str, port: int, timeout: float = ANSWER_SECONDS
@@ -165,61 +224,31 @@ class Gateway:
         return HTTPSConnection(host, port, timeout=timeout, context=self._context)
 
     def _fail(
-        self, connection: HTTPConnection, error: Exception, problems: list[str]
+        self, connection: HTTPConnection, error: Exception, problems: dict[Server, str]
     ) -> None:
         """Note why a member cannot be asked, and turn to the next one."""
         connection.close()
-        problems.append(f"{connection.host}:{connection.port} ({error})")
+        member = connection.host, connection.port
+        problems[member] = str(error)
         with self._lock:
-            if self._members[0] == (connection.host, connection.port):
+            if self._members[0] == member:
                 self._members.append(self._members.pop(0))
+            streams = [each for each in self._streams if each.member == member]
         self.close()
+        for stream in streams:  # they begin again at another member
+            stream.close()
 
 
-def members_of(netloc: str) -> list[tuple[str, int]]:
+def _no_answer(problems: Mapping[Server, str]) -> StoreError:
+    """The error that no member answers."""
+    found = "; ".join(f"{at[0]}:{at[1]} ({why})" for at, why in problems.items())
+    return StoreError(f"etcd does not answer at {found}")
+
+
+def members_of(netloc: str) -> list[Server]:
     """Host and port of each member of etcd, separated by commas in a URL."""
     members = [urlsplit(f"//{member}") for member in netloc.split(",")]
     return [(member.hostname or "", member.port or PORT) for member in members]
-
-
-class Stream:
-    """The events that etcd sends, each a JSON object on a line."""
-
-    def __init__(self, connection: HTTPConnection, answer: HTTPResponse):
-        self._connection, self._answer = connection, answer
-        self._socket = connection.sock
-        self._socket.settimeout(None)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield events until the stream ends."""
-        while line := self._answer.readline(LONGEST_LINE):
-            if line.strip():
-                yield _object(line)
-
-    def close(self) -> None:
-        """End the stream; a thread that reads it sees its end."""
-        with suppress(OSError):
-            self._socket.shutdown(SHUT_RDWR)
-
-    def release(self) -> None:
-        """Close the connection, once no thread reads it any more."""
-        self._answer.close()
-        self._connection.close()
-
-
-def text(content: bytes) -> str:
-    """Bytes as the gateway takes them: in base 64."""
-    return base64.b64encode(content).decode()
-
-
-def content(found: str | None) -> bytes:
-    """Bytes as the gateway gives them; it leaves empty ones out."""
-    return base64.b64decode(found or "")
-
-
-def after_all(prefix: bytes) -> bytes:
-    """The first key after all those with a prefix, which is UTF-8 and not empty."""
-    return prefix[:-1] + bytes([prefix[-1] + 1])
 
 
 def _context(environment: Mapping[str, str]) -> ssl.SSLContext | None:
@@ -232,41 +261,8 @@ def _context(environment: Mapping[str, str]) -> ssl.SSLContext | None:
     return context
 
 
-def _answered(
-    connection: HTTPConnection, path: str, body: Mapping[str, Any]
-) -> HTTPResponse:
-    connection.request("POST", f"/v3/{path}", json.dumps(body))
-    return _accepted(connection, path)
-
-
-def _accepted(connection: HTTPConnection, path: str) -> HTTPResponse:
-    """The answer to a request; StoreError if etcd refuses it."""
-    answer = connection.getresponse()
-    if answer.status != 200:
-        reason = answer.read().decode(errors="replace").strip()
-        raise StoreError(f"etcd refuses {path}: {answer.status} {reason:.300}")
-    return answer
-
-
 def _is_readable(connection: HTTPConnection, seconds: float) -> bool:
     """Whether an answer, or the end of the connection, comes in some seconds."""
     poll = select.poll()
     poll.register(connection.sock, select.POLLIN)
     return bool(poll.poll(seconds * 1e3))
-
-
-def _term_of(found: dict[str, Any]) -> int:
-    """The term of the leader in an answer; 0 if it has none."""
-    header = found.get("header")
-    term = str(header.get("raft_term", "")) if isinstance(header, dict) else ""
-    return int(term) if term.isdecimal() else 0
-
-
-def _object(line: bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(line)
-    except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        raise StoreError(f"the answer is not one of etcd: {line[:80]!r}")
-    return found

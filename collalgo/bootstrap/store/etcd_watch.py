@@ -8,13 +8,8 @@ from threading import Event, Thread
 from typing import Any
 
 from collalgo.base.finalizers import Lock, serving
-from collalgo.bootstrap.store.etcd_gateway import (
-    Gateway,
-    Stream,
-    after_all,
-    content,
-    text,
-)
+from collalgo.bootstrap.store.etcd_gateway import Gateway
+from collalgo.bootstrap.store.etcd_messages import Stream, after_all, content, text
 from collalgo.bootstrap.store.protocol import Change, Entry, StoreError, Watcher
 
 _LOG = logging.getLogger("collalgo")

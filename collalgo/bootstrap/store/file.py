@@ -12,6 +12,7 @@ from time import monotonic
 from collalgo.base.finalizers import Lock, serving
 from collalgo.bootstrap.folder import make_private
 from collalgo.bootstrap.store.file_data import FileData
+from collalgo.bootstrap.store.file_locks import refuse_local_locks
 from collalgo.bootstrap.store.file_log import FileLog, Kind, Record
 from collalgo.bootstrap.store.file_watch import Watch, Watches
 from collalgo.bootstrap.store.heartbeats import Heartbeats
@@ -69,6 +70,7 @@ class FileStore:
         self._posts, self._data = Posts(), FileData()
         with self._reporting():
             make_private(folder)
+            refuse_local_locks(folder)
             self._beats = Heartbeats(folder)
             self._log = FileLog(folder)
             self._refresh()

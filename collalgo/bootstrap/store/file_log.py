@@ -15,13 +15,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, KEY_BYTES, StoreError
 
 #: The start of the file, its generation, and the last version before its records.
 HEAD = struct.Struct("<8s8sQ")
 MARK = b"CLGLOG01"
+
+#: The start of a file that another one has replaced. On NFS 3 a host may open it by the
+#: name of that for as long as its attributes of the folder are cached, up to a minute.
+REPLACED = b"CLGLOGXX"
 
 #: The bytes of a record that follow, and their checksum.
 FRAME = struct.Struct("<II")
@@ -134,7 +138,7 @@ class FileLog:
         StoreError
             If the file is damaged.
         """
-        with self._path.open("rb") as file:
+        with self._opened("rb") as file:
             generation, base = self._head(file.read(HEAD.size))
             is_new = generation != self._generation
             offset = HEAD.size if is_new else self._offset
@@ -144,6 +148,17 @@ class FileLog:
         self._generation, self.base = generation, base
         self._offset = offset + sum(FRAME.size + len(body) for body in bodies)
         return is_new, records
+
+    @contextmanager
+    def _opened(self, mode: str) -> Iterator[IO[bytes]]:
+        """Open the file, and not one that it has replaced."""
+        with self._path.open(mode) as file:
+            if file.read(len(REPLACED)) != REPLACED:
+                file.seek(0)
+                yield file
+                return
+        list(self._path.parent.iterdir())  # an NFS client then looks at it anew
+        raise StoreError(f"{self._path} has just been replaced; try again")
 
     def _head(self, data: bytes) -> tuple[bytes, int]:
         """The generation of the file, and its base."""
@@ -161,7 +176,7 @@ class FileLog:
     def append(self, records: Iterable[Record]) -> None:
         """Append records after all that were read, with the lock held."""
         data = b"".join(record.encode() for record in records)
-        with self._path.open("r+b") as file:
+        with self._opened("r+b") as file:
             file.seek(self._offset)
             self._check_rest(file.read())
             file.truncate(self._offset)
@@ -180,7 +195,9 @@ class FileLog:
 
     def compact(self, base: int, records: Iterable[Record]) -> None:
         """Replace the file by one with these records, with the lock held."""
-        self._write(base, records)
+        with self._path.open("r+b") as before:
+            self._write(base, records)
+            before.write(REPLACED)
 
     def _write(self, base: int, records: Iterable[Record]) -> None:
         partial = self._path.with_suffix(f".{secrets.token_hex(8)}")

@@ -1,8 +1,9 @@
 """The errors of messages: which ranks, which message, what to do."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from collalgo._kernels.comm.point_to_point.message import Message
+from collalgo.comm.call_text import call_name
 from collalgo.engine.dtypes import dtype_text
 from collalgo.errors import (
     CollectiveTimeout,
@@ -13,6 +14,9 @@ from collalgo.errors import (
 
 #: What errors call a message.
 MESSAGE = "message"
+
+#: A rank and the collective that it is in.
+InCollective = tuple[int, dict[str, Any] | None]
 
 
 class End(NamedTuple):
@@ -89,40 +93,57 @@ def all_gone(message: Message, rank: int, others: tuple[int, ...]) -> PeerFailed
 
 
 def nothing_came(
-    message: Message, rank: int, peers: tuple[int, ...]
+    message: Message,
+    rank: int,
+    peers: tuple[int, ...],
+    busy: InCollective | None = None,
 ) -> CollectiveTimeout:
-    """A receive that was given up."""
+    """A receive that was given up, and one of its senders that is in a collective."""
     awaited = "a message from any rank"
     if message.source is not None:
         awaited = f"rank {peers[0]} to send a message"
     return CollectiveTimeout(
         f"{message.name}: rank {rank} waited {message.timeout:g} s for {awaited} under "
-        f"tag {message.tag}; send one, or wait longer",
+        f"tag {message.tag}{_meanwhile(rank, busy)}; send one, or wait longer",
         rank=rank,
         missing=peers,
     )
 
 
+def _meanwhile(rank: int, busy: InCollective | None) -> str:
+    """That a rank is in a collective, and so waits for this one, too."""
+    if busy is None or busy[1] is None:
+        return ""
+    named = f"{call_name(busy[1])} #{busy[1]['number']}"
+    return f", but rank {busy[0]} is in {named}, which rank {rank} has not called"
+
+
 def not_probed(
-    source: int | None, tag: int, rank: int, size: int, seconds: float
+    source: int | None,
+    tag: int,
+    rank: int,
+    peers: tuple[int, ...],
+    seconds: float,
+    busy: InCollective | None,
 ) -> CollectiveTimeout:
     """A probe that found no message."""
-    peers = tuple(each for each in range(size) if each != rank)
     sender = "any rank" if source is None else f"rank {source}"
     return CollectiveTimeout(
         f"probe: rank {rank} waited {seconds:g} s for a message from {sender} under "
-        f"tag {tag}; send one, or wait longer",
+        f"tag {tag}{_meanwhile(rank, busy)}; send one, or wait longer",
         rank=rank,
-        missing=peers if source is None else (source,),
+        missing=peers,
     )
 
 
-def not_received(message: Message, rank: int, peer: int) -> CollectiveTimeout:
-    """A send that was given up."""
+def not_received(
+    message: Message, rank: int, peer: int, busy: InCollective | None
+) -> CollectiveTimeout:
+    """A send that was given up, and whether its receiver is in a collective."""
     return CollectiveTimeout(
         f"{MESSAGE} #{message.number}: rank {rank} waited {message.timeout:g} s for "
-        f"rank {peer} to receive it under tag {message.tag}; receive it, or wait "
-        "longer",
+        f"rank {peer} to receive it under tag {message.tag}{_meanwhile(rank, busy)}; "
+        "receive it, or wait longer",
         rank=rank,
         sequence=message.number,
         collective=MESSAGE,

@@ -13,6 +13,7 @@ cdef class Matching(Owner):
     cdef Message take_posted(self, Inbox inbox, int64_t tag)
     cdef int fetch_later(self, Message message) except -1
     cdef int lose(self, error) except -1
+    cdef object in_collective(self, ranks)
 
 
 cdef class Arrival(Tagged):

@@ -36,6 +36,10 @@ cdef class Matching(Owner):
         """Fail the receives from any rank: all with an error, or those without hope."""
         return 0
 
+    cdef object in_collective(self, ranks):
+        """The first of some ranks that is in a call which this one has not begun."""
+        return None
+
 
 cdef class Arrival(Tagged):
     """A message that no call has taken yet."""

@@ -154,12 +154,20 @@ cdef class Mailbox(Receiving):
         try:
             while (found := self.iprobe(source, tag, seconds)) is None:
                 if nanoseconds() >= until:
-                    raise errors.not_probed(source, tag, self.rank, self.size, seconds)
+                    raise self.not_probed(source, tag, seconds)
                 self.idle(until, turn)
                 turn += 1
         finally:
             self.leave()
         return found
+
+    cdef object not_probed(self, source, int64_t tag, double seconds):
+        """The error of a probe that found no message."""
+        peers = (source,) if source is not None else tuple(
+            rank for rank in range(self.size) if rank != self.rank
+        )
+        busy = self.in_collective(peers)
+        return errors.not_probed(source, tag, self.rank, peers, seconds, busy)
 
     def iprobe(self, source, tag, double seconds):
         """The same without a wait; None if no message has come."""

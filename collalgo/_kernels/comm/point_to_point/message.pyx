@@ -16,6 +16,7 @@ from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
+from collalgo.comm.callbacks import call_back
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.dtypes import dtype_code
@@ -206,9 +207,12 @@ cdef class Message(Tagged):
         return None
 
     def add_done_callback(self, callback):
-        """Call ``callback(message)`` when the message is done, on any thread."""
+        """Call ``callback(message)`` when the message is done, on any thread.
+
+        An error of the callback is reported, and not raised.
+        """
         if self.over:
-            callback(self)
+            call_back(callback, self)
         elif self.work is not None:
             self.work.add_done_callback(lambda _: callback(self))
         else:

@@ -18,6 +18,7 @@ cdef class Peer(Inbox):
     cdef int read_record(self) except -1
     cdef int handle(self, const message_head *head, const char *elements) except -1
     cdef int withdraw(self, Message message) except -1
+    cdef object not_come(self, Message message)
     cdef object not_taken(self, Message message)
     cdef int abort(self, str reason) except -1
     cdef int lose(self, int error) except -1

@@ -139,20 +139,26 @@ cdef class Peer(Inbox):
     cdef int withdraw(self, Message message) except -1:
         """Give up a message that still waits for the other rank."""
         if self.posted.remove(message):
-            message.end(errors.nothing_came(message, self.me, (self.rank,)))
+            message.end(self.not_come(message))
         elif self.cleared.get(message.number) is message:
             del self.cleared[message.number]
-            message.end(errors.nothing_came(message, self.me, (self.rank,)))
+            message.end(self.not_come(message))
             if message.claim == THROUGH_CHANNEL:  # its elements are on their way
                 self.abort(f"it gave up {message.name} after {message.timeout:g} s")
         elif self.take_back(message):
             message.end(self.not_taken(message))
         return 0
 
+    cdef object not_come(self, Message message):
+        """The error of a receive that is given up."""
+        busy = self.owner.in_collective((self.rank,))
+        return errors.nothing_came(message, self.me, (self.rank,), busy)
+
     cdef object not_taken(self, Message message):
         """The error of a send that is given up."""
         if self.on_host or self.channel is not None:
-            return errors.not_received(message, self.me, self.rank)
+            busy = self.owner.in_collective((self.rank,))
+            return errors.not_received(message, self.me, self.rank, busy)
         return errors.not_met(message.name, self.me, self.rank, message.timeout)
 
     cdef int abort(self, str reason) except -1:

@@ -32,6 +32,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 )
 from collalgo._kernels.engine.transport.segment cimport forks
 
+from collalgo._kernels.engine.transport.group_calls import is_in_call
 from collalgo._kernels.engine.transport.survivors import revoker
 from collalgo.comm.failures import revoked
 from collalgo.comm.point_to_point import errors
@@ -220,13 +221,31 @@ cdef class Polling(Matching):
         try:
             if self.from_any.remove(message):
                 others = tuple(rank for rank in range(self.size) if rank != self.rank)
-                message.end(errors.nothing_came(message, self.rank, others))
+                busy = self.in_collective(others)
+                message.end(errors.nothing_came(message, self.rank, others, busy))
             for peer in self.known:
                 if not message.over and not self.closed:
                     peer.withdraw(message)
         finally:
             self.release()
         return self.call_back()
+
+    cdef object in_collective(self, ranks):
+        """The first of some ranks that is in a call which this one has not begun.
+
+        Returns
+        -------
+        tuple or None
+            The rank and the call; None if there is none on this host.
+        """
+        if self.shared.closed:
+            return None
+        next_call = self.shared.entered(self.shared.rank) + 1
+        for rank in ranks:
+            place = self.places.get(rank)
+            if place is not None and is_in_call(self.shared, place, next_call):
+                return rank, self.shared.call(place)
+        return None
 
     cdef void tell(self, Message message):
         self.finished.append(message)

@@ -59,7 +59,10 @@ cdef class Network:
         free(self.used)
 
     cdef void give_up(self) noexcept:
-        """Cancel posted receives; memory that the engine still uses is not freed."""
+        """Cancel posted receives, and leave sends under way to the engine.
+
+        Memory that the engine still uses is not freed.
+        """
         cdef int64_t i, k, _turn
         cdef packet_queue *one
         cdef bint idle
@@ -73,7 +76,9 @@ cdef class Network:
                     if self.done(self.used[i], &one.incoming[k]):
                         break
                 idle = idle and not one.incoming[k].under_way
-                idle = idle and self.done(self.used[i], &one.outgoing[k])
+                if not self.done(self.used[i], &one.outgoing[k]):
+                    self.wire.abandon(&one.outgoing[k].request)
+                    idle = False
             if idle:
                 free(one)
         self.queues_used = 0

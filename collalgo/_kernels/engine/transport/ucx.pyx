@@ -282,6 +282,10 @@ cdef class UcxWire(Wire):
         if self.worker != NULL and request[0]:
             self.give_up(self.worker, <void *>request[0])
 
+    cdef void abandon(self, int64_t *request) noexcept nogil:
+        if self.worker != NULL and request[0] & ~<int64_t>OF_A_SEND:
+            self.release(<void *>(request[0] & ~<int64_t>OF_A_SEND))
+
 
 cdef int checked(int status, str what) except -1:
     if status != UCX_OK:

@@ -24,3 +24,4 @@ cdef class Wire:
     ) noexcept nogil
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil
     cdef void cancel(self, int64_t *request) noexcept nogil
+    cdef void abandon(self, int64_t *request) noexcept nogil

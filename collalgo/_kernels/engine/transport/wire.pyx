@@ -81,3 +81,6 @@ cdef class Wire:
 
     cdef void cancel(self, int64_t *request) noexcept nogil:
         """Cancel a receive; it is tested until it is no longer UNDER_WAY."""
+
+    cdef void abandon(self, int64_t *request) noexcept nogil:
+        """Leave a send to the engine, which keeps its data; it is not tested again."""

@@ -1,0 +1,95 @@
+"""Agents that are killed, members that are paused, an etcd that loses its leader."""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+
+from collalgo.bench.disturbances.etcd import etcd, leader_of, on_this_host
+from collalgo.bench.disturbances.members import PATIENCE, SECRET, members
+
+from collalgo.bootstrap.store.server import Server
+from collalgo.launch.process import processes
+
+#: Members of each job, and those with which it goes on.
+MOST, LEAST = 3, 2
+
+#: Where they run: on this host.
+HERE: Sequence[Sequence[str]] = [()] * MOST
+
+#: Seconds of each phase of an event.
+Times = Sequence[float]
+
+
+def agent() -> Iterator[Times]:
+    """Kill the agent of a node of four ranks, and wait until all of them are gone."""
+    while True:
+        words = ["-n", "4", "--min", "1", "sleep", "1000"]
+        launcher = subprocess.Popen([sys.executable, "-m", "collalgo", "run", *words])
+        try:
+            ranks: list[int] = []
+            while len(ranks) < 4:
+                time.sleep(0.05)
+                children = [p for p in processes() if p.parent == launcher.pid]
+                ranks = [p.number for p in children if _name(p.number) == "sleep"]
+            watched = [os.pidfd_open(each) for each in ranks]
+            began = time.monotonic()
+            launcher.kill()
+            for each in watched:
+                _await(each)
+            yield [time.monotonic() - began]
+        finally:
+            launcher.kill()
+            launcher.wait()
+
+
+def _name(process: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{process}/comm").read_text().strip()
+    return ""
+
+
+def _await(descriptor: int) -> None:
+    """Wait for the end of a process that need not be a child."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    poll.poll(PATIENCE * 1e3)
+    os.close(descriptor)
+
+
+def pause(seconds: float) -> Iterator[Times]:
+    """Pause a member for some seconds: until the others go on, and until it is back."""
+    with closing(Server(bytes.fromhex(SECRET), "127.0.0.1")) as server:
+        url = f"collalgo://127.0.0.1:{server.port}"
+        with members(url, LEAST, HERE) as (made, first):
+            epoch = first
+            while True:
+                paused, others = made[-1], made[:-1]
+                began = time.monotonic()
+                paused.process.send_signal(signal.SIGSTOP)
+                found = [each.until(MOST - 1, epoch) for each in others]
+                time.sleep(max(began + seconds - time.monotonic(), 0.0))
+                resumed = time.monotonic()
+                paused.process.send_signal(signal.SIGCONT)
+                back = [each.until(MOST, epoch + 1) for each in made]
+                epoch = back[0].epoch
+                went_on, is_back = (max(e.time for e in each) for each in (found, back))
+                yield [went_on - began, is_back - resumed]
+
+
+def leader(options: Sequence[str]) -> Iterator[Times]:
+    """Kill the leader of an etcd: until all members have joined another epoch."""
+    while True:
+        with etcd(on_this_host(3), options) as (url, servers):
+            leader_of(servers)
+            with members(url, LEAST, HERE) as (made, epoch):
+                servers[leader_of(servers)].kill()
+                began = time.monotonic()
+                for each in made:
+                    each.process.send_signal(signal.SIGUSR1)
+                yield [max(each.until(MOST, epoch).time for each in made) - began]

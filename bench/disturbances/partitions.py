@@ -1,0 +1,120 @@
+"""A network that is cut in two, on a cluster of namespaces."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from collalgo.bench.cluster.kernel import down, inside, set_link, up
+from collalgo.bench.cluster.layout import Layout, layout_of_file
+from collalgo.bench.disturbances.etcd import Place, etcd
+from collalgo.bench.disturbances.events import Times
+from collalgo.bench.disturbances.members import PATIENCE, Joined, Member, members
+
+#: The clusters, with the link to cut.
+FILES = Path(__file__).parents[1] / "cluster" / "files"
+TWO_AND_THREE = FILES / "two_and_three.yaml", "rack0 - rack1"
+TWO_AND_TWO = FILES / "racks.yaml", "rack0 - spine"
+
+
+class Partition:
+    """A job with a member on each host of a cluster that can be cut in two."""
+
+    def __init__(self, layout: Layout, link: str, made: Sequence[Member], epoch: int):
+        self._layout, self._link = layout, link
+        self.members, self.epoch = made, epoch
+
+    def cut(self) -> float:
+        """Cut the network: when."""
+        set_link(self._layout, self._link, working=False)
+        return time.monotonic()
+
+    def heal(self) -> float:
+        """Mend the network: when."""
+        began = time.monotonic()
+        set_link(self._layout, self._link, working=True)
+        return began
+
+    def joined(
+        self, side: Sequence[Member], size: int, timeout: float = PATIENCE
+    ) -> list[Joined]:
+        """The next epoch of this size, as each member of a side has joined it."""
+        found = [each.until(size, self.epoch, timeout) for each in side]
+        self.epoch = found[0].epoch
+        return found
+
+
+@contextmanager
+def partition(
+    cluster: tuple[Path, str], least: int, stores: int, options: Sequence[str] = ()
+) -> Iterator[Partition]:
+    """A job on a cluster, with a member of etcd on each of its first hosts."""
+    file, link = cluster
+    layout = layout_of_file(file)
+    up(layout)
+    try:
+        prefixes = [inside(layout, host) for host in layout.hosts]
+        addresses = [
+            layout.interfaces(host)[0].address.partition("/")[0]
+            for host in layout.hosts
+        ]
+        places = [
+            Place(address, prefix=prefix)
+            for address, prefix in zip(addresses[:stores], prefixes, strict=False)
+        ]
+        with (
+            etcd(places, options) as (url, _),
+            members(url, least, prefixes) as (made, epoch),
+        ):
+            yield Partition(layout, link, made, epoch)
+    finally:
+        down(layout)
+
+
+def three_against_two(options: Sequence[str]) -> Iterator[Times]:
+    """Cut off two of five: until the others go on, and until all are back.
+
+    Raises
+    ------
+    AssertionError
+        If one of the two has committed a step while it was cut off.
+    """
+    while True:
+        with partition(TWO_AND_THREE, least=3, stores=5, options=options) as job:
+            two, three = job.members[:2], job.members[2:]
+            cut = job.cut()
+            went_on = max(each.time for each in job.joined(three, 3))
+            time.sleep(1.0)
+            healed = job.heal()
+            back = job.joined(job.members, 5)
+            for each in back[: len(two)]:
+                assert not went_on < each.committed < healed
+            yield [went_on - cut, max(each.time for each in back) - healed]
+
+
+def two_against_two(options: Sequence[str]) -> Iterator[Times]:
+    """Cut four in halves, of which one has two of three stores: as for three and two.
+
+    Raises
+    ------
+    AssertionError
+        If the other half has gone on, too.
+    """
+    while True:
+        with partition(TWO_AND_TWO, least=2, stores=3, options=options) as job:
+            first, second, before = job.members[:2], job.members[2:], job.epoch
+            cut = job.cut()
+            went_on = max(each.time for each in job.joined(first, 2))
+            assert not any(goes_on(each, 2, before) for each in second)
+            healed = job.heal()
+            back = job.joined(job.members, 4)
+            yield [went_on - cut, max(each.time for each in back) - healed]
+
+
+def goes_on(member: Member, size: int, epoch: int, seconds: float = 1.0) -> bool:
+    """Whether a member joins an epoch of some size after another in some seconds."""
+    try:
+        member.until(size, epoch, seconds)
+    except TimeoutError:
+        return False
+    return True

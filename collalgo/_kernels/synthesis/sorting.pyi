@@ -1,0 +1,3 @@
+from collalgo.schedule.transfers import Ints
+
+def grouped(keys: Ints, count: int) -> tuple[Ints, Ints]: ...

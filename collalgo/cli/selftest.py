@@ -1,0 +1,46 @@
+"""The command ``collalgo selftest``: try an installation."""
+
+import platform
+import sys
+import time
+from collections.abc import Callable
+
+import click
+
+from collalgo._version import __version__
+from collalgo.base.console import patience
+
+
+@click.command("selftest")
+def selftest_command() -> None:
+    """Try this installation: proofs, calls, engines, topology and a killed rank.
+
+    Takes about 20 seconds. The report can be pasted into an issue; what this machine
+    lacks is skipped with the reason. The exit code is 1 if a check failed.
+    """
+    from collalgo.cli.selftest_checks import CHECKS
+
+    python = f"Python {platform.python_version()}"
+    click.echo(f"collalgo {__version__}, {python}, {platform.platform()}")
+    failed = [name for name, check in CHECKS.items() if not _passes(name, check)]
+    click.echo(f"failed: {', '.join(failed)}" if failed else "all checks passed")
+    sys.exit(bool(failed))
+
+
+def _passes(name: str, check: Callable[[], str]) -> bool:
+    """Whether a check passes or is skipped; print the outcome and its seconds."""
+    from collalgo.cli.selftest_checks import NotHere
+
+    begin = time.perf_counter()
+    error = None
+    try:
+        with patience(name):
+            outcome, detail = "passed", check()
+    except NotHere as reason:
+        outcome, detail = "skipped", str(reason)
+    except Exception as raised:
+        error = raised
+        outcome, detail = "FAILED", f"{type(raised).__name__}: {raised}"
+    seconds = time.perf_counter() - begin
+    click.echo(f"{name:<20}{outcome:<8} {seconds:5.1f} s  {detail}")
+    return error is None

@@ -1,0 +1,20 @@
+"""Why a rank of this host cannot be started."""
+
+import errno
+import resource
+
+#: Descriptors that the launcher needs: for itself, and for each rank while it starts.
+DESCRIPTORS_OF_ALL, DESCRIPTORS_OF_A_RANK = 16, 3
+
+
+def start_failure(started: int, size: int, error: OSError) -> str:
+    """Why a rank could not be started, and what to do."""
+    words = f"rank {started} of {size} cannot be started: {error.strerror}"
+    if error.errno == errno.EMFILE:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        needed = DESCRIPTORS_OF_ALL + size * DESCRIPTORS_OF_A_RANK
+        words += f"; {limit} are allowed, {needed} are needed: ulimit -n {needed}"
+    elif error.errno == errno.EAGAIN:
+        limit, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+        words += f"; the limit of processes is {limit}: ulimit -u"
+    return words

@@ -1,0 +1,68 @@
+"""Errors of callbacks, and errors that are reported by hand, end nothing."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from collalgo import threads
+
+pytestmark = pytest.mark.parallel
+
+REPORTS = """
+import sys
+import collalgo, numpy as np
+comm = collalgo.init(timeout=20)
+try:
+    1 / 0
+except ZeroDivisionError:
+    sys.excepthook(*sys.exc_info())
+work = comm.allreduce_async(np.ones(10))
+work.add_done_callback(lambda _: 2 / 0)
+work.wait()
+print(comm.allreduce(np.ones(1))[0])
+if comm.rank == 1:
+    raise RuntimeError("the end")
+try:
+    comm.barrier()
+except collalgo.PeerFailed as error:
+    print("the end" in str(error))
+"""
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("kind", ["call", "message"])
+def test_an_error_of_a_callback_is_reported_and_not_raised(kind, ended, monkeypatch):
+    reported = []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, *_: reported.append(kind))
+
+    def on_each_rank(comm):
+        other = 1 - comm.rank
+        works = {
+            "call": lambda: [comm.allreduce_async(np.ones(9))],
+            "message": lambda: [
+                comm.isend(np.ones(9), other), comm.irecv(np.ones(9), other)
+            ],
+        }[kind]()  # fmt: skip
+        if ended:
+            for work in works:
+                work.wait()
+        for work in works:
+            work.add_done_callback(lambda _: 1 / 0)
+        for work in works:
+            work.wait()
+        return comm.allreduce(np.ones(1))[0]
+
+    assert threads(on_each_rank, 2, timeout=60) == [2, 2]
+    assert reported == [ZeroDivisionError] * (2 if kind == "call" else 4)
+
+
+def test_an_error_that_is_only_reported_ends_nothing_and_an_uncaught_one_does(tmp_path):
+    script = tmp_path / "job.py"
+    script.write_text(REPORTS)
+    run = [sys.executable, "-m", "collalgo", "run", "-n", "2", sys.executable, script]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 1
+    lines = sorted(done.stdout.splitlines())
+    assert lines == ["[0] 2.0", "[0] True", "[1] 2.0"], done.stderr
