@@ -23,6 +23,8 @@ CollectiveTimeout
     A rank did not make the call in time.
 PeerFailed
     A rank has died or left, or has revoked the communicator (CommunicatorRevoked).
+OpFailed
+    An op of the user has raised on another rank; there the call raises the same.
 
 These errors are raised before any message:
 
@@ -129,6 +131,7 @@ if TYPE_CHECKING:
         Simulation as Simulation,
         simulate as simulate,
     )
+    from collalgo.engine.user_op import Op as Op
     from collalgo.errors import (
         AlgorithmNotApplicable as AlgorithmNotApplicable,
         BootstrapError as BootstrapError,
@@ -137,6 +140,7 @@ if TYPE_CHECKING:
         CommunicatorClosed as CommunicatorClosed,
         CommunicatorRevoked as CommunicatorRevoked,
         MismatchError as MismatchError,
+        OpFailed as OpFailed,
         OutputError as OutputError,
         PeerFailed as PeerFailed,
         RulesError as RulesError,
@@ -229,6 +233,7 @@ _NAMES = {
     "collalgo.comm.tracing.timeline": ("trace",),
     "collalgo.comm.world": ("init",),
     "collalgo.cost.simulation": ("Simulation", "simulate"),
+    "collalgo.engine.user_op": ("Op",),
     "collalgo.errors": (
         "AlgorithmNotApplicable",
         "BootstrapError",
@@ -237,6 +242,7 @@ _NAMES = {
         "CommunicatorClosed",
         "CommunicatorRevoked",
         "MismatchError",
+        "OpFailed",
         "OutputError",
         "PeerFailed",
         "RulesError",

@@ -93,6 +93,10 @@ class CommunicatorRevoked(PeerFailed):
     """A rank has revoked the communicator or is shrinking it; ``missing`` names it."""
 
 
+class OpFailed(CollalgoError):
+    """An op of the user raised an exception on another rank; ``missing`` names it."""
+
+
 class CommunicatorClosed(CollalgoError):
     """The communicator was closed, or belongs to the parent of a forked process."""
 

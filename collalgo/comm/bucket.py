@@ -14,7 +14,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.current import runner_of
-from collalgo.comm.types import Communicator, Op
+from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.errors import CollalgoError
@@ -84,7 +84,7 @@ class Batch:
         self._arrays.append(array)
         self.nbytes += array.nbytes
 
-    def start(self, runner: CallRunner, op: Op) -> None:
+    def start(self, runner: CallRunner, op: OpLike) -> None:
         """Begin the call."""
         counts = tuple(array.size for array in self._arrays)
         flat = _joined(self._arrays[0], sum(counts))
@@ -200,7 +200,7 @@ class Bucket:
     [4.0, 4.0, 4.0, 4.0]
     """
 
-    def __init__(self, comm: Communicator, op: Op = "sum", limit: int = LIMIT):
+    def __init__(self, comm: Communicator, op: OpLike = "sum", limit: int = LIMIT):
         self._limit = integer(limit, "limit", "bucket", 1)
         self._runner, self._op = runner_of(comm), op
         self._batch: Batch | None = None

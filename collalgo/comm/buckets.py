@@ -6,7 +6,7 @@ from collalgo.base.integers import integer
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.comm.bucket import LIMIT, Bucket
 from collalgo.comm.runner import Runner
-from collalgo.comm.types import Op
+from collalgo.comm.types import OpLike
 
 if TYPE_CHECKING:  # imported where it is used, as few jobs need it
     from collalgo.comm.negotiated_bucket import NegotiatedBucket
@@ -27,13 +27,17 @@ class Buckets:
 
     @overload
     def bucket(
-        self, op: Op = "sum", limit: int = LIMIT, *, negotiate: Literal[False] = False
+        self,
+        op: OpLike = "sum",
+        limit: int = LIMIT,
+        *,
+        negotiate: Literal[False] = False,
     ) -> Bucket: ...
 
     @overload
     def bucket(
         self,
-        op: Op = "sum",
+        op: OpLike = "sum",
         limit: int = LIMIT,
         *,
         negotiate: Literal[True],
@@ -42,7 +46,7 @@ class Buckets:
 
     def bucket(
         self,
-        op: Op = "sum",
+        op: OpLike = "sum",
         limit: int = LIMIT,
         *,
         negotiate: bool = False,

@@ -6,7 +6,7 @@ from typing import Any
 from collalgo.comm.call_text import NO_OP, UNEVEN
 from collalgo.engine.call import Call
 from collalgo.engine.dtypes import dtype_code, dtype_description
-from collalgo.engine.reduction import RECORDED_OPS
+from collalgo.engine.reduction import op_code
 from collalgo.schedule.collective import COLLECTIVES
 
 
@@ -26,7 +26,7 @@ def record_of(
     *length
         What else is compared of its length.
     """
-    op = RECORDED_OPS.index(call.op) if call.op else NO_OP
+    op = op_code(call.op) if call.op else NO_OP
     collective = list(COLLECTIVES).index(call.collective)
     dtype = dtype_code(call.dtype)
     described = dtype_description(call.dtype)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from collalgo.bootstrap.group_calls import GROUP
-from collalgo.engine.reduction import RECORDED_OPS, SPLIT_MEAN
+from collalgo.engine.reduction import SPLIT_MEAN, op_text
 from collalgo.schedule.collective import COLLECTIVES
 
 #: The fields of a call that must be equal on all ranks.
@@ -45,7 +45,7 @@ def elements(call: Mapping[str, Any]) -> int:
 
     A mean of 64-bit integers is made of two sums for each.
     """
-    is_split = call["op"] >= 0 and RECORDED_OPS[call["op"]] == SPLIT_MEAN
+    is_split = call["op"] >= 0 and op_text(call["op"]) == SPLIT_MEAN
     count = int(call.get("passed", call["count"]))
     return count // 2 if is_split else count
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
-from collalgo.comm.types import Array, ArrayLike, CountsLike, Op
+from collalgo.comm.types import Array, ArrayLike, CountsLike, OpLike
 from collalgo.engine.call import AlgorithmChoice
 
 class Collectives:
     def allreduce(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -22,7 +22,7 @@ class Collectives:
     def reduce(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         root: int = 0,
         *,
         out: ArrayLike | None = None,
@@ -33,7 +33,7 @@ class Collectives:
     def reduce_scatter(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         counts: Sequence[int] | None = None,
         *,
         out: ArrayLike | None = None,
@@ -44,7 +44,7 @@ class Collectives:
     def scan(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -53,7 +53,7 @@ class Collectives:
     def exscan(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -190,7 +190,7 @@ class Collectives:
     def allreduce_async(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -200,7 +200,7 @@ class Collectives:
     def reduce_async(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         root: int = 0,
         *,
         out: ArrayLike | None = None,
@@ -211,7 +211,7 @@ class Collectives:
     def reduce_scatter_async(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         counts: Sequence[int] | None = None,
         *,
         out: ArrayLike | None = None,
@@ -222,7 +222,7 @@ class Collectives:
     def scan_async(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -231,7 +231,7 @@ class Collectives:
     def exscan_async(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -327,7 +327,7 @@ class Collectives:
     def persistent_allreduce(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
@@ -337,7 +337,7 @@ class Collectives:
     def persistent_reduce(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         root: int = 0,
         *,
         out: ArrayLike | None = None,
@@ -348,7 +348,7 @@ class Collectives:
     def persistent_reduce_scatter(
         self,
         buf: ArrayLike,
-        op: Op = "sum",
+        op: OpLike = "sum",
         counts: Sequence[int] | None = None,
         *,
         out: ArrayLike | None = None,

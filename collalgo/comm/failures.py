@@ -13,7 +13,7 @@ from collalgo.comm.call_text import (
     group_text,
 )
 from collalgo.engine.dtypes import dtype_text
-from collalgo.engine.reduction import RECORDED_OPS
+from collalgo.engine.reduction import op_text
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
@@ -105,7 +105,7 @@ def _with_ranks(call: dict[str, Any]) -> str:
 
 
 def _call(call: dict[str, Any]) -> str:
-    op = RECORDED_OPS[call["op"]] if call["op"] >= 0 else None
+    op = op_text(call["op"]) if call["op"] >= 0 else None
     dtype = dtype_text(call["dtype"])
     if ranks := group_text(call):
         return f"{_collective(call)} #{call['number']} ({ranks})"
@@ -234,7 +234,7 @@ def _value(what: str, call: dict[str, Any]) -> str:
     if what == "dtype":
         return dtype_text(call[what])
     if what == "op":
-        return f"op {RECORDED_OPS[call[what]]!r}"
+        return f"op {op_text(call[what])!r}"
     return f"{what} {call[what]!r}"
 
 

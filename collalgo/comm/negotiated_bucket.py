@@ -9,7 +9,7 @@ from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
 from collalgo.comm.reasons import reason_of
-from collalgo.comm.types import Op
+from collalgo.comm.types import OpLike
 from collalgo.engine.arrays import Array, as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.errors import CollalgoError, CollectiveTimeout
@@ -64,7 +64,9 @@ class NegotiatedBucket:
         Seconds after which ranks that others wait for are reported.
     """
 
-    def __init__(self, comm: OwnCommunicator, op: Op, limit: int, stall_seconds: float):
+    def __init__(
+        self, comm: OwnCommunicator, op: OpLike, limit: int, stall_seconds: float
+    ):
         self._comm = comm
         self._negotiator = Negotiator(comm, op, limit, stall_seconds)
         self._added: dict[NegotiatedCall, None] = {}  # in their order

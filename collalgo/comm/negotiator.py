@@ -12,7 +12,7 @@ from collalgo.comm.bucket import Batch, Intervals
 from collalgo.comm.current import runner_of
 from collalgo.comm.negotiation import Coordinator, Failure, Signature
 from collalgo.comm.point_to_point.calls import Envelope
-from collalgo.comm.types import Op
+from collalgo.comm.types import OpLike
 from collalgo.engine.arrays import Array, bounds
 from collalgo.errors import (
     CollalgoError,
@@ -123,7 +123,9 @@ class Negotiator:
         Ends once all ranks have left.
     """
 
-    def __init__(self, comm: OwnCommunicator, op: Op, limit: int, stall_seconds: float):
+    def __init__(
+        self, comm: OwnCommunicator, op: OpLike, limit: int, stall_seconds: float
+    ):
         self._comm, self._op = comm, op
         self._messages = JsonMessages(comm)
         self._pending: dict[str, Pending] = {}

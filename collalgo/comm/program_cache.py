@@ -24,7 +24,8 @@ from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
-from collalgo.engine.reduction import DIVIDED, MEANS, reduction
+from collalgo.engine.reduction import DIVIDED, MEANS, reduction_of
+from collalgo.engine.user_op import Op
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Decision, Question, decisions
@@ -99,27 +100,25 @@ class ProgramCache:
 
     def _find(self, call: Call) -> CallKind:
         """The kind of a call, made if need be, also under its plain name."""
+        call = call.plain()
         # A function of the user's lives no longer than its communicator.
-        of_user = callable(call.algorithm)
+        of_user = callable(call.algorithm) or isinstance(call.op, Op)
         kinds = self._own if of_user else self._shared
-        shared = recalled(kinds, call, partial(self._share, kinds))
+        shared = recalled(kinds, call, self._share)
         if shared.call not in self._kinds:
             self._kinds[shared.call] = CallKind(
                 shared.call, partial(self._size_range, shared), *shared[1:5]
             )
         return self._kinds[shared.call]
 
-    def _share(self, kinds: Kinds, call: Call) -> SharedKind:
+    def _share(self, call: Call) -> SharedKind:
         """The kind of a call for all equal groups."""
-        call = call.plain()
-        if call not in kinds:
-            self._checked(call)
-            kinds[call] = SharedKind.of(call, self.size)
-        return kinds[call]
+        self.checked(call)
+        return SharedKind.of(call, self.size)
 
     def plans(self, call: Call) -> list[Plan]:
         """The plans of all ranks for a plain call, not sliced, for one host."""
-        self._checked(call)
+        self.checked(call)
         layout = call.layout(self.size)
         decision = self._decision(call)
         return [
@@ -209,7 +208,7 @@ class ProgramCache:
         return partial(
             Program,
             self._template(call, decision, rank, slicing, self.hosts),
-            self._checked(call),
+            self.checked(call),
             size if call.op in DIVIDED else 0,
             record_of(call, decision.name),
             copying,
@@ -218,7 +217,7 @@ class ProgramCache:
             blocks_passed(call, rank, size),
         )
 
-    def _checked(self, call: Call) -> Reduction | None:
+    def checked(self, call: Call) -> Reduction | None:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""
         if not 0 <= call.root < self.size:
             raise ValueError(
@@ -229,7 +228,7 @@ class ProgramCache:
             raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
         try:
             dtype_code(call.dtype)
-            return reduction(call.dtype, call.op) if call.op else None
+            return reduction_of(call.dtype, call.op) if call.op else None
         except (TypeError, ValueError) as error:
             raise type(error)(f"{call.collective}: {error}") from None
 
@@ -257,6 +256,8 @@ class ProgramCache:
         found = decisions(question, self.pricer)
         of_size = found.at(nbytes)
         decision = of_size.for_blocks(question.block_nbytes)
+        if not decision.candidate.row.of_library:
+            call.check_order()
         if decision.unproved:
             prove_once(decision.schedule, self.size, call.collective, call.root)
         sizes = found.around(nbytes) if decision is of_size else (0, 0)

@@ -1,12 +1,13 @@
 """The types of the arguments of calls, for type checkers and readers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
+from collalgo.engine.user_op import Op
 
 if TYPE_CHECKING:
     import mpi4py.MPI
@@ -64,5 +65,10 @@ class NamedOp(Protocol):
     def name(self) -> str: ...
 
 
-#: An operation: its name in any case, or an op of NumPy, mpi4py or torch.
-Op: TypeAlias = "OpName | str | np.ufunc | mpi4py.MPI.Op | NamedOp"
+#: A function of two arrays that returns their reduction.
+Combination: TypeAlias = Callable[[Any, Any], Any]
+
+#: An operation: its name in any case, an op of NumPy, mpi4py or torch, or a function.
+OpLike: TypeAlias = (
+    "OpName | str | np.ufunc | mpi4py.MPI.Op | NamedOp | Op | Combination"
+)

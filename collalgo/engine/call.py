@@ -7,7 +7,9 @@ import numpy as np
 
 from collalgo.base.integers import shown
 from collalgo.engine.plan.layout import Layout
-from collalgo.engine.reduction import op_name
+from collalgo.engine.reduction import op_of
+from collalgo.engine.user_op import Op
+from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -63,13 +65,28 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     parts: tuple[int, ...] | None = None
 
     def plain(self) -> "Call":
-        """The same call with the name of its op, and without mutable arguments."""
-        reduces = COLLECTIVES[self.collective].reduces
-        op = op_name(self.op, self.collective) if reduces else None
-        names = self.algorithm
+        """The same call with the name of its op, and without mutable arguments.
+
+        An op that does not commute takes the contributions in the order of the ranks,
+        as scans always do.
+        """
+        collective, names = COLLECTIVES[self.collective], self.algorithm
+        op = op_of(self.op, self.collective) if collective.reduces else None
         check_algorithm(names, self.collective)
         algorithm = tuple(names) if isinstance(names, list) else names
-        return self._replace(op=op, algorithm=algorithm)
+        in_order = isinstance(op, Op) and not op.commute and not collective.prefix
+        reproducible = self.reproducible or in_order
+        return self._replace(op=op, algorithm=algorithm, reproducible=reproducible)
+
+    def check_order(self) -> None:
+        """Check that the op of a plain call may combine in an order that is unknown."""
+        if isinstance(self.op, Op) and not self.op.commute:
+            raise AlgorithmNotApplicable(
+                f"{self.collective}: op {self.op.name!r} does not commute, and the "
+                "order in which this algorithm combines is unknown; leave out "
+                "algorithm=, or pass an Op with commute=True",
+                collective=self.collective,
+            )
 
     def shares(self, size: int) -> int:
         """The number of equal blocks of what a rank passes; 0 if borders are free."""

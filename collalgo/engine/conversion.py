@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.engine.devices.arrays import Shadow
-from collalgo.engine.reduction import SPLIT_MEAN, WIDE_MEAN, op_name
+from collalgo.engine.reduction import SPLIT_MEAN, WIDE_MEAN, op_of
 
 
 class IntegerMean:
@@ -87,7 +87,8 @@ def conversion_of(
     """How the ranks reduce arrays whose elements have to be converted, or None."""
     if isinstance(source, Shadow):
         return None
-    if source.dtype.kind in "iu" and op_name(op, caller) == "avg":
+    op = op_of(op, caller)
+    if op == "avg" and source.dtype.kind in "iu":
         return IntegerMean(source.dtype, size)
     converted = source.dtype.kind in "iufcmM" and not source.dtype.isnative
     return NativeOrder(source.dtype, op) if converted else None

@@ -13,6 +13,8 @@ from collalgo._kernels.engine.reduction.reduce import (
 )
 from collalgo.base.foreign import package_of
 from collalgo.engine.dtypes import FLOAT8, dtype_code, dtype_text, kind_of
+from collalgo.engine.pair_ops import PAIR_OPS
+from collalgo.engine.user_op import Op, op_name_of_code
 
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
 OPS = (*OPERATIONS, "avg")
@@ -47,26 +49,56 @@ _SYNONYMS = {
 }
 
 
-def op_name(op: Any, caller: str) -> str:
+def op_of(op: Any, caller: str) -> str | Op:
     """The name in :data:`OPS` of an op of NumPy, mpi4py or torch, or of a string.
+
+    Another function of NumPy or of the user is an :class:`Op`.
 
     Raises
     ------
     ValueError
         If there is no such op; the message names the caller and lists all ops.
     """
-    if op is WIDE_MEAN or op is SPLIT_MEAN:
-        return str(op)
+    if op is WIDE_MEAN or op is SPLIT_MEAN or isinstance(op, Op):
+        return op
     for word in _words(op):
         name = _SYNONYMS.get(word, word)
         if name in OPS:
             return name
+        if name in PAIR_OPS:
+            return PAIR_OPS[name]
+    if _is_function(op):
+        return Op(op)
+    names = ", ".join([*OPS, *PAIR_OPS])
     if hasattr(op, "shape"):
         raise ValueError(
             f"{caller}: op is of type {type(op).__name__}; choose one of "
-            f"{', '.join(OPS)}, and pass the target of the result as out="
+            f"{names}, and pass the target of the result as out="
         )
-    raise ValueError(f"{caller}: unknown op {op!r}; choose one of {', '.join(OPS)}")
+    raise ValueError(
+        f"{caller}: unknown op {op!r}; choose one of {names}, or pass a function"
+    )
+
+
+def _is_function(op: Any) -> bool:
+    """Whether an op is a function of the user, or an op of mpi4py made of one."""
+    if package_of(op) == "mpi4py":
+        return not op.is_predefined
+    return callable(op) and not isinstance(op, type) and package_of(op) != "torch"
+
+
+def op_code(op: str | Op) -> int:
+    """The number of an op by which ranks compare it."""
+    if isinstance(op, Op):
+        return len(RECORDED_OPS) + op.code
+    return RECORDED_OPS.index(op)
+
+
+def op_text(code: int) -> str:
+    """The name of an op by its number."""
+    if code < len(RECORDED_OPS):
+        return RECORDED_OPS[code]
+    return op_name_of_code(code - len(RECORDED_OPS))
 
 
 def _words(op: Any) -> list[str]:
@@ -87,8 +119,13 @@ def _words(op: Any) -> list[str]:
 def _mpi_names() -> dict[int, str]:
     from mpi4py import MPI
 
-    names = ("sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor")
+    names = (*OPERATIONS, *PAIR_OPS)
     return {getattr(MPI, name.upper()).handle: name for name in names}
+
+
+def reduction_of(dtype: np.dtype[Any], op: str | Op) -> Reduction:
+    """The kernel for a dtype and an op; see :func:`reduction`."""
+    return op.reduction(dtype) if isinstance(op, Op) else reduction(dtype, op)
 
 
 @cache

@@ -91,7 +91,7 @@ def test_help_shows_the_declaration():
     for thing in (collalgo.allreduce, Communicator.allreduce):
         text = pydoc.plain(pydoc.render_doc(thing))
         assert "buf: 'ArrayLike'" in text
-        assert "op: 'Op' = 'sum'" in text
+        assert "op: 'OpLike' = 'sum'" in text
         assert "The communicator." in text
 
 

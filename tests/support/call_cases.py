@@ -33,7 +33,8 @@ def uneven(seed, size, most):
 
 
 def reduced(op, arrays):
-    return {"sum": np.add, "max": np.maximum, "min": np.minimum}[op].reduce(arrays)
+    ufunc = {"sum": np.add, "max": np.maximum, "min": np.minimum}[op]
+    return ufunc.reduce(arrays, dtype=arrays[0].dtype)  # not in a wider one
 
 
 class Case:

@@ -18,6 +18,7 @@ import numpy as np
 from collalgo._kernels.comm.arrays cimport is_elsewhere, size_of
 from collalgo._kernels.engine.engine cimport Program
 from collalgo._kernels.comm.last_call cimport LastCall, is_like
+from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder, StepLog
 from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
@@ -100,8 +101,7 @@ cdef class CallRunner(CommunicatorBase):
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         if count < 0:
             count = 0 if like is None else size_of(like)
-        if caller is None:
-            caller = collective
+        caller = collective if caller is None else caller
         if is_elsewhere(source) or is_elsewhere(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
             return self.call_on_devices(fields, source, target, waiting, caller)
@@ -124,8 +124,7 @@ cdef class CallRunner(CommunicatorBase):
         call.kind = self.find_kind(
             Call(collective, dtype, 0, op, root, algorithm, counts, reproducible)
         )
-        call.collective = collective
-        call.dtype, call.op, call.root = dtype, op, root
+        call.collective, call.dtype, call.op, call.root = collective, dtype, op, root
         call.algorithm, call.has_counts = algorithm, counts is not None
         call.reproducible = reproducible
         if not isinstance(algorithm, list):  # whose items may change
@@ -168,8 +167,7 @@ cdef class CallRunner(CommunicatorBase):
                 work.value = call()
             finally:
                 self.prepared = None
-            if before is not None or after is not None:
-                work.add(before, after)
+            work.add(before, after)
             if not persistent:
                 work.check_turn()
                 self.progress.submit(work)
@@ -267,6 +265,8 @@ cdef inline int run_once(
         runner.handle_status(
             program, source, target, waiting, caller, status, runner.run
         )
+    if program.of_user:
+        check_op(runner, program, waiting, caller)
     return 0
 
 

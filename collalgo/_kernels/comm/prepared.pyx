@@ -4,6 +4,7 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.engine cimport Program
@@ -81,7 +82,7 @@ cdef class PreparedCall(Task):
         self.pins = pinned(source, target)
         self.find_arrays()
         program.users += 1
-        self.uses = True
+        self.uses, self.settles = True, self.settles or program.of_user
         return 0
 
     cdef int prepare_on_device(
@@ -163,6 +164,8 @@ cdef class PreparedCall(Task):
 
     cdef int complete(self) except -100:
         """Finish a call that has succeeded."""
+        if self.program.of_user:
+            check_op(self.owner, self.program, self.waiting, self.name)
         if self.pending_call is not None:
             self.pending_call.go_on()
         if self.packed_target is not None:

@@ -19,3 +19,11 @@ cdef class Reducing(Rooted):
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts)
     cdef list shares(self, int64_t rows, counts)
     cdef object prefix(self, str name, buf, op, out, algorithm, timeout)
+    cdef int set_identity(self, target, identity) except -1
+    cdef int combine(
+        self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
+        int64_t root, counts, bint reproducible
+    ) except -1
+    cdef int gather_and_combine(
+        self, call, cnp.ndarray source, cnp.ndarray target, timeout
+    ) except -1

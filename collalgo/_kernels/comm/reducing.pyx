@@ -6,6 +6,8 @@ from libc.stdint cimport int64_t
 
 from functools import partial
 
+import numpy as np
+
 from collalgo._kernels.comm.arrays cimport (
     array_of,
     fits,
@@ -15,10 +17,14 @@ from collalgo._kernels.comm.arrays cimport (
 )
 from collalgo._kernels.comm.rooted cimport Rooted
 
+from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.comm.gathered_reduction import GatheredReduction, needs_gathering
+from collalgo.comm.op_failures import agree
 from collalgo.engine.arrays import (
     check_apart,
     check_counts,
     check_overlap,
+    check_packable,
     check_writeable,
     elements_of,
     result_array,
@@ -26,6 +32,7 @@ from collalgo.engine.arrays import (
 from collalgo.engine.call import Call
 from collalgo._kernels.engine.reduction.reduce import OPERATIONS
 from collalgo.engine.conversion import conversion_of
+from collalgo.engine.user_op import Op
 
 cnp.import_array()
 
@@ -44,9 +51,8 @@ cdef class Reducing(Rooted):
             self.allreduce(inner, way.op, None, algorithm, reproducible, timeout)
             self.convert_back(way, inner, target)
             return buf if out is None else out
-        self.call(
-            "allreduce", source, target, timeout, algorithm, source, op, 0, -1, None,
-            reproducible,
+        self.combine(
+            "allreduce", source, target, timeout, algorithm, op, 0, None, reproducible
         )
         return buf if out is None else out
 
@@ -75,9 +81,8 @@ cdef class Reducing(Rooted):
                 self.convert_back(way, inner, target)
                 return buf if out is None else out
             return None
-        self.call(
-            "reduce", source, target, timeout, algorithm, source, op, number, -1, None,
-            reproducible,
+        self.combine(
+            "reduce", source, target, timeout, algorithm, op, number, None, reproducible
         )
         if self.rank != number:
             return None
@@ -101,9 +106,9 @@ cdef class Reducing(Rooted):
             result = target = out
         else:
             result, target = block_result(buf, source, start, mine, out)
-        self.call(
-            "reduce_scatter", source, target, timeout, algorithm, source, op, 0, -1,
-            elements, reproducible,
+        self.combine(
+            "reduce_scatter", source, target, timeout, algorithm, op, 0, elements,
+            reproducible,
         )
         return result
 
@@ -175,8 +180,62 @@ cdef class Reducing(Rooted):
             if self.rank or name == "scan":  # else nothing precedes it
                 self.convert_back(way, inner, target)
         else:
-            self.call(name, source, target, timeout, algorithm, source, op)
+            self.combine(name, source, target, timeout, algorithm, op, 0, None, False)
+        if name == "exscan" and not self.rank and isinstance(op, Op):
+            self.set_identity(target, op.identity)
         return buf if out is None else out
+
+    cdef int set_identity(self, target, identity) except -1:
+        """Write the neutral element, if there is one, after the call."""
+        if identity is None:
+            return 0
+        if self.is_preparing():
+            self.prepared.add(None, partial(np.copyto, target, identity))
+        else:
+            np.copyto(target, identity)
+        return 0
+
+    cdef int combine(
+        self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
+        int64_t root, counts, bint reproducible
+    ) except -1:
+        """Make a call that combines arrays of its own elements."""
+        if is_cut(source) and not is_elsewhere(source) and needs_gathering(op, name):
+            call = Call(
+                name, source.dtype, source.size, op, root, algorithm, counts
+            )
+            return self.gather_and_combine(call, source, target, timeout)
+        return self.call(
+            name, source, target, timeout, algorithm, source, op, root, -1, counts,
+            reproducible,
+        )
+
+    cdef int gather_and_combine(
+        self, call, cnp.ndarray source, cnp.ndarray target, timeout
+    ) except -1:
+        """Combine elements that messages would cut."""
+        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
+        name = call.collective
+        check_packable(source, target, name)
+        work = GatheredReduction(self, call, source)
+        if self.is_preparing():
+            self.prepared.prepare(
+                work.program, work.source, work.gathered,
+                self.scratch_for(work.program), waiting,
+            )
+            self.prepared.add(
+                partial(work.fill, source),
+                partial(self.end_gathered, self.run, work, target, waiting, name),
+            )
+        else:
+            self.run_now(work.program, work.source, work.gathered, waiting, name)
+            self.end_gathered(self.run_now, work, target, waiting, name)
+        return 0
+
+    def end_gathered(self, run, work, target, double waiting, str name):
+        """Combine what was gathered; all ranks raise what the op raises."""
+        work.combine(target)
+        agree(self, run, work.failure, waiting, name)
 
 
 cdef tuple block_result(buf, cnp.ndarray source, int64_t start, int64_t rows, out):
@@ -193,6 +252,12 @@ cdef check_result(cnp.ndarray target, str caller):
     """Check that a converted result can be written to an array."""
     check_writeable(target, "the array of the result", caller)
     check_apart(target, "the array of the result", caller)
+
+
+cdef inline bint is_cut(cnp.ndarray source):
+    """Whether messages may end inside an element."""
+    cdef int64_t itemsize = cnp.PyArray_ITEMSIZE(source)
+    return itemsize > 64 or itemsize & (itemsize - 1)
 
 
 cdef inline bint may_convert(op, cnp.ndarray source):

@@ -50,6 +50,7 @@ cdef class Rows(Filling):
     cdef int64_t early_end  # of the copies that depend on no message
     cdef int64_t copied, copied_bytes  # pieces in this slice, and bytes of the next one
     cdef bint reads, streamed, interleaved
+    cdef bint of_user  # whether its op may raise
     cdef array_bounds arrays
     cdef const void **inputs  # of a reduction
     cdef char **targets  # of a reduction: this rank, then the readers of its forward

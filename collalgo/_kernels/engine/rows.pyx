@@ -13,6 +13,7 @@ from collalgo._kernels.engine.borders cimport INPUT
 from collalgo._kernels.engine.buffer_length cimport buffer_length
 from collalgo._kernels.engine.filling cimport Filling, piece_row
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
+from collalgo._kernels.engine.reduction.user_op cimport PythonReduction
 from collalgo._kernels.engine.transport.transport cimport GO_ON
 
 cnp.import_array()
@@ -42,6 +43,9 @@ cdef class Rows(Filling):
     """
     def __init__(self, template, Reduction reduction, int64_t divisor, copying):
         Filling.__init__(self, template)
+        self.of_user = isinstance(reduction, PythonReduction)
+        if self.of_user:
+            reduction = (<PythonReduction>reduction).for_program()
         self.reduction = reduction
         self.divisor = divisor
         self.streamed, self.interleaved = copying.streamed, copying.interleaved

@@ -24,6 +24,7 @@ from collalgo.engine.call import Call, named_with_parts
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.buffer_exchange import OFFER
 from collalgo.engine.devices.runtime import Runtime
+from collalgo.engine.user_op import Op
 
 if TYPE_CHECKING:
     from collalgo.selection.pricer import Pricer
@@ -141,7 +142,7 @@ class DeviceCalls(DeviceContext):
         """The programs of a call, made at the first with the plain name of its op."""
         call = Call(*fields).plain()
         if call not in self._known:
-            _refuse_integer_mean(call)
+            _refuse_ops_of_host(call)
             whole = call._replace(parts=None)
             name = f"{programs.name(whole)} {ON_DEVICES}"
             if call.parts is not None:
@@ -151,8 +152,13 @@ class DeviceCalls(DeviceContext):
         return self._known[call]
 
 
-def _refuse_integer_mean(call: Call) -> None:
-    """Refuse a mean that is summed in the dtype of its integers, and could wrap."""
+def _refuse_ops_of_host(call: Call) -> None:
+    """Refuse ops of the user, and a mean of integers, whose sum could wrap."""
+    if isinstance(call.op, Op):
+        raise TypeError(
+            f"{call.collective}: op {call.op.name!r} runs on the host, but the arrays "
+            "are on a device; copy them to the host"
+        )
     if call.op == "avg" and call.dtype.kind in "iu":
         raise TypeError(
             f"{call.collective}: the sum of {call.dtype} for op 'avg' could overflow "

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from cython.cimports.collalgo._kernels.comm.collective_runner import runner_of
 
 from collalgo.comm.background import in_background
-from collalgo.comm.types import Array, ArrayLike, Communicator, Op
+from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike
 from collalgo.engine.call import AlgorithmChoice
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def allreduce(
     buf: ArrayLike,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
-    op: Op = "sum",
+    op: OpLike = "sum",
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
@@ -36,6 +36,10 @@ def allreduce(
         ``land``, ``lor``, ``lxor``, or an op of NumPy, mpi4py or torch. Floats of
         16 and 8 bits are combined in float32. A mean of integers is rounded down,
         and right although their sum exceeds their dtype; on a device it is refused.
+        On elements of two fields, a value and an index: ``minloc``, ``maxloc``. On
+        elements of any dtype: ``no_op`` and ``replace``, the first and the last
+        contribution. Or any ufunc of NumPy, a function of two arrays, or an
+        :class:`~collalgo.Op`, which also has compiled functions.
     out
         The array for the result; by default ``buf``.
     algorithm, timeout
@@ -67,7 +71,7 @@ allreduce_async = in_background(allreduce)
 def reduce(
     buf: ArrayLike,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
-    op: Op = "sum",
+    op: OpLike = "sum",
     root: int = 0,
     *,
     out: ArrayLike | None = None,
@@ -109,7 +113,7 @@ reduce_async = in_background(reduce)
 def reduce_scatter(
     buf: ArrayLike,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
-    op: Op = "sum",
+    op: OpLike = "sum",
     counts: Sequence[int] | None = None,
     *,
     out: ArrayLike | None = None,
@@ -154,7 +158,7 @@ reduce_scatter_async = in_background(reduce_scatter)
 def scan(
     buf: ArrayLike,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
-    op: Op = "sum",
+    op: OpLike = "sum",
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
@@ -189,7 +193,7 @@ scan_async = in_background(scan)
 def exscan(
     buf: ArrayLike,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
-    op: Op = "sum",
+    op: OpLike = "sum",
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,

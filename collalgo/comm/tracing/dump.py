@@ -20,7 +20,7 @@ from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
 from collalgo.engine.dtypes import dtype_text
-from collalgo.engine.reduction import RECORDED_OPS
+from collalgo.engine.reduction import op_text
 from collalgo.errors import CollalgoError
 
 #: The folder of dumps without it, in the working directory.
@@ -139,7 +139,7 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
         "collective": call_name(record),
         "count": elements(record),
         "dtype": dtype_text(record["dtype"]),
-        "op": RECORDED_OPS[op] if op >= 0 else None,
+        "op": op_text(op) if op >= 0 else None,
         **noted,
     }
 

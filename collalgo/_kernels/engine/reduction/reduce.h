@@ -26,7 +26,8 @@ typedef struct {
 } float8_tables;
 
 /* dst = op over the inputs, in their order; then divided, unless divisor is 0.
- * dst may be one of the inputs. Half and quarter precision accumulate in float32. */
+ * dst may be one of the inputs. Half and quarter precision accumulate in float32.
+ * The last argument is NULL except for float8, and for an op of the user, which is behind it. */
 typedef void (*reduce_fn)(void *dst, const void *const *inputs, int64_t n,
                           int64_t count, int64_t divisor, const float8_tables *tables);
 

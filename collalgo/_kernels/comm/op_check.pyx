@@ -1,0 +1,14 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The end of a call whose op may have raised."""
+
+from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.reduction.user_op cimport PythonReduction
+
+from collalgo.comm.op_failures import agree
+
+
+cdef int check_op(runner, Program program, double waiting, str caller) except -1:
+    """Raise, on all ranks, what the op of a program has raised on one of them."""
+    failure = (<PythonReduction>program.reduction).take_failure()
+    agree(runner, runner.run, failure, waiting, caller)
+    return 0

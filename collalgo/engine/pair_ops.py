@@ -1,0 +1,66 @@
+"""Ops of MPI on pairs of a value and its index, and those that choose a rank."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo._kernels.engine.reduction.reduce import Reduction
+from collalgo.engine.user_op import Op
+
+Pairs = NDArray[Any]
+
+
+class PairOp(Op):
+    """An op on elements of two fields, a value and an index."""
+
+    def reduction(self, dtype: np.dtype[Any]) -> Reduction:
+        """The kernel for a dtype of two fields."""
+        if len(dtype.names or ()) != 2:
+            raise TypeError(
+                f"op {self.name!r} needs elements of two fields, a value and an index, "
+                f"not {dtype}; pass an array of a dtype as [('value', 'f8'), ('index', "
+                "'i8')]"
+            )
+        return super().reduction(dtype)
+
+
+def _extreme(is_better: np.ufunc, left: Pairs, right: Pairs) -> Pairs:
+    """The pairs of the better values; of equal values that of the smaller index."""
+    value, index = left.dtype.names or ()
+    a, b = left[value], right[value]
+    was_nan, is_nan = np.not_equal(a, a), np.not_equal(b, b)
+    # As in numpy.argmin, NaN is the best value.
+    better = np.where(is_nan | was_nan, is_nan & ~was_nan, is_better(b, a))
+    equal = (a == b) | (is_nan & was_nan)
+    np.copyto(left, right, where=better | (equal & (right[index] < left[index])))
+    return left
+
+
+def minloc(left: Pairs, right: Pairs) -> Pairs:
+    """The pairs of the lesser values."""
+    return _extreme(np.less, left, right)
+
+
+def maxloc(left: Pairs, right: Pairs) -> Pairs:
+    """The pairs of the greater values."""
+    return _extreme(np.greater, left, right)
+
+
+def no_op(left: Pairs, _right: Pairs) -> Pairs:
+    """The contribution of the first rank."""
+    return left
+
+
+def replace(_left: Pairs, right: Pairs) -> Pairs:
+    """The contribution of the last rank."""
+    return right
+
+
+#: By the names of MPI.
+PAIR_OPS = {
+    "minloc": PairOp(minloc, commute=True),
+    "maxloc": PairOp(maxloc, commute=True),
+    "replace": Op(replace),
+    "no_op": Op(no_op),
+}
