@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from collalgo.base.environment import SECRET, address
+from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
@@ -21,6 +21,7 @@ from collalgo.bootstrap.exchange import SizesDiffer
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import RESTART_COUNT, identity, torchrun_keeps_a_store
+from collalgo.bootstrap.interfaces import is_address
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -53,18 +54,9 @@ def connect_by_url(arguments: JoinArguments) -> Context:
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
         return _by_environment(arguments)
-    if url.scheme == "tcp" and names_port(url):
+    if url.scheme == "tcp" and is_address(url.netloc):
         return connect_at(url.netloc, arguments)
     return _over_temporary(_temporary(url, arguments), arguments)
-
-
-def names_port(url: SplitResult) -> bool:
-    """Whether a URL names hosts and a port that can be."""
-    try:
-        address(url.netloc)
-    except ValueError:
-        return False
-    return True
 
 
 def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":

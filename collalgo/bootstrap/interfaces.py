@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.base.environment import NICS
+from collalgo.base.environment import NICS, address
 from collalgo.errors import BootstrapError
 
 #: Where Linux shows its interfaces, and its devices of RDMA.
@@ -113,3 +113,12 @@ def address_towards(host: str) -> str:
         probe.connect(where)
         address: str = probe.getsockname()[0]
     return address
+
+
+def is_address(value: str) -> bool:
+    """Whether a text names hosts and a port that can be."""
+    try:
+        address(value)
+    except ValueError:
+        return False
+    return True

@@ -7,6 +7,8 @@ there which rank leaves it, and what fails.
 """
 
 import json
+import os
+import secrets
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from queue import SimpleQueue
@@ -17,6 +19,7 @@ from weakref import WeakValueDictionary
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.failure_agreement import FailureAgreement
+from collalgo.bootstrap.pending_join import PendingJoin, joined_twice
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     Change,
@@ -29,6 +32,9 @@ from collalgo.errors import BootstrapError
 #: Seconds of the lease of a process. The embedded store ends it with the connection, so
 #: it need not be short; a long one outlasts calls that hold the interpreter.
 LEASE_SECONDS = 3600.0
+
+#: What tells this process from others with its number, as on other hosts.
+_PROCESS = secrets.token_hex(8)
 
 
 class Membership:
@@ -71,14 +77,11 @@ class Membership:
         Raises
         ------
         BootstrapError
-            If another process has the same rank; it is told, too.
+            If another process has the same rank; it is told, too. Or if this process
+            has joined the job before.
         """
         self.store = store
-        lease = store.lease(LEASE_SECONDS)
-        alive = f"alive/{self.rank}"
-        if not store.compare_set(alive, b"", ABSENT, lease=lease).succeeded:
-            tell_twice(store, self.rank)
-            raise joined_twice(self.rank, self.rank)
+        self._claim(store)
         store.watch("alive/", self._alive)
         store.watch("twice/", self._twice)
         store.watch("left/", self._left)
@@ -92,11 +95,24 @@ class Membership:
             store.watch(f"{name}/", self._passing_on(react))
         Thread(target=self._ask, name="collalgo questions", daemon=True).start()
 
-    def joining(self, ranks: Sequence[int]) -> "PendingJoin":
+    def _claim(self, store: KeyValueStore) -> None:
+        """Set the key of the rank, which lives as long as this process."""
+        lease = store.lease(LEASE_SECONDS)
+        alive = f"alive/{self.rank}"
+        me = f"{os.getpid()} {_PROCESS}".encode()
+        if store.compare_set(alive, me, ABSENT, lease=lease).succeeded:
+            return
+        other = store.read(alive)
+        if other is not None and other.value == me:
+            raise _joined_before(self.rank)
+        tell_twice(store, self.rank)
+        raise joined_twice(self.rank, self.rank)
+
+    def joining(self, ranks: Sequence[int]) -> PendingJoin:
         """The store as processes of the job use it while they join a world."""
         return PendingJoin(self, ranks, range(len(ranks)))
 
-    def get(self, key: str, timeout: float, joining: "PendingJoin") -> bytes:
+    def get(self, key: str, timeout: float, joining: PendingJoin) -> bytes:
         """The value of a key, unless one of the joining processes has ended."""
         pending = self.store.expect(key)
         with self._lock:
@@ -223,76 +239,10 @@ def tell_twice(store: KeyValueStore, rank: int) -> None:
     store.set(f"twice/{rank}", b"")
 
 
-def joined_twice(me: int, rank: int) -> BootstrapError:
-    """The error of a join in which two processes have the same rank."""
+def _joined_before(me: int) -> BootstrapError:
+    """The error of a process that joins its job of several hosts again."""
     return BootstrapError(
-        f"rank {me} cannot join: two processes have joined as rank {rank}; start each "
-        "rank once, and give each job a secret or an address of its own",
+        f"rank {me} has joined this job before, and a world on several hosts cannot be "
+        "joined again; keep it open, and call comm.dup() for another communicator",
         rank=me,
     )
-
-
-class PendingJoin:
-    """The store of a job for processes that wait for each other to join a world.
-
-    A wait fails as soon as one of the processes has ended.
-
-    Parameters
-    ----------
-    membership
-        The processes of the job.
-    ranks
-        The ranks in the job of those that join.
-    names
-        The ranks by which errors call them.
-    """
-
-    def __init__(
-        self, membership: Membership, ranks: Sequence[int], names: Sequence[int]
-    ):
-        self._membership = membership
-        self._ranks = tuple(ranks)
-        self._name = dict(zip(ranks, names, strict=True))
-
-    def of(self, members: Sequence[int]) -> "PendingJoin":
-        """The same for some of the processes, which keep their names in errors."""
-        ranks = [self._ranks[member] for member in members]
-        return PendingJoin(self._membership, ranks, members)
-
-    def set(self, key: str, value: bytes) -> None:
-        """Set a key."""
-        self._membership.store.set(key, value)
-
-    def get(self, key: str, timeout: float) -> bytes:
-        """Wait for the value of a key that one of the processes sets.
-
-        Raises
-        ------
-        StoreError
-            If the key is not set in time.
-        BootstrapError
-            If one of the processes has ended.
-        """
-        return self._membership.get(key, timeout, self)
-
-    def check(self) -> None:
-        """Raise BootstrapError if one of the processes has ended."""
-        if error := self.obstacle():
-            raise error
-
-    def obstacle(self) -> BootstrapError | None:
-        """The error of the join if one of the processes has ended, or has a twin."""
-        twice = self._membership.claimed_twice(self._name)
-        if twice is not None:
-            me = self._name[self._membership.rank]
-            return joined_twice(me, self._name[twice])
-        gone = self._membership.first_gone(self._name)
-        if gone is None:
-            return None
-        me, other = self._name[self._membership.rank], self._name[gone[0]]
-        return BootstrapError(
-            f"rank {me} waited for all others to join, but rank {other} is gone: "
-            f"{gone[1]}",
-            rank=me,
-            missing=(other,),
-        )

@@ -19,8 +19,9 @@ from collalgo.bootstrap.context import (
 )
 from collalgo.bootstrap.host_inventory import HostInventory
 from collalgo.bootstrap.host_memory import HostMemory
-from collalgo.bootstrap.membership import Membership, PendingJoin
+from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.new_world import NewWorld, assemble
+from collalgo.bootstrap.pending_join import PendingJoin
 from collalgo.bootstrap.rendezvous import GroupRendezvous, share_memory
 from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.engine.transport.engine import Engine

@@ -9,7 +9,7 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.wire import poll
 from collalgo.bootstrap.context import Check, unchecked
-from collalgo.bootstrap.membership import PendingJoin
+from collalgo.bootstrap.pending_join import PendingJoin
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     Entry,

@@ -10,8 +10,10 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from shutil import which
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -133,7 +135,7 @@ def ucx() -> str:
         raise NotHere(f"{error}; pip install collalgo[ucx]") from None
     here = {RSH.name: SHELL, ENGINE.name: "ucx", "UCX_TLS": "tcp,self"}
     launcher = [sys.executable, "-m", "collalgo", "run", "-H", HOSTS]
-    return _engine([*launcher, sys.executable, "-c", RANK], here)
+    return _engine([*launcher, sys.executable, "-c", RANK], here, "UCX")
 
 
 def mpi() -> str:
@@ -148,18 +150,21 @@ def mpi() -> str:
     if mpiexec is None:
         raise NotHere("no mpiexec")
     command = [mpiexec, "-n", "2", sys.executable, "-c", RANK]
-    return _engine(command, {ENGINE.name: "mpi"})
+    return _engine(command, {ENGINE.name: "mpi"}, "MPI")
 
 
-def _engine(command: list[str], variables: dict[str, str]) -> str:
-    """The engine that a job of two hosts had."""
+def _engine(command: list[str], variables: dict[str, str], expected: str) -> str:
+    """The engine that a job of two hosts had, if it is of the expected kind."""
     done = subprocess.run(
         command, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     if done.returncode:
         raise CollalgoError(f"{command[0]} failed:\n{done.stdout}{done.stderr}")
-    return done.stdout.rpartition("engine: ")[2].partition("\n")[0]
+    found = done.stdout.rpartition("engine: ")[2].partition("\n")[0]
+    if not found.startswith(expected):
+        raise CollalgoError(f"the engine is {found!r}, and not {expected}")
+    return found
 
 
 def topology() -> str:
@@ -177,28 +182,29 @@ def topology() -> str:
 
 
 def killed_rank() -> str:
-    """The others learn that a rank was killed, and nothing is left of it."""
-    outcomes = [0] * RANKS
-    try:
-        outcomes = spawn(_outlive, RANKS, timeout=TIMEOUT)
-    except CollalgoError as error:
-        if "SIGKILL" not in str(error):
-            raise
-    if any(outcomes):
-        raise CollalgoError("a rank was killed, and nobody noticed")
-    return f"1 of {RANKS} ranks"
+    """All other ranks learn that one was killed."""
+    with TemporaryDirectory() as folder:
+        try:
+            spawn(partial(_outlive, Path(folder)), RANKS, timeout=TIMEOUT)
+        except CollalgoError as error:
+            if "SIGKILL" not in str(error):
+                raise
+        told = len(list(Path(folder).iterdir()))
+    if told != RANKS - 1:
+        raise CollalgoError(f"a rank was killed; {told} of {RANKS - 1} others noticed")
+    return f"1 of {RANKS} ranks, which {told} others noticed"
 
 
-def _outlive(comm: Communicator) -> int:
-    """0 if the death of another rank was told; rank 1 dies."""
+def _outlive(folder: Path, comm: Communicator) -> None:
+    """Make a file if the death of another rank is reported; rank 1 dies."""
     comm.barrier()
     if comm.rank == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     try:
         comm.allreduce(np.ones(9))
     except PeerFailed:
-        return 0
-    return 1
+        (folder / str(comm.rank)).touch()
+        raise
 
 
 #: What is checked, in this order.

@@ -6,8 +6,11 @@ from typing import Any
 
 
 def call_back(callback: Callable[[Any], object], work: Any) -> None:
-    """Call a callback for a call that has ended; report its error, as futures do."""
+    """Call a callback for a call that has ended; report what it raises.
+
+    It may run on any thread, so nothing is raised there, not even SystemExit.
+    """
     try:
         callback(work)
-    except Exception:
+    except BaseException:
         sys.excepthook(*sys.exc_info())

@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from collalgo.bootstrap.init_urls import names_port
+from collalgo.bootstrap.interfaces import is_address
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
@@ -149,11 +149,11 @@ def embedded(place: Place) -> StoreRendezvous:
 
 def _embedded_at(place: Place) -> tuple[str, int, bytes]:
     """The host and the port of an embedded store, and its secret."""
-    if not names_port(place.url):
+    if not place.url.hostname or not is_address(place.url.netloc):
         raise ValueError(
             f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
         )
-    host, port = str(place.url.hostname), int(place.url.port or 0)
+    host, port = place.url.hostname, int(place.url.port or 0)
     secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
     return host, port, secret
 

@@ -67,8 +67,10 @@ class Op:
 
     Notes
     -----
-    It must be associative, and the same on all ranks. What it raises is raised by the
-    call on that rank; the other ranks raise an :class:`~collalgo.OpFailed`.
+    It must be associative, and the same on all ranks: these compare its name,
+    ``commute`` and dtype. Ops of mpi4py have no names of their own, so pass ``name``.
+    What it raises is raised by the call on that rank; the other ranks raise an
+    :class:`~collalgo.OpFailed`.
 
     Examples
     --------

@@ -183,10 +183,13 @@ class Stream:
         self._tail = (self._tail + data)[-KEPT_BYTES:]
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if end:
+            held = self._holds()
             self._take_lines(bytes(self._pending) + data[:end])
             self._pending.clear()
-        held = HOLD_SECONDS if self._holds() else PARTIAL_SECONDS
-        self._due = time.monotonic() + held
+            if self._holds() and not held:
+                self._due = time.monotonic() + HOLD_SECONDS
+        if not self._holds():  # else others, too, wait for the traceback held first
+            self._due = time.monotonic() + PARTIAL_SECONDS
         self._pending += data[end:]
         if len(self._pending) > PARTIAL_BYTES:
             self.flush()

@@ -30,6 +30,9 @@ UNSET = {
     ("serveraliveinterval", "0"): ("-o", "ServerAliveInterval=5"),
 }
 
+#: Seconds in which ssh shows its settings for a host.
+SETTINGS_SECONDS = 10.0
+
 #: Variables that name another remote shell, the first one first: ours, and those of
 #: Open MPI 4 and 5, which clusters without ssh set (as to kubexec.sh on Kubernetes).
 VARIABLES = (
@@ -100,16 +103,17 @@ class RemoteShell:
         yield from BATCH
         settings = self._settings(host).items()
         for setting, option in UNSET.items():
-            if setting in settings:
+            if setting in settings or not settings:
                 yield from option
 
     def _settings(self, host: str) -> dict[str, str]:
         """The settings of ssh for a host; none without an ssh that shows them."""
         try:
             asked = subprocess.run(
-                [*self.words, "-G", host], capture_output=True, text=True, check=False
-            )
-        except OSError:
+                [*self.words, "-G", host], stdin=subprocess.DEVNULL,
+                capture_output=True, text=True, check=False, timeout=SETTINGS_SECONDS,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired):
             return {}
         lines = (line.partition(" ") for line in asked.stdout.splitlines())
         return {key: value for key, _, value in lines}

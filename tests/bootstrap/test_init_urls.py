@@ -266,6 +266,11 @@ def test_what_is_no_rendezvous_url_is_refused(url):
         collalgo.init(url, rank=0, size=1)
 
 
+def test_a_port_that_cannot_be_is_named():
+    with pytest.raises(ValueError, match=r"'h:99999' has a port that cannot be"):
+        collalgo.init("etcd://h:99999/x", rank=0, size=1)
+
+
 def test_bad_arguments_are_refused(monkeypatch, tmp_path):
     collalgo.init().close()
     with pytest.raises(ValueError, match="needs rank and size too"):

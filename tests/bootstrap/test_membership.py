@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from collalgo.bootstrap import membership
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.new_world import NewWorld, assemble
@@ -57,9 +58,10 @@ def test_a_wait_for_a_process_that_has_ended_fails(members):
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
-def test_two_processes_of_one_rank_are_told_and_all_that_wait(members, size):
+def test_two_processes_of_one_rank_are_told_and_all_that_wait(
+    members, size, monkeypatch
+):
     found, told = members(size)[:-1], []
-    twin = Membership(0)
 
     def wait(member):
         try:
@@ -71,8 +73,9 @@ def test_two_processes_of_one_rank_are_told_and_all_that_wait(members, size):
     for each in waits:
         each.start()
     client = Client(["127.0.0.1"], *members.address, 5.0)
+    monkeypatch.setattr(membership, "_PROCESS", "another")
     with pytest.raises(BootstrapError, match="two processes have joined as rank 0"):
-        twin.begin(client)
+        Membership(0).begin(client)
     client.close()
     for each in waits:
         each.join()
@@ -80,6 +83,16 @@ def test_two_processes_of_one_rank_are_told_and_all_that_wait(members, size):
     assert all("two processes have joined as rank 0" in error for error in told)
     with pytest.raises(BootstrapError, match="rank 0"):
         found[0].joining(range(size)).check()
+
+
+def test_a_process_does_not_join_its_job_again(members):
+    first, *others = members(2)
+    client = Client(["127.0.0.1"], *members.address, 5.0)
+    with pytest.raises(BootstrapError, match="rank 0 has joined this job before"):
+        Membership(0).begin(client)
+    client.close()
+    for each in (first, *others):
+        each.joining(range(2)).check()
 
 
 def test_the_keys_that_an_ended_process_has_set_stay(members):

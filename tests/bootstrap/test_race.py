@@ -1,10 +1,13 @@
 """Connections with the first of several servers that can be reached."""
 
+import errno
 import socket
+import time
 from contextlib import ExitStack, closing
 
 import pytest
 
+from collalgo.bootstrap.store import race as race_module
 from collalgo.bootstrap.store.race import Race
 
 pytestmark = pytest.mark.parallel
@@ -55,3 +58,39 @@ def test_servers_that_cannot_be_reached_are_named_with_the_reason(servers, kinds
     reasons = {"closed": "Connection refused", "silent": "it does not answer"}
     for server, kind in zip(asked, kinds, strict=True):
         assert reasons.get(kind, "") in race.problems[server]
+
+
+def test_an_address_of_a_family_that_this_host_lacks_is_left_out(servers, monkeypatch):
+    good = servers("open")
+    infos = [
+        (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", good[1], 0, 0)),
+        (socket.AF_INET, socket.SOCK_STREAM, 6, "", good),
+    ]
+
+    class WithoutIPv6(socket.socket):
+        def __init__(self, family, *more):
+            if family == socket.AF_INET6:
+                raise OSError(errno.EAFNOSUPPORT, "not supported")
+            super().__init__(family, *more)
+
+    monkeypatch.setattr(race_module.socket, "getaddrinfo", lambda *_, **__: infos)
+    monkeypatch.setattr(race_module.socket, "socket", WithoutIPv6)
+    race = Race([good])
+    _, connection = race.run(5)
+    connection.close()
+    assert "not supported" in race.problems[good]
+
+
+def test_a_name_that_takes_long_to_resolve_costs_the_others_nothing(
+    servers, monkeypatch
+):
+    silent, good, real = servers("silent"), servers("open"), socket.getaddrinfo
+
+    def slow(host, *more, **named):
+        time.sleep(0.3)
+        return real(host, *more, **named)
+
+    monkeypatch.setattr(race_module.socket, "getaddrinfo", slow)
+    winner, connection = Race([silent, good]).run(0.2)
+    connection.close()
+    assert winner == good

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+import collalgo
 from collalgo import threads
 
 pytestmark = pytest.mark.parallel
@@ -31,31 +32,37 @@ except collalgo.PeerFailed as error:
 """
 
 
+def begun(comm, kind):
+    """A call in the background, or two messages."""
+    if kind == "call":
+        return [comm.allreduce_async(np.ones(9))]
+    other = 1 - comm.rank
+    return [comm.isend(np.ones(9), other), comm.irecv(np.ones(9), other)]
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("ended", [False, True])
 @pytest.mark.parametrize("kind", ["call", "message"])
-def test_an_error_of_a_callback_is_reported_and_not_raised(kind, ended, monkeypatch):
+def test_an_error_of_a_callback_is_reported_and_not_raised(
+    kind, ended, error, monkeypatch
+):
     reported = []
     monkeypatch.setattr(sys, "excepthook", lambda kind, *_: reported.append(kind))
 
+    def raises(_):
+        raise error
+
     def on_each_rank(comm):
-        other = 1 - comm.rank
-        works = {
-            "call": lambda: [comm.allreduce_async(np.ones(9))],
-            "message": lambda: [
-                comm.isend(np.ones(9), other), comm.irecv(np.ones(9), other)
-            ],
-        }[kind]()  # fmt: skip
+        works = begun(comm, kind)
         if ended:
-            for work in works:
-                work.wait()
+            collalgo.waitall(works)
         for work in works:
-            work.add_done_callback(lambda _: 1 / 0)
-        for work in works:
-            work.wait()
+            work.add_done_callback(raises)
+        collalgo.waitall(works)
         return comm.allreduce(np.ones(1))[0]
 
     assert threads(on_each_rank, 2, timeout=60) == [2, 2]
-    assert reported == [ZeroDivisionError] * (2 if kind == "call" else 4)
+    assert reported == [error] * (2 if kind == "call" else 4)
 
 
 def test_an_error_that_is_only_reported_ends_nothing_and_an_uncaught_one_does(tmp_path):

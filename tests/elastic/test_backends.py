@@ -104,7 +104,7 @@ def test_an_id_of_a_job_has_no_slash(job):
         elastic.rendezvous("static://a", job, QUICK, "a")
 
 
-@pytest.mark.parametrize("place", ["a", "a:b", "127.0.0.1:99999", ":1"])
+@pytest.mark.parametrize("place", ["a", "a:b", "127.0.0.1:99999", ":1", "u@:1"])
 def test_a_place_without_a_possible_port_is_refused(place):
     with pytest.raises(ValueError, match=rf"{place}' is not of the form collalgo://"):
         elastic.rendezvous(place, "j", QUICK, "a", SECRET)

@@ -3,7 +3,10 @@
 import contextlib
 import io
 import os
+import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from functools import partial
@@ -115,3 +118,28 @@ def test_an_engine_that_ends_does_not_warn(capfd):
     for _ in range(3):
         run(gathers, hosts="a:1,b:1", timeout=60)
     assert "WARN" not in "".join(capfd.readouterr())
+
+
+AGAIN = """
+import collalgo
+collalgo.init(timeout=20).close()
+try:
+    print(collalgo.init(timeout=20, join_timeout=20).size)
+except collalgo.BootstrapError as error:
+    print(error)
+"""
+
+
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [(("-n", "2"), "2"), (("-H", "a:1,b:1"), "rank .* has joined this job before")],
+)
+def test_a_world_of_several_hosts_is_joined_once(where, said, tmp_path):
+    (tmp_path / "job.py").write_text(AGAIN)
+    run = [sys.executable, "-m", "collalgo", "run", *where, sys.executable]
+    done = subprocess.run(
+        [*run, tmp_path / "job.py"], capture_output=True, text=True, timeout=100
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(re.findall(rf"^\[\d\] {said}", done.stdout, re.MULTILINE)) == 2

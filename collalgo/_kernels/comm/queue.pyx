@@ -1,7 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Calls in the background: a queue that runs them in order, one at a time."""
 
-import sys
 from collections import deque
 
 from collalgo._kernels.comm.pthreads cimport (
@@ -24,6 +23,8 @@ from collalgo._kernels.engine.transport.transport cimport (
     NOBODY,
     Transport,
 )
+
+from collalgo.comm.callbacks import call_back
 
 
 cdef class Queue:
@@ -161,10 +162,7 @@ cdef class Queue:
         callbacks, task.callbacks = task.callbacks, []
         task.watched = False
         for callback in callbacks:
-            try:
-                callback(task)
-            except BaseException:  # as in other futures
-                sys.excepthook(*sys.exc_info())
+            call_back(callback, task)
 
     cdef int prune(self) except -1:
         """Release the calls that have ended.

@@ -149,14 +149,15 @@ class Gateway:
     def _await(self, connection: HTTPConnection) -> None:
         """Wait for an answer; OSError if its member certainly has none."""
         end, term = monotonic() + ANSWER_SECONDS, self._term
+        others = len(self._members) > 1
         silent = leaderless = 0
         while not _is_readable(connection, LOOK_SECONDS) and monotonic() < end:
             silent = silent + 1 if is_silent(connection.sock) else 0
-            if silent >= SILENT_LOOKS:
+            if others and silent >= SILENT_LOOKS:
                 raise ConnectionAbortedError("its host does not answer")
             has_leader = bool(silent) or self._has_leader(connection, term)
             leaderless = 0 if has_leader else leaderless + 1
-            if leaderless >= LEADERLESS_LOOKS and len(self._members) > 1:
+            if others and leaderless >= LEADERLESS_LOOKS:
                 raise ConnectionAbortedError("it has no leader, or hangs")
 
     def _has_leader(self, connection: HTTPConnection, term: int) -> bool:
@@ -248,7 +249,13 @@ def _no_answer(problems: Mapping[Server, str]) -> StoreError:
 def members_of(netloc: str) -> list[Server]:
     """Host and port of each member of etcd, separated by commas in a URL."""
     members = [urlsplit(f"//{member}") for member in netloc.split(",")]
-    return [(member.hostname or "", member.port or PORT) for member in members]
+    try:
+        return [(member.hostname or "", member.port or PORT) for member in members]
+    except ValueError as error:
+        raise ValueError(
+            f"{netloc!r} has a port that cannot be ({error}); pass HOST:PORT, with "
+            "commas between several members of etcd"
+        ) from None
 
 
 def _context(environment: Mapping[str, str]) -> ssl.SSLContext | None:

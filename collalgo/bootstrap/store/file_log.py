@@ -201,7 +201,8 @@ class FileLog:
         """Replace the file by one with these records, with the lock held."""
         with self._path.open("r+b") as before:
             self._write(base, records)
-            before.write(REPLACED)
+            with suppress(OSError):  # then a stale client is not told
+                before.write(REPLACED)
 
     def _write(self, base: int, records: Iterable[Record]) -> None:
         partial = self._path.with_suffix(f".{secrets.token_hex(8)}")

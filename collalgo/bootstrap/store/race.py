@@ -37,17 +37,20 @@ class Race:
         self._addresses = self._resolved(servers)
 
     def run(self, timeout: float) -> tuple[Server, socket.socket] | None:
-        """Connect with a server: which, and the socket; None if none is reached."""
-        end = monotonic() + timeout
+        """Connect with a server: which, and the socket; None if none is reached.
+
+        The time counts from the last attempt, as a name may take long to be resolved.
+        """
+        end = 0.0
         with selectors.DefaultSelector() as self._selector:
             try:
-                while (left := end - monotonic()) > 0:
-                    is_more = self._begin_next()
-                    if not is_more and not self._selector.get_map():
-                        break
-                    wait = min(left, STAGGER_SECONDS) if is_more else left
-                    if (winner := self._first(wait)) is not None:
+                while (is_more := self._begin_next()) or self._selector.get_map():
+                    end = monotonic() + timeout if is_more else end
+                    wait = STAGGER_SECONDS if is_more else end - monotonic()
+                    if (winner := self._first(max(wait, 0.0))) is not None:
                         return winner
+                    if monotonic() >= end:
+                        break
                 return None
             finally:
                 self._end()
@@ -64,14 +67,18 @@ class Race:
     def _begin_next(self) -> bool:
         """Begin the next attempt; False without a further address."""
         for server, (family, kind, protocol, _, address) in self._addresses:
-            connection = socket.socket(family, kind, protocol)
+            try:
+                connection = socket.socket(family, kind, protocol)
+            except OSError as error:  # this host has no IPv6, or no descriptor is left
+                self.problems[server] = os.strerror(error.errno or 0)
+                continue
             connection.setblocking(False)
-            error = connection.connect_ex(address)
-            if error in (0, errno.EINPROGRESS):
+            code = connection.connect_ex(address)
+            if code in (0, errno.EINPROGRESS):
                 self._selector.register(connection, selectors.EVENT_WRITE, server)
                 return True
             connection.close()
-            self.problems[server] = os.strerror(error)
+            self.problems[server] = os.strerror(code)
         return False
 
     def _first(self, seconds: float) -> tuple[Server, socket.socket] | None:

@@ -5,7 +5,6 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
-import sys
 from collections import deque
 from functools import partial
 
@@ -34,6 +33,7 @@ from collalgo._kernels.engine.transport.segment cimport forks
 
 from collalgo._kernels.engine.transport.group_calls import is_in_call
 from collalgo._kernels.engine.transport.survivors import revoker
+from collalgo.comm.callbacks import call_back
 from collalgo.comm.failures import revoked
 from collalgo.comm.point_to_point import errors
 
@@ -257,8 +257,5 @@ cdef class Polling(Matching):
             message = self.finished.popleft()
             callbacks, message.callbacks = message.callbacks, None
             for callback in callbacks or ():
-                try:
-                    callback(message)
-                except BaseException:  # as in other futures
-                    sys.excepthook(*sys.exc_info())
+                call_back(callback, message)
         return 0
