@@ -1,6 +1,5 @@
 """Joining: how a process connects with the other ranks of its job."""
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,6 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
-
-_LOG = logging.getLogger("collalgo")
 
 #: Seconds after which a rank that was started again says what it waits for.
 WAITING_SECONDS = 5.0
@@ -63,7 +60,10 @@ def _warning_if_restarted() -> Iterator[None]:
     if not _is_restarted():
         yield
         return
-    timer = Timer(WAITING_SECONDS, _LOG.warning, [f"init waits: {RESTARTED}"])
+    import logging  # which other ranks do not need
+
+    warn = logging.getLogger("collalgo").warning
+    timer = Timer(WAITING_SECONDS, warn, [f"init waits: {RESTARTED}"])
     timer.daemon = True
     timer.start()
     try:
