@@ -1,6 +1,8 @@
 """Ops of the user: right in every call, in the order of the ranks."""
 
 import ctypes
+import subprocess
+import sys
 from functools import reduce
 
 import numpy as np
@@ -241,3 +243,25 @@ def test_a_function_may_keep_its_arguments():
     threads(on_each_rank, 3, timeout=60)
     assert kept
     assert all((a == b).all() for _, a, b in kept)
+
+
+OF_MPI4PY = """
+import collalgo, numpy as np
+from mpi4py import MPI
+
+def digits(left, right, _):
+    left, right = (np.frombuffer(each, np.int64) for each in (left, right))
+    right[:] = 10 * left + right
+
+ordered = MPI.Op.Create(digits, commute=False)
+found = collalgo.threads(lambda comm: comm.scan(np.array([comm.rank] * 3), ordered), 5)
+print([int(each[0]) for each in found], {len(set(each.tolist())) for each in found})
+"""
+
+
+def test_an_op_of_mpi4py_is_called_in_the_order_of_the_ranks():
+    pytest.importorskip("mpi4py")
+    done = subprocess.run(
+        [sys.executable, "-c", OF_MPI4PY], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "[0, 1, 12, 123, 1234] {1}\n", done.stderr
