@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def call_back(callback: Callable[[Any], object], work: Any) -> None:
+def run_callback(callback: Callable[[Any], object], work: Any) -> None:
     """Call a callback for a call that has ended; report what it raises.
 
     It may run on any thread, so nothing is raised there, not even SystemExit.

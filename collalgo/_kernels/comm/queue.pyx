@@ -24,7 +24,7 @@ from collalgo._kernels.engine.transport.transport cimport (
     Transport,
 )
 
-from collalgo.comm.callbacks import call_back
+from collalgo.comm.callbacks import run_callback
 
 
 cdef class Queue:
@@ -162,7 +162,7 @@ cdef class Queue:
         callbacks, task.callbacks = task.callbacks, []
         task.watched = False
         for callback in callbacks:
-            call_back(callback, task)
+            run_callback(callback, task)
 
     cdef int prune(self) except -1:
         """Release the calls that have ended.

@@ -8,7 +8,7 @@ from collalgo._kernels.comm.task cimport PENDING
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
-from collalgo.comm.callbacks import call_back
+from collalgo.comm.callbacks import run_callback
 
 cdef double LOOK = 1e-4  # seconds between two polls of a stream
 
@@ -137,7 +137,7 @@ cdef class Work(PreparedCall):
         An error of the callback is reported, and not raised.
         """
         if not self.progress.watch(self, callback):
-            call_back(callback, self)
+            run_callback(callback, self)
 
     cdef object outcome(self):
         self.unpin()

@@ -16,7 +16,7 @@ from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
-from collalgo.comm.callbacks import call_back
+from collalgo.comm.callbacks import run_callback
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.dtypes import dtype_code
@@ -212,7 +212,7 @@ cdef class Message(Tagged):
         An error of the callback is reported, and not raised.
         """
         if self.over:
-            call_back(callback, self)
+            run_callback(callback, self)
         elif self.work is not None:
             self.work.add_done_callback(lambda _: callback(self))
         else:

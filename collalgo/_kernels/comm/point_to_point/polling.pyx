@@ -33,7 +33,7 @@ from collalgo._kernels.engine.transport.segment cimport forks
 
 from collalgo._kernels.engine.transport.group_calls import is_in_call
 from collalgo._kernels.engine.transport.survivors import revoker
-from collalgo.comm.callbacks import call_back
+from collalgo.comm.callbacks import run_callback
 from collalgo.comm.failures import revoked
 from collalgo.comm.point_to_point import errors
 
@@ -257,5 +257,5 @@ cdef class Polling(Matching):
             message = self.finished.popleft()
             callbacks, message.callbacks = message.callbacks, None
             for callback in callbacks or ():
-                call_back(callback, message)
+                run_callback(callback, message)
         return 0
