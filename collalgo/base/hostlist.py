@@ -91,11 +91,12 @@ def natural_order(name: str) -> tuple[str, int]:
     >>> sorted(["gpu10", "gpu9", "nic0"], key=natural_order)
     ['gpu9', 'gpu10', 'nic0']
     """
-    stem = name.rstrip("0123456789")
-    return stem, int(name[len(stem) :] or 0)
+    stem, number = _split(name)
+    return stem, int(number or 0)
 
 
 def _split(name: str) -> tuple[str, str]:
+    """A name without the number at its end, and the number, of at most 9 digits."""
     found = re.fullmatch(r"(.*?)(\d{0,9})", name, re.DOTALL)
     return (found[1], found[2]) if found else (name, "")
 
