@@ -52,12 +52,8 @@ from collalgo._version import __version__
 from collalgo.base.hooks import register
 
 if TYPE_CHECKING:
-    from collalgo._kernels.comm.persistent import (
-        Persistent as Persistent,
-    )
-    from collalgo._kernels.comm.work import (
-        Work as Work,
-    )
+    from collalgo._kernels.comm.persistent import Persistent as Persistent
+    from collalgo._kernels.comm.work import Work as Work
     from collalgo.algorithms.catalogue import (
         ALGORITHMS as ALGORITHMS,
         algorithm as algorithm,
@@ -66,9 +62,7 @@ if TYPE_CHECKING:
         Proof as Proof,
         verify as verify,
     )
-    from collalgo.comm.communicator import (
-        Communicator as Communicator,
-    )
+    from collalgo.comm.communicator import Communicator as Communicator
     from collalgo.comm.functions.reducing import (
         allreduce as allreduce,
         allreduce_async as allreduce_async,
@@ -118,15 +112,9 @@ if TYPE_CHECKING:
         waitall as waitall,
         waitany as waitany,
     )
-    from collalgo.comm.tracing.dump import (
-        dump as dump,
-    )
-    from collalgo.comm.tracing.timeline import (
-        trace as trace,
-    )
-    from collalgo.comm.world import (
-        init as init,
-    )
+    from collalgo.comm.tracing.dump import dump as dump
+    from collalgo.comm.tracing.timeline import trace as trace
+    from collalgo.comm.world import init as init
     from collalgo.cost.simulation import (
         Simulation as Simulation,
         simulate as simulate,
@@ -143,14 +131,13 @@ if TYPE_CHECKING:
         OpFailed as OpFailed,
         OutputError as OutputError,
         PeerFailed as PeerFailed,
+        PluginError as PluginError,
         RulesError as RulesError,
         ScheduleError as ScheduleError,
         TopologyError as TopologyError,
         VariableError as VariableError,
     )
-    from collalgo.integrations.algorithm_files import (
-        load_algorithms as load_algorithms,
-    )
+    from collalgo.integrations.algorithm_files import load_algorithms as load_algorithms
     from collalgo.launch.run_function import (
         run as run,
         spawn as spawn,
@@ -166,15 +153,9 @@ if TYPE_CHECKING:
         spare as spare,
         together as together,
     )
-    from collalgo.selection.choice import (
-        select as select,
-    )
-    from collalgo.selection.selection import (
-        Selection as Selection,
-    )
-    from collalgo.topology.model import (
-        Topology as Topology,
-    )
+    from collalgo.selection.choice import select as select
+    from collalgo.selection.selection import Selection as Selection
+    from collalgo.topology.model import Topology as Topology
 
 #: Where each public name is. A module is imported when one of its names is asked for:
 #: ``import collalgo`` itself loads no compiled code and no NumPy.
@@ -245,6 +226,7 @@ _NAMES = {
         "OpFailed",
         "OutputError",
         "PeerFailed",
+        "PluginError",
         "RulesError",
         "ScheduleError",
         "TopologyError",

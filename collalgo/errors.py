@@ -125,5 +125,9 @@ class RulesError(CollalgoError, ValueError):
     """A file of rules for the choice of algorithms cannot be used."""
 
 
+class PluginError(CollalgoError, ImportError):
+    """A plug-in of another package cannot be imported."""
+
+
 class OutputError(CollalgoError, OSError):
     """A file cannot be written, or must not be overwritten."""

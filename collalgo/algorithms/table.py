@@ -14,6 +14,7 @@ from collalgo.algorithms.row import (
     one_lane,
     own_parameters,
 )
+from collalgo.base import plugins
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
@@ -147,13 +148,20 @@ def candidates(collective: str) -> list[Algorithm]:
 def named(collective: str, name: str) -> Algorithm:
     """The row for ``name``, which may give parameters: ``"k_nomial(radix=8)"``.
 
+    An unknown name loads the plug-ins of other packages.
+
     Raises
     ------
     AlgorithmNotApplicable
         If there is no such row, or it has no such parameter.
+    PluginError
+        If a plug-in cannot be imported.
     """
     plain, parameters = parse(name)
     rows = {row.name: row for row in candidates(collective)}
+    if plain not in rows:
+        plugins.load_all(plugins.ALGORITHMS)
+        rows = {row.name: row for row in candidates(collective)}
     if plain not in rows:
         from difflib import get_close_matches  # which takes a while to import
 

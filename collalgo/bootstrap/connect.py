@@ -20,7 +20,7 @@ from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.store.server import Server
-from collalgo.engine.transport.engine import Engine, asked_for
+from collalgo.engine.transport.engine import Engine, added_engine, asked_for
 from collalgo.engine.transport.ucx import Ucx
 from collalgo.errors import BootstrapError
 
@@ -141,6 +141,8 @@ def without_mpi(engine: str | None, rank: int) -> Engine:
             "the engine mpi is requested, but no mpiexec has started these ranks; "
             "use mpiexec or collalgo run --mpi"
         )
+    if added := added_engine(asked):
+        return added
     ucx = Ucx()
     if asked == "ucx":
         ucx.check(rank)

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import click
 
-from collalgo.base import output_files, plotting
+from collalgo.base import output_files, plotting, plugins
 from collalgo.base.units import size_in_bytes, sizes_in_bytes
 from collalgo.bootstrap.identity import identity
-from collalgo.errors import CollalgoError, OutputError
+from collalgo.errors import CollalgoError, OutputError, PluginError
 from collalgo.integrations.algorithm_files import load, load_algorithms
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -28,15 +28,16 @@ def register_file(name: str) -> None:
 
 
 def _or_usage_error(read: Callable[[str], T], name: str) -> T:
-    """Read a user's file; an invalid one is an error of usage."""
+    """Read a user's file or plug-in; an invalid one is an error of usage."""
     try:
         return read(name)
-    except ValueError as error:
+    except (ValueError, PluginError) as error:
         raise click.UsageError(str(error)) from None
 
 
 def _register_files(_context: object, _parameter: object, names: Sequence[str]) -> None:
-    """Add the algorithms of the user's files to the table."""
+    """Add the algorithms of plug-ins and of the user's files to the table."""
+    _or_usage_error(plugins.load_all, plugins.ALGORITHMS)
     for name in names:
         register_file(name)
 

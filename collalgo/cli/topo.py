@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from collalgo.base import plugins
 from collalgo.base.console import patience, plain_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
@@ -43,6 +44,8 @@ def list_command() -> None:
         summary = (function.__doc__ or "").split("\n")[0]
         given = ", ".join(f"{key}={_shown(value)}" for key, value in defaults.items())
         table.add_row(name, f"{summary} ({given})")
+    for name in plugins.names(plugins.TOPOLOGIES):
+        table.add_row(name, "A plug-in")
     plain_console().print(table)
 
 

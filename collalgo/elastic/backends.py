@@ -10,10 +10,10 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from collalgo.base import plugins
 from collalgo.bootstrap.interfaces import is_address
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
@@ -26,9 +26,6 @@ from collalgo.elastic.settings import Settings
 from collalgo.elastic.static import StaticRendezvous
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import BootstrapError
-
-#: The group of the entry points.
-GROUP = "collalgo.rendezvous"
 
 #: Seconds of one attempt to reach the store; the rendezvous makes several.
 ATTEMPT_SECONDS = 2.0
@@ -215,9 +212,8 @@ def _scheme(name: str) -> Callable[[Place], Rendezvous]:
     """What makes the rendezvous of a scheme."""
     if name in SCHEMES:
         return SCHEMES[name]
-    others = {each.name: each for each in entry_points(group=GROUP)}
-    if name not in others:
-        known = ", ".join(sorted({*SCHEMES, *others}))
+    added: Callable[[Place], Rendezvous] | None = plugins.find(plugins.RENDEZVOUS, name)
+    if added is None:
+        known = ", ".join(sorted({*SCHEMES, *plugins.names(plugins.RENDEZVOUS)}))
         raise ValueError(f"{name}:// is not a rendezvous scheme; use {known}")
-    made: Callable[[Place], Rendezvous] = others[name].load()
-    return made
+    return added

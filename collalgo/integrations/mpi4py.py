@@ -60,7 +60,7 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
     me = arguments.launched
     assert me is not None
     by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(arguments.engine)
-    if not (by_pmi and asked == "ucx"):
+    if not (by_pmi and asked not in {None, "mpi"}):
         try:
             return communicator(_world_of(me), asked, arguments.timeout)
         except (ImportError, RuntimeError) as error:
@@ -213,7 +213,7 @@ def _engine(engine: str | None, private: Any, exchange_group: OverMpi) -> Engine
     """
 
     def make() -> Engine:
-        if asked_for(engine) == "ucx":
+        if asked_for(engine) not in {None, "mpi"}:
             return without_mpi(engine, exchange_group.rank)
         return Mpi(private)
 

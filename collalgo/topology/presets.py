@@ -5,6 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from collalgo.base import plugins
 from collalgo.errors import TopologyError
 from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
@@ -45,8 +46,8 @@ JOINING: dict[str, type] = {
 
 
 def names() -> list[str]:
-    """The names that :func:`load` accepts."""
-    return [*machine_names(), *FABRICS]
+    """The names that :func:`load` accepts, those of plug-ins last."""
+    return [*machine_names(), *FABRICS, *plugins.names(plugins.TOPOLOGIES)]
 
 
 @cache
@@ -95,19 +96,20 @@ def load(name: str, **parameters: Any) -> Topology:
         - ``ports``: the number of virtual ports of each NIC, which share its speed and
           its slot.
 
-        For a fabric: those of its function, ``bandwidth`` and ``latency``.
+        For a fabric: those of its function, ``bandwidth`` and ``latency``. For a
+        topology of another package: those of its function.
 
     Raises
     ------
     TopologyError
         If a name or a parameter is unknown; the message lists the known ones.
+    PluginError
+        If the package that adds the topology cannot be imported.
     """
     if name in FABRICS:
         return _fabric(name, parameters)
     if name not in machine_names():
-        raise TopologyError(
-            f"there is no topology {name!r}; choose one of {', '.join(names())}"
-        )
+        return _added(name, parameters)
     joining = {key: parameters.pop(key) for key in JOINING if key in parameters}
     values = _document(name).get("parameters", {})
     unknown = sorted(set(parameters) - set(values))
@@ -122,6 +124,22 @@ def load(name: str, **parameters: Any) -> Topology:
     for nic in machine.devices(Kind.NIC):
         nic.attributes["speed"] = speed
     return several(machine, **joining)
+
+
+def _added(name: str, parameters: dict[str, Any]) -> Topology:
+    """A topology of another package."""
+    function = plugins.find(plugins.TOPOLOGIES, name)
+    if function is None:
+        raise TopologyError(
+            f"there is no topology {name!r}; choose one of {', '.join(names())}"
+        )
+    topology = function(**parameters)
+    if not isinstance(topology, Topology):
+        raise TopologyError(
+            f"{name}: {function.__module__}.{function.__qualname__} returned "
+            f"{type(topology).__name__}; return a collalgo.Topology"
+        )
+    return topology
 
 
 def _fabric(name: str, parameters: dict[str, Any]) -> Topology:

@@ -1,7 +1,6 @@
 """A rendezvous is found by its URL; bad ones are refused."""
 
 from dataclasses import replace
-from importlib.metadata import EntryPoint
 
 import pytest
 
@@ -90,12 +89,6 @@ def test_members_may_be_fixed():
 def test_a_url_that_names_no_place_is_refused(url, message):
     with pytest.raises(ValueError, match=message):
         elastic.rendezvous(url, "j", QUICK, "a")
-
-
-def test_another_package_adds_a_scheme(monkeypatch):
-    found = EntryPoint("mine", "collalgo.elastic.backends:static", backends.GROUP)
-    monkeypatch.setattr(backends, "entry_points", lambda group: [found])
-    assert elastic.rendezvous("mine://a", "j", QUICK, "a").join().members == ("a",)
 
 
 @pytest.mark.parametrize("job", ["", "a/b"])

@@ -3,11 +3,12 @@
 from typing import Any, Protocol
 
 from collalgo._kernels.engine.transport.wire import Wire
-from collalgo.base import environment
+from collalgo.base import environment, plugins
+from collalgo.base.variable_values import ENGINES
 from collalgo.errors import BootstrapError
 
 #: The names of the engines.
-KINDS = environment.ENGINES
+KINDS = ENGINES
 
 #: What the title of an engine adds if it could send arrays on CUDA devices itself.
 CUDA_AWARE = ", CUDA-aware (arrays on devices are staged through the host all the same)"
@@ -19,7 +20,7 @@ class Engine(Protocol):
     Attributes
     ----------
     kind : str
-        One of :data:`KINDS`.
+        One of :data:`KINDS`, or the name of a plug-in.
     """
 
     kind: str
@@ -54,7 +55,23 @@ def asked_for(engine: str | None) -> str | None:
     """
     kind: str | None = engine or environment.ENGINE.value()
     if kind is not None and kind not in KINDS:
-        raise BootstrapError(
-            f"there is no engine {kind!r}; choose one of {', '.join(KINDS)}"
-        )
+        added = plugins.names(plugins.TRANSPORTS)
+        if kind not in added:
+            known = ", ".join([*KINDS, *added])
+            raise BootstrapError(f"there is no engine {kind!r}; choose one of {known}")
     return kind
+
+
+def added_engine(kind: str | None) -> Engine | None:
+    """The engine of another package by its name; None for our own engines.
+
+    Raises
+    ------
+    PluginError
+        If the package cannot be imported.
+    """
+    if kind is None or kind in KINDS:
+        return None
+    make = plugins.find(plugins.TRANSPORTS, kind)
+    engine: Engine = make()
+    return engine
