@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from collalgo._kernels.engine.transport.processes import may_read
+from collalgo._kernels.engine.transport.memory_access import may_read
 from collalgo.base.code_identity import dates_of_code
 from collalgo.bootstrap.join_request import (
     HELLO,

@@ -5,7 +5,7 @@ from functools import partial, update_wrapper
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
 
-from cython.cimports.collalgo._kernels.comm.collective_runner import runner_of
+from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
 from collalgo._kernels.comm.method import place_of_comm
 from collalgo._kernels.comm.persistent import Persistent

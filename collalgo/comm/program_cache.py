@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from collalgo._kernels.comm.call_kind import CallKind, SharedRange
-from collalgo._kernels.engine.engine import Program
+from collalgo._kernels.engine.program import Program
 from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from threading import get_ident
 
-from collalgo._kernels.engine.engine import (
+from collalgo._kernels.engine.program import (
     RUN_BUSY,
     RUN_CLOSED,
     RUN_FAILED,

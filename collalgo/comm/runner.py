@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.comm.collective_runner import CollectiveRunner
 from collalgo._kernels.comm.exit_code import fail_at_exit
 from collalgo._kernels.comm.progress import Progress
+from collalgo._kernels.comm.reducing import Reducing
 from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.failures import error_of
@@ -22,12 +22,10 @@ from collalgo.comm.tracing.dump import remember
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
-    from collalgo._kernels.comm.call_kind import CallKind
     from collalgo.comm.devices.calls import DeviceCalls
-    from collalgo.engine.call import Call
 
 
-class Runner(CollectiveRunner):
+class Runner(Reducing):
     """Runs the calls of one rank of a communicator.
 
     Collectives take it in place of the communicator.
@@ -58,7 +56,7 @@ class Runner(CollectiveRunner):
         self.recovery = Recovery(context)
         super().__init__(
             transport,
-            partial(_kind, self.recovery, self.programs),
+            self.programs.kind,
             self.recovery.handle_status,
             self.recovery.interrupted,
             seconds(default_timeout() if timeout is None else timeout),
@@ -177,12 +175,6 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
         progress.join()
         context.release()
     return error_of(context.transport.rank, failure) if failure else None
-
-
-def _kind(recovery: Recovery, programs: ProgramCache, call: "Call") -> "CallKind":
-    """The kind of a first call, which may exchange figures with other hosts."""
-    recovery.check_open(call.collective)
-    return programs.kind(call)
 
 
 def _abandon(context: Context, progress: Progress) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo._kernels.engine.engine import Program
+from collalgo._kernels.engine.program import Program
 from collalgo.algorithms import direct, dissemination
 from collalgo.engine.call import Call
 from collalgo.engine.plan.copying import Copying

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collalgo._kernels.engine.engine import RUN_DONE, Program
+from collalgo._kernels.engine.program import RUN_DONE, Program
 from collalgo.engine.plan.layout import Layout, Region
 from collalgo.engine.plan.lowering import Averaging, Lowering
 from collalgo.engine.plan.template import grid_of

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 
-from collalgo._kernels.engine.engine import RUN_CLOSED, RUN_DONE, RUN_FAILED
+from collalgo._kernels.engine.program import RUN_CLOSED, RUN_DONE, RUN_FAILED
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.engine.transport.interface import RankTransport
 from collalgo.schedule import Chunk, Kind, Transfer

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.buffer_length cimport buffer_length
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 
 
 @cython.final

@@ -1,6 +1,6 @@
 from collections.abc import Callable
 
-from collalgo._kernels.engine.engine import Program
+from collalgo._kernels.engine.program import Program
 from collalgo.engine.call import Call
 
 class SharedRange:

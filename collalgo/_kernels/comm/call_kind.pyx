@@ -12,7 +12,7 @@ from libc.string cimport strncpy
 import numpy as np
 
 from collalgo._kernels.engine.buffer_length cimport buffer_length, measure, mixed
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.template_tables cimport address
 from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 

@@ -1,7 +1,7 @@
 cimport numpy as cnp
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.comm.last_call cimport LastCall
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder

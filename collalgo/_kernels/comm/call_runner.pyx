@@ -16,7 +16,7 @@ from threading import Lock
 import numpy as np
 
 from collalgo._kernels.comm.arrays cimport is_elsewhere, size_of
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.comm.last_call cimport LastCall, is_like
 from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
@@ -121,6 +121,7 @@ cdef class CallRunner(CommunicatorBase):
     ):
         """Find the kind of a call that differs from the last one."""
         cdef LastCall call = LastCall()
+        self.check_open(collective)  # a first call may exchange prices
         call.kind = self.find_kind(
             Call(collective, dtype, 0, op, root, algorithm, counts, reproducible)
         )
@@ -181,6 +182,7 @@ cdef class CallRunner(CommunicatorBase):
 
     def run_parts(self, cnp.ndarray flat, op, tuple counts):
         """Reduce arrays that lie one after the other, whose counts the ranks compare."""
+        self.check_open("allreduce")
         kind = self.find_kind(Call("allreduce", flat.dtype, flat.size, op))
         program = kind.program_of_parts(flat.size, counts)
         run_or_prepare(self, program, flat, flat, self.seconds, "allreduce")

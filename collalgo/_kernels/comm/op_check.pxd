@@ -1,4 +1,4 @@
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 
 
 cdef int check_op(runner, Program program, double waiting, str caller) except -1

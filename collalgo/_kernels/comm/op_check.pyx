@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The end of a call whose op may have raised."""
 
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.reduction.user_op cimport PythonReduction
 
 from collalgo.comm.op_failures import agree

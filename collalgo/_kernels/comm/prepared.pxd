@@ -2,7 +2,7 @@ cimport numpy as cnp
 
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.task cimport Task
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 
 
 cdef class PreparedCall(Task):

@@ -7,12 +7,12 @@ from libc.stdint cimport int64_t
 from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.task cimport PENDING, Task
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.pinning cimport pinned
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
-from collalgo._kernels.engine.engine import RUN_BUSY
+from collalgo._kernels.engine.program import RUN_BUSY
 from collalgo.engine.arrays import check_packable, packed
 from collalgo.errors import CommunicatorClosed
 

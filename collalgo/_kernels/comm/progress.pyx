@@ -10,7 +10,7 @@ from posix.time cimport timespec
 
 from threading import Thread, current_thread
 
-from collalgo._kernels.engine.engine cimport INTERRUPTED
+from collalgo._kernels.engine.program cimport INTERRUPTED
 from collalgo._kernels.comm.pthreads cimport (
     at,
     condition,

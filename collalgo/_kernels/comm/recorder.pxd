@@ -1,7 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.transport.transport cimport Transport, step_log
 
 cdef extern from "ticks.h" nogil:

@@ -1,6 +1,6 @@
 from typing import Any
 
-from collalgo._kernels.engine.engine import Program
+from collalgo._kernels.engine.program import Program
 from collalgo.engine.plan.rows import Plan
 
 CALLS: int

@@ -12,7 +12,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.engine cimport Program
+from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.transport.transport cimport GO_ON, Transport, step_time
 
 cdef extern from "Python.h":

@@ -1,6 +1,8 @@
 cimport numpy as cnp
+from cpython.object cimport Py_TYPE, PyTypeObject
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.rooted cimport Rooted
 
 
@@ -27,3 +29,15 @@ cdef class Reducing(Rooted):
     cdef int gather_and_combine(
         self, call, cnp.ndarray source, cnp.ndarray target, timeout
     ) except -1
+
+
+cdef Reducing find_runner(comm)
+
+
+cdef inline Reducing runner_of(comm):
+    """The runner of a communicator; None stands for the current communicator."""
+    if Py_TYPE(comm).tp_base == <PyTypeObject *>CommunicatorBase:  # the usual class
+        runner = (<CommunicatorBase>comm)._runner
+        if runner is not None:
+            return <Reducing>runner
+    return find_runner(comm)

@@ -15,9 +15,11 @@ from collalgo._kernels.comm.arrays cimport (
     length_of,
     like_it,
 )
+from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.rooted cimport Rooted
 
 from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.comm.current import resolve
 from collalgo.comm.gathered_reduction import GatheredReduction, needs_gathering
 from collalgo.comm.op_failures import agree
 from collalgo.engine.arrays import (
@@ -39,8 +41,20 @@ cnp.import_array()
 cdef frozenset PLAIN_OPS = frozenset(OPERATIONS)
 
 
+cdef Reducing find_runner(comm):
+    """The runner of anything that stands for a communicator."""
+    if not isinstance(comm, CommunicatorBase):
+        comm = resolve(comm)
+    runner = (<CommunicatorBase>comm)._runner
+    return <Reducing?>(comm if runner is None else runner)
+
+
 cdef class Reducing(Rooted):
-    """Runs collectives that combine the arrays of the ranks."""
+    """Runs all collectives of one rank: its own combine the arrays of the ranks.
+
+    A class for each file of ``collalgo/comm/functions`` adds its collectives to those of
+    the class before: :class:`CallRunner`, Sharing, Rooted, Reducing.
+    """
 
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")

@@ -22,7 +22,7 @@ from collalgo._kernels.comm.pthreads cimport (
 from collalgo._kernels.comm.queue cimport Queue
 from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.comm.task cimport PENDING, Task
-from collalgo._kernels.engine.engine cimport INTERRUPTED
+from collalgo._kernels.engine.program cimport INTERRUPTED
 from collalgo._kernels.engine.transport.transport cimport (
     CALLED,
     CLOSED,

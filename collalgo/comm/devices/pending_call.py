@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.engine.engine import Program
+from collalgo._kernels.engine.program import Program
 from collalgo.comm.devices.context import DeviceArrays, DeviceContext, Fill
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.arrays import Array

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cython.cimports.collalgo._kernels.comm.collective_runner import runner_of
+from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike

@@ -8,7 +8,7 @@ import errno
 import os
 import resource
 
-from collalgo._kernels.engine.transport.processes import are_numbered_here, may_read
+from collalgo._kernels.engine.transport.memory_access import are_numbered_here, may_read
 from collalgo._kernels.engine.transport.segment import (
     Segment,
     segment_size,
