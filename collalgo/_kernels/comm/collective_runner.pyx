@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The runner of all collectives, and how a call finds it."""
+"""The runner of all collectives, and the look-up of the runner of a call."""
 
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.reducing cimport Reducing
@@ -16,7 +16,7 @@ cdef class CollectiveRunner(Reducing):
 
 
 cdef CollectiveRunner find_runner(comm):
-    """The runner of anything that stands for a communicator."""
+    """The runner of a communicator of any type, also of mpi4py."""
     if not isinstance(comm, CommunicatorBase):
         comm = resolve(comm)
     runner = (<CommunicatorBase>comm)._runner
