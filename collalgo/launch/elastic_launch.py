@@ -1,6 +1,6 @@
 """``collalgo run -H ... --min`` and ``--discover``: hosts may fail, come and go.
 
-The launcher holds the store at which the members meet; each host has an agent, which
+The launcher holds the store of the rendezvous; each host has an agent, which
 restarts the ranks there.
 """
 
