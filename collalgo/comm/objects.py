@@ -1,6 +1,6 @@
 """Calls on objects of Python, which move as pickles.
 
-The receiver unpickles what it gets, which runs code that the sender chooses: all ranks
+The receiver unpickles the message, which runs code that the sender chooses: all ranks
 must trust each other.
 """
 
