@@ -112,11 +112,11 @@ class Variable:
     name : str
         Its name, without the prefix in the table.
     summary : str
-        What it says, for the documentation.
+        Its meaning, for the documentation.
     parse : callable
-        Its value from the text; ValueError says what is wrong with it.
+        Its value from the text; raises ValueError with the reason of a wrong value.
     default : str
-        What counts where it is not set, for the documentation.
+        Its default, for the documentation.
     internal : bool
         Whether the library sets it for its processes, not the user.
     of_first_rank : bool
@@ -229,7 +229,7 @@ MEMBER = Variable(
 )
 ERRORS = Variable(
     f"{PREFIX}ERRORS",
-    "Where a rank records its error, from the launcher",
+    "The file in which a rank records its error, from the launcher",
     internal=True,
 )
 RANK_PROCESS = Variable(
