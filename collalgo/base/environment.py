@@ -175,7 +175,7 @@ NICS = Variable(
 )
 TOPOLOGY = Variable(
     f"{PREFIX}TOPOLOGY", "The topology file of the hosts, with a core for each rank",
-    file, "what is detected", of_first_rank=True,
+    file, "the detected topology", of_first_rank=True,
 )  # fmt: skip
 RULES = Variable(
     f"{PREFIX}RULES", "The file of rules that selects algorithms", file,

@@ -22,11 +22,11 @@ def outcome_of(work: Any) -> Generator[Any, None, Any]:
         if not ended.done():
             ended.set_result(None)
 
-    def tell(_: object) -> None:
+    def notify(_: object) -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(end)
 
-    work.add_done_callback(tell)
+    work.add_done_callback(notify)
     work.done()  # so that it is not held until somebody waits
     yield from ended
     while not work.done():  # on a device, whose stream reports nothing

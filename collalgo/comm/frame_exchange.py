@@ -56,7 +56,7 @@ class FrameExchange:
         """Whether this rank is the root, after a check that there is one."""
         return self.rank == rank_of(root, "root", self._call, self._runner.size)
 
-    def tell(self, objects: Sequence[Any] | None) -> None:
+    def publish(self, objects: Sequence[Any] | None) -> None:
         """Send all ranks the numbers of frames of my objects; None if I pass none.
 
         Raises

@@ -123,7 +123,7 @@ class LaunchOptions:
         Restarts of each rank that dies, at most; None: the default of a job in which
         ranks may die, or none.
     elastic : bool
-        Whether the nodes of the job may come and go; this host is one of them, unless
+        Whether nodes of the job may join and leave; this host is one of them, unless
         ``discover`` names others.
     nodes : tuple of int or None
         The number of nodes of such a job, at least and at most.
