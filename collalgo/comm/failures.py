@@ -120,7 +120,7 @@ def _mismatch(failure: dict[str, Any]) -> str:
         return _other_ranks(failure)
     if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be recorded
         return (
-            f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
+            f"{_number(failure)}: rank {rank} is in it but rank {other} is already in "
             f"{_collective(theirs)} #{theirs['number']}; {SAME_CALLS}"
         )
     if _collective(mine) != _collective(theirs):

@@ -200,7 +200,7 @@ class _Running:
         else:
             self._comm = before.grow()
         before.close()
-        _LOG.info("%d members go on as rank %d", self._comm.size, self._comm.rank)
+        _LOG.info("%d members continue as rank %d", self._comm.size, self._comm.rank)
 
     def _finish(self) -> None:
         """Leave a job that has ended on all members."""
