@@ -1,4 +1,4 @@
-"""How good the choices of algorithms in a sweep were: tables and sentences."""
+"""The quality of the choices of algorithms in a sweep: tables and sentences."""
 
 from collections.abc import Iterator, Sequence
 from statistics import median

@@ -30,7 +30,7 @@ class GroupTimes(NamedTuple):
 
 
 class _Case(NamedTuple):
-    """How a library makes a group, calls it and frees it."""
+    """The functions by which a library makes a group, calls it and frees it."""
 
     library: str
     name: str

@@ -58,7 +58,7 @@ def measured(
 
 
 def _warn_of_one_rank(options: dict[str, Any]) -> None:
-    """Name the option of ranks to whom -n may have meant them, as elsewhere."""
+    """Name the option of ranks to users who may have meant them by -n."""
     n = options["iterations"]
     if n and options["ranks"] is None and identity().size == 1:
         click.echo(
@@ -111,7 +111,7 @@ def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
 
 
 def announcement(against: list[Peer], ranks: int, sweep: Sweep) -> str:
-    """What is going to be installed and measured, and about how long that takes."""
+    """The packages to install, the cells to measure, and a rough duration."""
     cells = sweep.cycles * len(list(sweep.cells(ranks)))
     bursts = cells * (len(against) + 1) * (TRIALS + ROUNDS)
     missing = {

@@ -2,7 +2,7 @@
 
 ``python -m collalgo.bench.recovery`` starts ranks of this host, kills one in the middle
 of its calls, and takes the time until the last survivor has made its first allreduce on
-the communicator of those that are left.
+the communicator of the survivors.
 """
 
 import argparse

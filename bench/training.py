@@ -43,7 +43,7 @@ ALONE, GLOO, OURS = "alone", "gloo", "collalgo"
 def keep_memory() -> None:
     """Make malloc keep freed memory.
 
-    Otherwise the gradients of each step may be mapped anew, depending on addresses,
+    Otherwise the gradients of each step may be mapped again, depending on addresses,
     which takes longer than their communication.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)

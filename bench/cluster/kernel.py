@@ -208,13 +208,13 @@ def _token_bucket(rate: float) -> list[str]:
 
 
 def _set_qdisc(layout: Layout, end: Interface, qdisc: list[str]) -> None:
-    """Pass what leaves an interface through a queueing discipline."""
+    """Pass the packets that leave an interface through a queueing discipline."""
     command = ("tc", "qdisc", "replace", "dev", end.name, "root", *qdisc)
     _in(layout, end.namespace, *command)
 
 
 def _route_by_source(layout: Layout, end: Interface) -> None:
-    """Send what comes from the address of an interface through that interface."""
+    """Send packets from the address of an interface through that interface."""
     place, source = end.namespace, end.address.partition("/")[0]
     table = str(100 + int(end.name.removeprefix("eth")))
     _in(layout, place, "ip", "rule", "add", "from", source, "table", table)
@@ -232,7 +232,7 @@ def _neighbours(layout: Layout, host: str) -> Iterator[str]:
 
 
 def set_link(layout: Layout, link: str, *, working: bool) -> None:
-    """Cut a link, named by its ends or by a NIC, or mend it.
+    """Cut a link, named by its ends or by a NIC, or restore it.
 
     Both ends drop what they would send. The interfaces stay up, since one that is set
     down loses its routes.
@@ -278,7 +278,7 @@ def _in(layout: Layout, place: str, *command: str, given: str = "") -> str:
 
 
 def _run(*command: str, given: str = "") -> str:
-    """What a command prints, which reads ``given`` as its input."""
+    """The output of a command, which reads ``given`` as its input."""
     done = subprocess.run(
         command, input=given, capture_output=True, text=True, check=False
     )

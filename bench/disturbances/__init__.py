@@ -1,4 +1,4 @@
-"""How long elastic jobs need after a disturbance.
+"""The recovery times of elastic jobs after a disturbance.
 
 ``python -m collalgo.bench.disturbances agent pause leader partition`` makes each of the
 events some times: it kills the agent of a node, pauses a member, kills the leader of an

@@ -11,13 +11,13 @@ from collalgo.bench.disturbances.partitions import three_against_two, two_agains
 #: What this command does.
 ABOUT = "Time what elastic jobs need after a disturbance."
 
-#: The events, and what is measured of each.
+#: The events, and the measurements of each.
 EVENTS: dict[str, tuple[str, ...]] = {
-    "agent": ("kill -9 of an agent: its 4 ranks are gone",),
-    "pause": ("SIGSTOP: the others go on", "SIGCONT: it is a member again"),
-    "leader": ("etcd's leader killed: the members have met again",),
-    "partition": ("3 against 2: the 3 go on", "healed: all 5 are back"),
-    "halves": ("2 against 2: one half goes on", "healed: all 4 are back"),
+    "agent": ("kill -9 of an agent: its 4 ranks have ended",),
+    "pause": ("SIGSTOP: the others continue", "SIGCONT: it is a member again"),
+    "leader": ("etcd's leader killed: the next round is complete",),
+    "partition": ("3 against 2: the 3 continue", "healed: all 5 are back"),
+    "halves": ("2 against 2: one half continues", "healed: all 4 are back"),
 }
 
 

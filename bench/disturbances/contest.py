@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 class Job:
-    """The processes that start the workers of a job, and the steps that are told.
+    """The processes that start the workers of a job, and the reported steps.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Job:
         made.wait()
 
     def until(self, workers: int, size: int, after: float) -> float:
-        """When a number of workers have made a step, of some size, after a time.
+        """The time at which a number of workers have made a step, after some time.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Job:
 
 @contextmanager
 def collalgo(_python: str) -> Iterator[Job]:
-    """Four ranks of this host, which may die and come back."""
+    """Four ranks of this host, which may die and be restarted."""
     words = ["-n", str(SIZE), "--min", "2", sys.executable, "-m", WORKERS, "collalgo"]
     with started([([sys.executable, "-m", "collalgo", "run", *words], {})]) as job:
         yield job
@@ -153,7 +153,7 @@ CONTESTANTS: dict[str, Callable[[str], AbstractContextManager[Job]]] = {
 }
 
 EVENTS: dict[str, tuple[Callable[[Job], Sequence[float]], tuple[str, ...]]] = {
-    "worker": (worker_killed, ("3 of 4 workers go on", "all 4 workers go on")),
+    "worker": (worker_killed, ("3 of 4 workers continue", "all 4 workers continue")),
     "launcher": (launcher_killed, ("all workers have ended",)),
 }
 

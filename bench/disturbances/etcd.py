@@ -26,7 +26,7 @@ QUICK = ("--heartbeat-interval=50", "--election-timeout=300", "--pre-vote")
 
 @dataclass
 class Place:
-    """Where a member runs: its address and ports, and what precedes its command."""
+    """The place of a member: its address and ports, and the prefix of its command."""
 
     address: str
     clients: int = CLIENTS

@@ -16,7 +16,7 @@ from collalgo.bench.disturbances.members import PATIENCE, SECRET, members
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.process import processes
 
-#: Members of each job, and those with which it goes on.
+#: Members of each job, and the least with which it continues.
 MOST, LEAST = 3, 2
 
 #: Where they run: on this host.
@@ -27,7 +27,7 @@ Times = Sequence[float]
 
 
 def agent() -> Iterator[Times]:
-    """Kill the agent of a node of four ranks, and wait until all of them are gone."""
+    """Kill the agent of a node of four ranks, and wait for the end of all of them."""
     while True:
         words = ["-n", "4", "--min", "1", "sleep", "1000"]
         launcher = subprocess.Popen([sys.executable, "-m", "collalgo", "run", *words])
@@ -63,7 +63,7 @@ def _await(descriptor: int) -> None:
 
 
 def pause(seconds: float) -> Iterator[Times]:
-    """Pause a member for some seconds: until the others go on, and until it is back."""
+    """Pause a member: the times until the others continue, and until it is back."""
     with closing(Server(bytes.fromhex(SECRET), "127.0.0.1")) as server:
         url = f"collalgo://127.0.0.1:{server.port}"
         with members(url, LEAST, HERE) as (made, first):

@@ -15,7 +15,7 @@ from collalgo import elastic
 from collalgo.bootstrap.store.protocol import Fenced, StoreError
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 
-#: Seconds that anything may take.
+#: Seconds of each wait.
 PATIENCE = 60.0
 
 #: Seconds after which a member that does not answer is lost.
@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
 
 def member(url: str, name: str, least: int, most: int) -> None:
-    """Take part in a job, and commit steps; SIGUSR1 makes the members meet again."""
+    """Join a job, and commit steps; SIGUSR1 starts a new round."""
     settings = elastic.Settings(least, most, last_call=0.1, silence=SILENCE)
     meeting = elastic.rendezvous(url, "bench", settings, name, bytes.fromhex(SECRET))
     assert isinstance(meeting, StoreRendezvous)
@@ -71,7 +71,7 @@ def _must_meet(change: elastic.MembershipChange | None) -> bool:
 
 
 def _commit(meeting: StoreRendezvous, place: elastic.Membership) -> float:
-    """Commit a step: when it was acknowledged; 0 if the store does not answer."""
+    """Commit a step: the time of its acknowledgement; 0 without an answer."""
     assert place.fence is not None
     with suppress(StoreError):
         meeting.store.set("epoch/step", b"", fences=[place.fence])
@@ -79,22 +79,22 @@ def _commit(meeting: StoreRendezvous, place: elastic.Membership) -> float:
     return 0.0
 
 
-# ---- those who start it
+# ---- its parent
 
 
 class Member:
-    """A member in a process of its own, and what it has told.
+    """A member in a process of its own, and its messages.
 
     Parameters
     ----------
     url
-        Where the job meets.
+        The URL of the rendezvous.
     name
         The name of the member.
     least, most
         The number of members of the job.
     prefix
-        What precedes its command, to start it on another host.
+        The prefix of its command, to start it on another host.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ def members(
 ) -> Iterator[tuple[list[Member], int]]:
     """Members of a job that all have joined, and the number of their epoch.
 
-    ``prefixes`` has what precedes the command of each.
+    ``prefixes`` has the prefix of the command of each.
     """
     most = len(prefixes)
     made = [

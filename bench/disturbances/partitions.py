@@ -25,12 +25,12 @@ class Partition:
         self.members, self.epoch = made, epoch
 
     def cut(self) -> float:
-        """Cut the network: when."""
+        """Cut the network: the time."""
         set_link(self._layout, self._link, working=False)
         return time.monotonic()
 
     def heal(self) -> float:
-        """Mend the network: when."""
+        """Restore the network: the time."""
         began = time.monotonic()
         set_link(self._layout, self._link, working=True)
         return began
@@ -72,7 +72,7 @@ def partition(
 
 
 def three_against_two(options: Sequence[str]) -> Iterator[Times]:
-    """Cut off two of five: until the others go on, and until all are back.
+    """Cut off two of five: the times until the others continue, and until all are back.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def two_against_two(options: Sequence[str]) -> Iterator[Times]:
     Raises
     ------
     AssertionError
-        If the other half has gone on, too.
+        If the other half has continued, too.
     """
     while True:
         with partition(TWO_AND_TWO, least=2, stores=3, options=options) as job:

@@ -1,6 +1,6 @@
 """Workers of jobs of the same kind, of collalgo and of torch.
 
-Each tells every step that it has made, in an allreduce, as a line of JSON.
+Each prints every step that it has made, in an allreduce, as a line of JSON.
 """
 
 import json
@@ -21,7 +21,7 @@ TIMEOUT = timedelta(seconds=10)
 
 
 def tell(size: int) -> None:
-    """Say that a step of some workers is made."""
+    """Report a step of some workers."""
     os.write(1, json.dumps([os.getpid(), size, time.monotonic()]).encode() + b"\n")
     time.sleep(PAUSE)
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from collalgo.schedule import Chunks, Group, Steps, recv, send
 
-#: How far it is from a block's source to its target, and how far it has come.
+#: The distance from a block's source to its target, and the part already covered.
 Way: TypeAlias = tuple[int, int]
 
 

@@ -65,7 +65,7 @@ def number(least: int, most: int, *, optional: bool = False) -> Range:
 
 def wholes(value: Any, least: int, most: int = MANY) -> tuple[int, ...]:
     """Integers, at most as many as there can be ranks."""
-    return tuple(whole(item, least, most) for item in a_few(value, MANY))
+    return tuple(whole(item, least, most) for item in limited_list(value, MANY))
 
 
 def hosts(value: Any) -> tuple[int, ...]:
@@ -122,7 +122,7 @@ def shortened(values: Sequence[int]) -> str:
 
 def cycles(value: Any) -> tuple[tuple[int, ...], ...]:
     """Orders of the ranks of a host."""
-    found = tuple(wholes(cycle, 0) for cycle in a_few(value))
+    found = tuple(wholes(cycle, 0) for cycle in limited_list(value))
     for cycle in found:
         if not cycle or sorted(cycle) != list(range(len(cycle))):
             raise ValueError
@@ -142,7 +142,7 @@ def not_cycles(cycles: Sequence[Sequence[int]], size: int) -> str | None:
 
 def trees(value: Any) -> tuple[tuple[int, ...], ...]:
     """The parents of all ranks in each tree."""
-    return tuple(wholes(parents, -1) for parents in a_few(value))
+    return tuple(wholes(parents, -1) for parents in limited_list(value))
 
 
 def not_trees(trees: Sequence[Sequence[int]], size: int) -> str | None:
@@ -184,13 +184,13 @@ def pairs(value: Any) -> Any:
     """Blocks of an alltoall; a frozenset is made by the library, and is not checked."""
     if isinstance(value, frozenset):
         return value
-    found = tuple(wholes(pair, 0) for pair in a_few(value, MANY))
+    found = tuple(wholes(pair, 0) for pair in limited_list(value, MANY))
     if any(len(pair) != 2 for pair in found):
         raise ValueError
     return found
 
 
-def a_few(value: Any, most: int = PIECES) -> Any:
+def limited_list(value: Any, most: int = PIECES) -> Any:
     """A sequence that is not too long."""
     if isinstance(value, str | bytes) or len(value) > most:
         raise TypeError

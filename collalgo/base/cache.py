@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 #: The most entries of a cache; the oldest are evicted.
 REMEMBERED = 512
 
-#: Held by a thread that computes what all threads share: proofs, prices, decisions. It
-#: is one lock, as all of these run schedules of users, which may ask for any other.
+#: Held by a thread that computes shared results: proofs, prices, decisions. It is one
+#: lock, as all of these run schedules of users, which may request any other result.
 computing = RLock()
 
 Value = TypeVar("Value")

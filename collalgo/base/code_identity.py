@@ -43,7 +43,7 @@ def dates_of_code() -> int:
     return int.from_bytes(digest, "little")
 
 
-#: The dates that rank 0 has found, so that not every rank of a host looks.
+#: The dates that rank 0 has found, so that one rank of a host reads them.
 _agreed: list[int] = []
 
 

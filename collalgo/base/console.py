@@ -1,4 +1,4 @@
-"""The console for tables, and the sign that work goes on."""
+"""The console for tables, and the progress indicator."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,7 +6,7 @@ from threading import Timer
 
 from rich.console import Console
 
-#: The seconds after which a command shows that it works.
+#: The seconds after which a command shows its progress.
 SILENT = 1.0
 
 
@@ -29,7 +29,7 @@ def plain_console(*, stderr: bool = False) -> Console:
 
 @contextmanager
 def patience(what: str) -> Iterator[None]:
-    """Show on a terminal what is done, and for how long, if it takes a while."""
+    """Show the present work and its duration on a terminal, if it takes a while."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield

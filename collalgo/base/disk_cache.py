@@ -32,7 +32,7 @@ def folder() -> Path:
 
 
 def default_folder() -> Path:
-    """The folder of this user, whatever ``COLLALGO_CACHE`` says."""
+    """The folder of this user, regardless of ``COLLALGO_CACHE``."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "collalgo"
 
@@ -45,7 +45,7 @@ def recall(kind: str, key: str, largest: int = LARGEST) -> str | None:
     kind
         The name of the subfolder.
     key
-        All that the result depends on.
+        The inputs of the result.
     largest
         The most bytes of a file of this kind.
     """

@@ -36,11 +36,11 @@ class Variable:
     name : str
         Its name, without the prefix in the table.
     summary : str
-        What it says, for the documentation.
+        Its meaning, for the documentation.
     parse : callable
-        Its value from the text; ValueError says what is wrong with it.
+        Its value from the text; raises ValueError with the reason of a wrong value.
     default : str
-        What counts where it is not set, for the documentation.
+        Its default, for the documentation.
     internal : bool
         Whether the library sets it for its processes, not the user.
     of_first_rank : bool
@@ -98,7 +98,7 @@ NICS = Variable(
 )
 TOPOLOGY = Variable(
     f"{PREFIX}TOPOLOGY", "The topology file of the hosts, with a core for each rank",
-    file, "what is detected", of_first_rank=True,
+    file, "the detected topology", of_first_rank=True,
 )  # fmt: skip
 RULES = Variable(
     f"{PREFIX}RULES", "The file of rules that selects algorithms", file,
@@ -152,7 +152,7 @@ MEMBER = Variable(
 )
 ERRORS = Variable(
     f"{PREFIX}ERRORS",
-    "Where a rank records its error, from the launcher",
+    "The file in which a rank records its error, from the launcher",
     internal=True,
 )
 RANK_PROCESS = Variable(

@@ -2,12 +2,11 @@
 
 The collector calls finalizers when any object is made: also in a thread that holds the
 lock which the finalizer takes, or in the one that delivers what the finalizer waits
-for. There they would wait for ever. So what is released by :func:`finalize` is guarded
-by :class:`Lock`, and threads that others wait for are :func:`serving`.
+for. There they would deadlock. So objects that are released by :func:`finalize` are
+guarded by :class:`Lock`, and threads that others wait for are :func:`serving`.
 """
 
 import os
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -17,11 +16,13 @@ from queue import SimpleQueue
 from typing import Any
 from weakref import finalize as weak_finalize
 
+from collalgo.base.callbacks import run_callback
+
 Task = Callable[[], object]
 
 
 class _OfThread(threading.local):
-    """What a thread knows of its locks and finalizers.
+    """The locks and the finalizers of a thread.
 
     A finalizer may run before any line of its set-up, so that these are of the class.
     """
@@ -50,7 +51,7 @@ class _Helper:
 
     def _run(self) -> None:
         while True:
-            _attempt(self.tasks.get())
+            run_callback(self.tasks.get(), errors=Exception)
 
 
 _here = _OfThread()
@@ -60,7 +61,7 @@ _helper = _Helper()
 def finalize(
     owner: object, function: Callable[..., object], *args: Any
 ) -> "weak_finalize[..., Any]":
-    """Call a function when ``owner`` is no more, or soon after.
+    """Call a function when ``owner`` is released, or soon after.
 
     It waits while the thread holds a :class:`Lock`; if the thread is :func:`serving`,
     another calls it.
@@ -97,7 +98,7 @@ class Lock:
         self._lock.release()
         _here.held -= 1
         while _here.postponed and not _here.held:
-            _attempt(_here.postponed.popleft())
+            run_callback(_here.postponed.popleft(), errors=Exception)
 
 
 @contextmanager
@@ -109,14 +110,6 @@ def serving() -> Iterator[None]:
         yield
     finally:
         _here.serves = False
-
-
-def _attempt(task: Task) -> None:
-    """Run a finalizer; report its error as those of finalizers are."""
-    try:
-        task()
-    except Exception:
-        sys.excepthook(*sys.exc_info())
 
 
 def _forget() -> None:

@@ -49,7 +49,7 @@ def _words(word: str, room: int) -> list[str]:
 
 
 def _too_many(word: str) -> TopologyError:
-    return TopologyError(f"{word[:60]!r} stands for more than {MOST_NAMES} names")
+    return TopologyError(f"{word[:60]!r} expands to more than {MOST_NAMES} names")
 
 
 def _numbers(ranges: str, word: str, room: int) -> list[str]:

@@ -5,7 +5,7 @@ import os
 import stat
 from pathlib import Path
 
-#: What a path is if it is not a regular file, by the type in its mode.
+#: The name of a path that is not a regular file, by the type in its mode.
 SPECIAL = {
     stat.S_IFDIR: "a folder",
     stat.S_IFIFO: "a named pipe",
@@ -32,7 +32,7 @@ def is_open_stream(path: str | Path) -> bool:
 
 
 def special(path: str | Path) -> str:
-    """What a path is, with an article; empty for a regular file or an open stream.
+    """The kind of a path, with an article; empty for a regular file or an open stream.
 
     Raises
     ------

@@ -45,7 +45,7 @@ class Format(NamedTuple):
         What the files begin with, if they hold a checksum of their own and are not
         sealed, as they may be too large to be read whole.
     has_force : bool
-        Whether who writes them can ask for ``force``.
+        Whether the writer can pass ``force``.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Format(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """What a file must contain to be known again; see :mod:`collalgo.base.seal`."""
+        """The mark by which a file is recognised; see :mod:`collalgo.base.seal`."""
         return seal.mark_of(self.name)
 
 
@@ -188,7 +188,7 @@ def _check_existing(path: str | Path, target: Path, kind: Format) -> None:
 
 
 def _not_ours(target: Path, nbytes: int, kind: Format) -> str:
-    """Why a file must not be replaced, or nothing if it may."""
+    """The reason why a file must not be replaced; empty if it may be."""
     if kind.magic and _begins_with(target, kind.magic):
         return ""
     data = target.read_bytes() if nbytes <= LARGEST else b""

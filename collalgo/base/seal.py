@@ -10,7 +10,7 @@ import re
 from hashlib import blake2b
 from zlib import crc32
 
-#: What the mark of every file contains.
+#: The text in the mark of every file.
 MAKER = "made by collalgo"
 
 #: The hexadecimal digits of a checksum, and those of a file that has none yet.
@@ -40,7 +40,7 @@ def is_marked(data: bytes, kind: str) -> bool:
 
 
 def is_unchanged(data: bytes, kind: str) -> bool:
-    """Whether a file is to the letter what :func:`sealed` returned for this kind."""
+    """Whether a file is exactly the result of :func:`sealed` for this kind."""
     return is_marked(data, kind) and sealed(data, kind) == data
 
 

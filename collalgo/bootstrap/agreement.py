@@ -1,4 +1,4 @@
-"""What a world on several hosts needs of the agreement of its ranks on failures."""
+"""The interface of the agreement on failures, for a world on several hosts."""
 
 from typing import Any, Protocol
 
@@ -7,7 +7,7 @@ from collalgo.bootstrap.survivors import Survivors
 
 
 class FailureAgreement(Protocol):
-    """The agreement of the ranks of a world on several hosts on what has failed."""
+    """The agreement of the ranks of a world on several hosts on a failure."""
 
     group_calls: GroupCalls
 
@@ -21,7 +21,7 @@ class FailureAgreement(Protocol):
         """Report to the ranks on other hosts that this one has left, and why."""
 
     def difference(self) -> dict[str, Any] | None:
-        """How the calls of ranks that have left differ from those of this one."""
+        """The first call of a rank that has left and that differs from those here."""
 
     def revoke(self, sequence: int) -> None:
         """Fail the calls of ranks on other hosts, from a number on."""

@@ -1,10 +1,10 @@
-"""How near variables were set: the environments of this process and its ancestors."""
+"""The ancestor that has set some variables, from the environments of processes."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-#: The most ancestors that are looked at.
+#: The most ancestors that are examined.
 MOST = 64
 
 
@@ -25,7 +25,7 @@ def depth(names: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def start_time(process: int) -> str | None:
-    """When a process started, to tell it from a later one of the same number."""
+    """The start time of a process: a later one may have its number."""
     fields = _fields(process)
     return fields[19] if fields else None
 

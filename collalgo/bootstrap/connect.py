@@ -1,4 +1,4 @@
-"""Connect the processes of a job, which know their ranks and how to reach a store."""
+"""Connect the processes of a job by their ranks and the address of a store."""
 
 import hashlib
 import os
@@ -13,7 +13,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.join_request import LivenessCheck
+from collalgo.bootstrap.liveness_check import LivenessCheck
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -27,12 +27,12 @@ from collalgo.errors import BootstrapError
 #: Bytes of a secret that rank 0 makes.
 TOKEN = 32
 
-#: The number of addresses of a host at which its store is sought, at most.
+#: The most addresses of a host that are tried for its store.
 MOST_ADDRESSES = 32
 
 
 class StoreAddress(NamedTuple):
-    """The hosts where the store of a job may be, its port, the secret of the job."""
+    """The candidate hosts of the store of a job, its port, and the secret."""
 
     hosts: list[str]
     port: int
@@ -40,7 +40,7 @@ class StoreAddress(NamedTuple):
 
 
 def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:
-    """Connect all processes that share a store which others hold."""
+    """Connect all processes that share a store of another program."""
     engine = without_mpi(arguments.engine, arguments.position[0])
     exchange = StoreExchange(store, *arguments.position, arguments.timeout)
     return connect(exchange, engine, arguments.timeout)
@@ -55,7 +55,7 @@ def connect(
     """Connect all processes of a group; on several hosts over a store of rank 0.
 
     Every process that can read the messages of the group learns the secret of the job.
-    On one host ``liveness`` detects the end of one of them, if something can.
+    On one host ``liveness`` detects the end of a process.
     """
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
@@ -209,7 +209,7 @@ def _multi_host(
 
 
 def _held_to_exit() -> ExitStack:
-    """What a job holds; released as the process ends, or before."""
+    """The resources of a job, released at the end of the process or before."""
     held = ExitStack()
     at_exit(held.close)
     return held

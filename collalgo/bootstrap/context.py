@@ -1,4 +1,4 @@
-"""What one rank of a world holds: its transport and resources; its time-outs."""
+"""The transport and the resources of one rank of a world, and its time-outs."""
 
 import hashlib
 import math
@@ -28,7 +28,7 @@ TIMEOUT = 300.0
 JOIN_TIMEOUT = 60.0
 
 
-#: Called while ranks are waited for; raises what ends the wait.
+#: Called while ranks are waited for; an error that it raises ends the wait.
 Check = Callable[[], None]
 
 
@@ -53,7 +53,7 @@ class Rendezvous(Protocol):
         """Connect some ranks, all of which call with the same name.
 
         It waits for all of them, unless they ``have_met`` for this in another call.
-        While it waits it calls ``check`` now and then, which raises what ends the wait.
+        While it waits it calls ``check`` at intervals; its errors end the wait.
         """
 
     def connect_survivors(
@@ -64,20 +64,20 @@ class Rendezvous(Protocol):
         timeout: float,
         is_gone: Callable[[int], bool],
     ) -> "Context | None":
-        """Connect those that are left; None on all if one ends before it has come."""
+        """Connect the survivors; None on all if one ends before it has joined."""
 
 
 class Newcomers(Protocol):
-    """How the ranks of a world meet those that wait to become members."""
+    """The interface by which the ranks of a world admit waiting processes."""
 
     def pending(self) -> int:
-        """The number of processes that wait, and would become members."""
+        """The number of waiting processes that the next epoch would admit."""
 
     def has_changed(self) -> bool:
-        """Whether the ranks have to meet again, as far as this one knows."""
+        """Whether this rank knows a reason for a new epoch."""
 
     def grow(self, timeout: float | None) -> "Context":
-        """Connect the ranks that are left, and those that wait, as a new world."""
+        """Connect the surviving ranks and the waiting processes as a new world."""
 
 
 def label_of(job: str, name: str) -> str:
@@ -86,7 +86,7 @@ def label_of(job: str, name: str) -> str:
 
 
 class Context:
-    """What one rank of a world holds, to be released together.
+    """The resources of one rank of a world, released together.
 
     Attributes
     ----------
@@ -167,7 +167,7 @@ class Context:
         return transport if isinstance(transport, SharedMemory) else transport.shared
 
     def failure(self) -> dict[str, Any]:
-        """What has failed; all ranks of the world report the same."""
+        """The failure of the world; all ranks report the same."""
         self._has_failed = True
         failure = self.shared.failure()
         assert failure is not None
@@ -187,12 +187,12 @@ class Context:
     def revoke_next(self) -> None:
         """Fail the calls of all ranks from the next one of this rank on.
 
-        The others can still complete what this rank has completed.
+        The others can still complete the calls that this rank has completed.
         """
         self.revoke(survivors.next_call(self.shared))
 
     def shrink(self, timeout: float) -> "Context":
-        """Connect the ranks that are left as a new world; all of them call it."""
+        """Connect the surviving ranks as a new world; all of them call it."""
         self.revoke_next()
         if self._survivor_rounds is None:
             agreement = self._failure_agreement
@@ -213,7 +213,7 @@ class Context:
             raise BootstrapError("the communicator was closed while it was shrunk")
 
     def has_other_calls(self) -> bool:
-        """Whether a member of a group that is waited for is known to do something else.
+        """Whether a member of an awaited group is known to make another call.
 
         It is reported, then, as a failure of this world.
         """
@@ -258,7 +258,7 @@ class Context:
         return found
 
     def _difference(self) -> dict[str, Any] | None:
-        """How the calls of another rank differ from those of this one, if they do."""
+        """The first call of another rank that differs from those here, or None."""
         found = difference_on_host(self.shared)
         if found is None and self._failure_agreement is not None:
             found = self._failure_agreement.difference()
@@ -266,7 +266,7 @@ class Context:
 
 
 def seconds(timeout: float) -> float:
-    """A timeout as the engine takes it: negative for no limit."""
+    """A timeout for the engine: negative for no limit."""
     found = checked_timeout(timeout)
     return -1.0 if math.isinf(found) else found
 

@@ -1,4 +1,4 @@
-"""Processes that ranks start: they inherit its variables, but are not ranks."""
+"""Processes that ranks start: they inherit variables of a rank but are not ranks."""
 
 import os
 
@@ -13,7 +13,7 @@ VARIABLE = RANK_PROCESS.name
 
 
 def mark_rank(rank: int, size: int) -> None:
-    """Let the children of this process know that it is a rank."""
+    """Mark this process as a rank for its children."""
     process = os.getpid()
     os.environ[VARIABLE] = f"{rank}/{size}/{process}/{start_time(process)}"
 
@@ -24,7 +24,7 @@ def is_child() -> bool:
 
 
 def advice() -> str:
-    """What a forked process can do that is not a rank."""
+    """The advice for a forked process that is not a rank."""
     if is_child():
         return (
             "leave the calls to the parent, which is a rank, or join another job by "

@@ -1,8 +1,8 @@
 """The comparison of the calls that ranks have made, when one of them leaves.
 
 A call that sends only returns before the others have made it. So a rank that leaves
-compares its calls with those of the others, as far as they have made them: whichever of
-two ranks leaves later sees all calls of both.
+compares its calls with those that the others have made so far: of two ranks, the one
+that leaves later sees all calls of both.
 """
 
 from typing import Any, NamedTuple

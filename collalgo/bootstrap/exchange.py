@@ -26,13 +26,13 @@ class ExchangeGroup(Protocol):
 
 
 class SizesDiffer(BootstrapError):
-    """Two processes of a job know different numbers of ranks."""
+    """Two processes of a job have different numbers of ranks."""
 
 
 class StoreExchange:
     """An exchange over a store, for one allgather and one broadcast.
 
-    Each text has the number of processes before it, as its writer knows it.
+    Each text is preceded by the number of processes, according to its writer.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class StoreExchange:
     timeout
         Seconds to wait for each of the others.
     name
-        What precedes the keys of this exchange.
+        The prefix of the keys of this exchange.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class StoreExchange:
         Raises
         ------
         SizesDiffer
-            If one knows another number of processes.
+            If a process has another number of processes.
         BootstrapError
-            If one does not come in time.
+            If a process does not join in time.
         """
         return [self._contribution(other) for other in range(self.size)]
 

@@ -1,4 +1,4 @@
-"""The agreement of the ranks of a world on several hosts on what has failed.
+"""The agreement of the ranks of a world on several hosts on a failure.
 
 A rank that leaves the world reports it to the store, and so does a rank that finds out
 why a call cannot succeed. The first failure reported there is the one that all raise,
@@ -94,7 +94,7 @@ class FailureAgreement:
 
     def _break_off(self, failure: dict[str, Any]) -> None:
         """Fail the calls here that cannot be completed after a failure."""
-        self._transport.shared.break_off(self._first_to_fail(failure))
+        self._transport.shared.abort_calls(self._first_to_fail(failure))
 
     def _first_to_fail(self, failure: dict[str, Any]) -> int:
         """The first call that cannot be completed here after a failure."""
@@ -113,7 +113,7 @@ class FailureAgreement:
         """React to the loss of the store, without which hosts cannot agree: stop."""
         self._store_lost = why
         with suppress(ValueError):  # closed here
-            self._transport.shared.break_off()
+            self._transport.shared.abort_calls()
 
     def decided(self, failure: dict[str, Any]) -> None:
         """React to the decision, whose call may be an earlier one than was reported."""
@@ -134,7 +134,7 @@ class FailureAgreement:
             last = theirs[-1] if theirs else None
             if last and question["group"] is None:
                 self._transport.comparison.defer(last["sequence"])
-            if self.group_calls.hear(rank, last, question["group"]):
+            if self.group_calls.note(rank, last, question["group"]):
                 self.ask()
 
     def _has_differed(self, theirs: list[dict[str, Any]]) -> bool:
@@ -210,7 +210,7 @@ class FailureAgreement:
         )
 
     def difference(self) -> dict[str, Any] | None:
-        """How the calls of ranks that have left differ from those of this one."""
+        """The first call of a rank that has left and that differs from those here."""
         self._read_departed()
         shared = self._transport.shared
         in_order = shared.failure() is None
@@ -221,7 +221,7 @@ class FailureAgreement:
     def _read_departed(self) -> None:
         """Read the calls of the ranks on other hosts that have left.
 
-        What was heard of before counts if the store does not answer: first the report
+        Earlier reports count if the store does not answer: first the report
         of this rank is read, for a short time, and once in a job.
         """
         prefix = f"left/{self._name}:"
@@ -271,7 +271,7 @@ class FailureAgreement:
             store.set(f"decision/{self._name}", json.dumps(failure).encode())
 
     def _alone(self, failure: dict[str, Any]) -> dict[str, Any]:
-        """The failure as this rank sees it if the store cannot be asked."""
+        """The failure as this rank sees it if the store does not answer."""
         store_rank = self._job.store_rank
         if failure["kind"] == "elsewhere":
             culprit = self._ranks.index(store_rank) if store_rank in self._ranks else -1
@@ -286,7 +286,7 @@ class FailureAgreement:
             failure["exit_reason"] = self._exit_reasons.get(failure["culprit"], "")
 
     def _complete(self, failure: dict[str, Any]) -> None:
-        """Add what only other hosts know of a failure."""
+        """Add the details of a failure that only other hosts have."""
         self._explain(failure)
         if failure["kind"] == "peer":
             return

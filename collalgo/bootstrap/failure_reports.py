@@ -1,4 +1,4 @@
-"""What the ranks of a world on several hosts report of a failure, over the store."""
+"""The reports of the ranks of a world on several hosts on a failure, over the store."""
 
 import json
 from contextlib import suppress
@@ -75,7 +75,7 @@ class FailureReports:
         }
 
     def complete(self, failure: dict[str, Any]) -> None:
-        """Add what only other hosts know of a time-out or a mismatch."""
+        """Add the details of a time-out or a mismatch that only other hosts have."""
         if failure["kind"] == "timeout":
             reports = self._reports()
             if not self._is_mismatch(failure, reports):
@@ -127,7 +127,7 @@ class FailureReports:
         return self._ask_for("calls", rank, monotonic() + REPORT_SECONDS) or []
 
     def _ask_for(self, topic: str, rank: int, end: float) -> Any:
-        """What a rank posts about a topic until the time ``end``, or None."""
+        """The post of a rank about a topic until the time ``end``, or None."""
         with suppress(StoreError):
             key = f"{topic}/{self._name}/{rank}"
             return json.loads(self._job.store.get(key, max(0.0, end - monotonic())))

@@ -11,8 +11,8 @@ from pathlib import Path
 from collalgo.base.polling import awaited
 from collalgo.errors import BootstrapError
 
-#: Seconds between two looks for a file that does not exist yet.
-LOOK_SECONDS = 0.01
+#: Seconds between two checks for a file that does not exist yet.
+POLL_SECONDS = 0.01
 
 #: The private folder inside the one that the user names.
 INSIDE = "collalgo-rendezvous"
@@ -21,7 +21,7 @@ INSIDE = "collalgo-rendezvous"
 #: the named folder, 1 for its parent and so on.
 MADE = "made-by-a-rank-"
 
-#: The file in it that tells all ranks which key two processes have set.
+#: The file in it with the key that two processes have set.
 TWICE = "started-twice"
 
 #: The key that is set only when all ranks of a job have connected.
@@ -33,9 +33,9 @@ INSTEAD = "choose a folder that does not exist yet"
 class Folder:
     """A folder as an :class:`~.store.protocol.ExchangeStore`, readable by its owner.
 
-    The files are in a private folder inside the named one, so that nothing but files
-    of ranks is ever removed. The named folder and its parents are removed, too, if
-    ranks have made them and they are empty. A process that can
+    The files are in a private folder inside the named one, so only files of ranks are
+    ever removed. The named folder and its parents are removed, too, if ranks have made
+    them and they are empty. A process that can
     read the folder knows the secret of the job.
 
     Raises
@@ -101,11 +101,11 @@ class Folder:
             f"no rank has written {self._file(key)} within {timeout:g} s; check that "
             "all ranks were started with this folder"
         )
-        found = awaited(lambda: self._look(key), timeout, LOOK_SECONDS, late)
+        found = awaited(lambda: self._read_key(key), timeout, POLL_SECONDS, late)
         self._known.add(self._file(key))
         return found
 
-    def _look(self, key: str) -> bytes | None:
+    def _read_key(self, key: str) -> bytes | None:
         with suppress(FileNotFoundError):
             if not self._has_twin:
                 raise taken(str(self._named), (self._path / TWICE).read_text())

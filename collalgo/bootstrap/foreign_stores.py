@@ -1,4 +1,4 @@
-"""Stores of others as stores of an exchange: a prefix of a store, torch, horovodrun.
+"""Stores of other programs for an exchange: torch, horovodrun, a prefix of a store.
 
 A process that can read the store knows the secret of the job that connects over it.
 """
@@ -15,21 +15,21 @@ from collalgo.bootstrap.folder import taken
 from collalgo.bootstrap.store.protocol import ABSENT, ANSWER_SECONDS, KeyValueStore
 from collalgo.errors import BootstrapError
 
-#: Seconds between two looks for a key that does not exist yet.
-LOOK_SECONDS = 0.01
+#: Seconds between two reads of a key that does not exist yet.
+POLL_SECONDS = 0.01
 
 
 class SharedPrefix:
-    """A key-value store that other programs use too; nothing of theirs is changed.
+    """A key-value store that other programs use too; their keys are not changed.
 
-    It closes the store in the end.
+    Closing it closes the store.
 
     Parameters
     ----------
     store
         The store, below the prefix of the job.
     where
-        What errors call it.
+        Its name in errors.
     """
 
     def __init__(self, store: KeyValueStore, where: str):
@@ -100,10 +100,10 @@ class HorovodStore:
     def get(self, key: str, timeout: float) -> bytes:
         """Wait for the value of a key, at most ``timeout`` seconds."""
         late = BootstrapError(
-            f"horovodrun knows no key {key} after {timeout:g} s; check that all ranks "
+            f"horovodrun has no key {key} after {timeout:g} s; check that all ranks "
             "were started"
         )
-        return awaited(lambda: self._request(key), timeout, LOOK_SECONDS, late)
+        return awaited(lambda: self._request(key), timeout, POLL_SECONDS, late)
 
     def _request(self, key: str, value: bytes | None = None) -> bytes | None:
         """Put a value, or get the present one."""

@@ -1,9 +1,9 @@
-"""The comparison of calls that make groups with what the other members do instead.
+"""The comparison of calls that make groups with the calls of the other members.
 
 Only its members make a group, so no message of all ranks carries such a call. A rank
-that waits for the others looks at what these do: on one host in the shared memory,
-between hosts it asks over the store. A member that stays in another call, or waits for
-a group of other ranks, would be waited for until the timeout.
+that waits for other members reads their current calls: on one host in the shared
+memory, between hosts over the store. Otherwise it would wait until the timeout for a
+member that stays in another call, or waits for a group of other ranks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ NO_OP = -1
 #: Characters of the ranks in a record, which are shortened beyond.
 WORDS = 39
 
-#: Seconds for which a member must stay in another call. It may have come meanwhile,
+#: Seconds for which a member must stay in another call. It may have joined meanwhile,
 #: which the wait sees first.
 PATIENCE = 0.25
 
@@ -51,7 +51,7 @@ class GroupCall(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The name by which the members find each other."""
+        """The name of the group, the same on all members."""
         return f"{'-'.join(map(str, self.members))}#{self.number}"
 
     @property
@@ -122,7 +122,7 @@ class GroupCalls:
     def waiting(self, call: GroupCall) -> Iterator[bool]:
         """Wait for the others in a call: whether it is compared.
 
-        It is not after a failure, when the ranks that are left make a group, nor beside
+        It is not after a failure, when the survivors make a group, nor beside
         one in another thread.
         """
         compared = self._call is None and self._shared.failure() is None
@@ -141,7 +141,7 @@ class GroupCalls:
     # ---- the wait
 
     def report_difference(self, ask: Callable[[], None] | None) -> bool:
-        """Report a member that does something else: whether calls are known to differ.
+        """Report a member that makes another call: whether calls are known to differ.
 
         Parameters
         ----------
@@ -155,9 +155,9 @@ class GroupCalls:
         if failure := shared.failure():
             return failure["kind"] in ("mismatch", "elsewhere", "revoked")
         mine = self._record(call)
-        found = self._look(call, mine) if ask is None else self._asked(ask)
+        found = self._calls_here(call, mine) if ask is None else self._asked(ask)
         if culprit := self._confirmed(found):
-            group_calls.accuse(shared, mine, *culprit)
+            group_calls.report_failure(shared, mine, *culprit)
         return culprit is not None
 
     def _record(self, call: GroupCall) -> dict[str, Any]:
@@ -167,14 +167,14 @@ class GroupCalls:
         return call.record(shared.entered(shared.rank) + 1, number)
 
     def _asked(self, ask: Callable[[], None]) -> dict[int, Any]:
-        """What members on any host say that they do instead."""
+        """The other calls of members, as members on any host report them."""
         if monotonic() >= self._asks_at:
             self._asks_at = monotonic() + AGAIN
             ask()
         return dict(self._heard)
 
-    def _look(self, call: GroupCall, mine: dict[str, Any]) -> dict[int, Any]:
-        """What members on this host are seen doing instead."""
+    def _calls_here(self, call: GroupCall, mine: dict[str, Any]) -> dict[int, Any]:
+        """The other calls of members on this host."""
         found: dict[int, dict[str, Any] | None] = {}
         shared, number = self._shared, mine["sequence"]
         if self._announced != mine:
@@ -191,7 +191,7 @@ class GroupCalls:
         return {member: theirs for member, theirs in found.items() if theirs}
 
     def _confirmed(self, found: dict[int, Any]) -> tuple[int, dict[str, Any]] | None:
-        """A member that has been doing something else for a while, and its call."""
+        """A member that has been in another call for a while, and that call."""
         now = monotonic()
         self._seen = {
             member: (call, seen[1])
@@ -216,10 +216,10 @@ class GroupCalls:
             "number": call.number,
         }  # fmt: skip
 
-    def hear(
+    def note(
         self, rank: int, last: dict[str, Any] | None, question: dict[str, Any] | None
     ) -> bool:
-        """Note what another rank waits in: whether it needs an answer.
+        """Note the call in which another rank waits: whether it needs an answer.
 
         Parameters
         ----------
@@ -242,7 +242,7 @@ class GroupCalls:
         return question is not None and self._differs(rank, question)
 
     def _differs(self, rank: int, question: dict[str, Any]) -> bool:
-        """Whether this rank does something else than a call for a group, seen once."""
+        """Whether this rank is in another call than a call for a group, seen once."""
         members, number = tuple(question["members"]), question["number"]
         number_of_call = question["record"]["sequence"]
         if self._rank not in members or self._made.get(members, 0) >= number:

@@ -1,4 +1,4 @@
-"""The machines of a job, from what each of its processes detects."""
+"""The machines of a job, from the description that each of its processes makes."""
 
 import json
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ class HostInventory:
         self._hosts = hosts
 
     def publish(self) -> None:
-        """Send the other processes what this one detects."""
+        """Send the description by this process to the other processes."""
         self._exchange.contribute(json.dumps(ranks.local_view()))
         if self._rank == 0:
             given = described()

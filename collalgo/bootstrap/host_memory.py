@@ -1,4 +1,4 @@
-"""The memory that the ranks of one host share, as one of them holds it.
+"""The memory that the ranks of one host share, for one of them.
 
 All groups of these ranks take their memory from it: no exchange, and no descriptor, is
 needed for a group.
@@ -17,7 +17,7 @@ from collalgo._kernels.engine.transport.group_memory import (
     DirectoryInUse,
     GroupMemory,
     PoolExhausted,
-    leave_for,
+    leave_in_place_of,
 )
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
@@ -146,14 +146,14 @@ class HostMemory:
         raise BootstrapError("cannot make a group: all communicators here are closed")
 
     def _leave_for_ended(self) -> bool:
-        """Leave all groups in place of ranks that have ended: whether there are any."""
+        """Leave all groups in place of ended ranks: whether there were any."""
         segment = self._segment
         if segment is None:
             return False
         ended = segment.ended()
         for place in ended:
             with suppress(DirectoryInUse):  # later, or another rank does so
-                leave_for(segment, self.place, place)
+                leave_in_place_of(segment, self.place, place)
         return bool(ended)
 
     @cached_property
@@ -202,7 +202,7 @@ class HostMemory:
 
 
 def withdraw(transport: SharedMemory) -> bool:
-    """Let no more ranks come to a group, to be tried again: False if all have come.
+    """Refuse further ranks of a group, to retry it: False if all have joined.
 
     A rank that uses the directory of the groups for long is tried again.
     """
@@ -231,14 +231,14 @@ def await_all(
     deadline
         The end of the wait, by the monotonic clock.
     check
-        Raises BootstrapError if one of them cannot come any more.
+        Raises BootstrapError if one of them cannot join any more.
     """
     me = members[transport.rank]
     while not transport.await_all():
         try:
             check()
         except BootstrapError:
-            if not transport.absent():  # who came last may have left since
+            if not transport.absent():  # the last to join may have left
                 return
             raise
         left = [r for r in range(transport.size) if transport.departure(r)]
@@ -255,7 +255,7 @@ def await_all(
 def refuse_late(
     transport: SharedMemory, members: Sequence[int], deadline: float
 ) -> None:
-    """Raise BootstrapError if ranks of a group have not come by a deadline."""
+    """Raise BootstrapError if ranks of a group have not joined by a deadline."""
     if time.monotonic() < deadline:
         return
     absent = [members[rank] for rank in transport.absent()]

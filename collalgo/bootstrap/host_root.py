@@ -10,22 +10,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from collalgo._kernels.engine.transport.memory_access import may_read
+from collalgo._kernels.engine.transport.memory_access import can_read_memory_of
 from collalgo.base.code_identity import dates_of_code
 from collalgo.bootstrap.join_request import (
     HELLO,
-    LOOK_SECONDS,
     MAGIC,
     JoinRequest,
     answer,
     credentials,
 )
+from collalgo.bootstrap.liveness_check import LIVENESS_SECONDS
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
 
-#: Connections that have not said yet which rank they are, beside those of peers.
+#: Connections that have not sent their rank yet, beside those of peers.
 VISITORS = 64
 
 
@@ -58,7 +58,7 @@ def serve(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
 def _describe_machine(descriptor: int, processes: list[int]) -> None:
     """Write the profile of the host into the memory, for all ranks."""
     machine = replace(host_profile(), cores=cores(processes))
-    if not may_read(processes[1:]):
+    if not can_read_memory_of(processes[1:]):
         machine = replace(machine, fetch=machine.exchange)
     settings = [*machine.settings(), float(dates_of_code())]
     shm.set_settings(descriptor, len(processes), settings)
@@ -83,7 +83,7 @@ def _listen(address: str, join_request: JoinRequest) -> socket.socket:
 class _Joining:
     """The peers that join, and connections that may be peers.
 
-    A connection is read when its request has come, so that one that is slow or foreign
+    A connection is read when its request has arrived, so that a slow or foreign one
     delays no other.
     """
 
@@ -102,7 +102,7 @@ class _Joining:
                 if left <= 0:
                     raise _timed_out(self._peers, self._request)
                 self._request.liveness.check()
-                for key, _ in selector.select(min(left, LOOK_SECONDS)):
+                for key, _ in selector.select(min(left, LIVENESS_SECONDS)):
                     self._handle(key, listener, selector)
 
     def _handle(
@@ -147,7 +147,7 @@ class _Joining:
             oldest = next(iter(self._unknown))
             selector.unregister(oldest)
             self._unknown.pop(oldest)
-            _refuse(oldest, "it has not said which rank it is")
+            _refuse(oldest, "it has not sent its rank")
 
     def _admit(self, connection: socket.socket) -> int | None:
         """The rank of a connection; None if it was refused."""
@@ -196,7 +196,7 @@ class _Joining:
                 raise self._request.left(rank) from None
 
     def refuse(self, error: BaseException) -> None:
-        """Send all peers the reason why the world does not come up."""
+        """Send all peers the reason why they cannot connect."""
         for peer in self._peers.values():
             with suppress(OSError):
                 peer.send(str(error).encode())
@@ -208,7 +208,7 @@ class _Joining:
 
 
 def _refuse(connection: socket.socket, problem: str) -> None:
-    """Close a connection after its process was told why."""
+    """Send the reason to a process, and close its connection."""
     from logging import getLogger  # 2 ms, which no rank needs to join
 
     process, _, _ = credentials(connection)

@@ -30,7 +30,7 @@ RUN = "collalgo run"
 
 
 class Route(Enum):
-    """How the ranks of a job connect."""
+    """The ways in which the ranks of a job connect."""
 
     HOST = "all of them are on this host"
     STORE = "over a store whose address the launcher sets"
@@ -57,10 +57,10 @@ class Identity(NamedTuple):
 
 
 class Launcher(NamedTuple):
-    """The variables by which a launcher numbers the ranks, and how they are read.
+    """The variables by which a launcher numbers the ranks.
 
-    ``mark`` is a further variable that tells it from others; ``fresh`` if it sets that
-    for each process, so that an older one is of another job.
+    ``mark`` is a further variable that distinguishes it from others; ``fresh`` if it
+    sets that for each process, so that an older one is of another job.
     """
 
     rank: str
@@ -75,7 +75,7 @@ class Launcher(NamedTuple):
         return all(env.get(name, "").strip() for name in names)
 
     def depth(self, env: Mapping[str, str]) -> int:
-        """Of how many processes the numbers are, from this one upwards."""
+        """The number of processes with these values, from this one upwards."""
         return depth((self.rank, self.size), env)
 
     def is_stale(self, env: Mapping[str, str]) -> bool:

@@ -31,7 +31,7 @@ from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
 
-#: Seconds in which a process that waits for another sees what that has written.
+#: Seconds in which a process sees the value that another has written.
 NOTICE_SECONDS = 1.0
 
 #: The values of MASTER_ADDR by which all ranks are on one host.
@@ -39,7 +39,7 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def connect_by_url(arguments: JoinArguments) -> Context:
-    """Connect as the arguments of :func:`collalgo.init` say.
+    """Connect according to the arguments of :func:`collalgo.init`.
 
     Raises
     ------
@@ -60,7 +60,7 @@ def connect_by_url(arguments: JoinArguments) -> Context:
 
 
 def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
-    """The store that a URL names, which holds nothing after all have connected."""
+    """The store that a URL names, which is empty after all have connected."""
     if url.scheme == "file" and url.path and not url.netloc:
         _ = arguments.position  # checked before anything is created
         return Folder(Path(unquote(url.path)))
@@ -90,7 +90,7 @@ def _store(store: Any) -> ExchangeStore:
 def _over_temporary(
     store: "Folder | SharedPrefix", arguments: JoinArguments
 ) -> Context:
-    """Connect over a store, and remove what the ranks have written there."""
+    """Connect over a store, and remove the keys of the ranks."""
     try:
         context = connect_over(store, arguments)
     except BaseException as error:
@@ -117,7 +117,7 @@ def _check_variables(env: Mapping[str, str]) -> None:
 
 
 def _by_environment(arguments: JoinArguments) -> Context:
-    """Connect as the variables of torchrun say, whichever launcher sets them."""
+    """Connect by the variables of torchrun, set by any launcher."""
     env = os.environ
     _check_variables(env)
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]

@@ -27,7 +27,7 @@ class Interface(NamedTuple):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it leads nowhere else."""
+        """Whether it is a loopback interface."""
         return self.address.startswith("127.")
 
     @property
@@ -117,7 +117,7 @@ def address_towards(host: str) -> str:
 
 
 def is_address(value: str) -> bool:
-    """Whether a text names hosts and a port that can be."""
+    """Whether a text names hosts and a valid port."""
     try:
         address(value)
     except ValueError:

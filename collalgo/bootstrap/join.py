@@ -1,4 +1,4 @@
-"""Joining: how a process connects with the other ranks of its job."""
+"""Joining: connect a process with the other ranks of its job."""
 
 import os
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
 
-#: Seconds after which a rank that was started again says what it waits for.
+#: Seconds after which a restarted rank reports the reason of its wait.
 WAITING_SECONDS = 5.0
 
-#: What a rank does that was started again while the others go on.
+#: The advice for a rank that was restarted while the others continue.
 RESTARTED = (
-    "this rank was started again, and a world that goes on takes in nobody; make the "
+    "this rank was started again, but a running world admits no ranks; make the "
     "program elastic (collalgo.elastic.run), or pass --max-restarts 0 and let the "
     "others call comm.shrink()"
 )
 
 
 def join(arguments: JoinArguments) -> Context:
-    """Connect with the other ranks, at the given store or as the launcher says.
+    """Connect with the other ranks, at the given store or that of the launcher.
 
     Ranks that join over MPI need an integration; see ``JoinArguments.over_mpi``.
 
@@ -34,7 +34,7 @@ def join(arguments: JoinArguments) -> Context:
     ValueError
         If the store is invalid, or rank and size are unknown.
     BootstrapError
-        If the ranks do not find each other.
+        If the ranks cannot connect.
     """
     me = arguments.launched
     if me is None:
@@ -56,7 +56,7 @@ def _is_restarted() -> bool:
 
 @contextmanager
 def _warning_if_restarted() -> Iterator[None]:
-    """Say after a while what a rank waits for that was started again."""
+    """Report after a while the reason of the wait of a restarted rank."""
     if not _is_restarted():
         yield
         return
@@ -85,9 +85,9 @@ def _explained(error: BootstrapError) -> BootstrapError:
 
 
 def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
-    """Connect as the launcher says."""
+    """Connect according to the variables of the launcher."""
     if me.route is Route.HOST or me.size == 1:
-        rendezvous = HostRendezvous(_meeting_name(me))
+        rendezvous = HostRendezvous(_rendezvous_name(me))
         return rendezvous.connect("", me.rank, range(me.size), arguments.timeout)
     if me.route is Route.STORE:
         from collalgo.bootstrap.connect import connect_to_store
@@ -100,8 +100,8 @@ def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
     return connect_over(store_of_launcher(arguments.timeout), arguments)
 
 
-def _meeting_name(me: Identity) -> str:
-    """The name under which the ranks of a host meet, which other users cannot guess."""
-    if me.is_job_secret or me.size == 1:  # which meets nobody
+def _rendezvous_name(me: Identity) -> str:
+    """The name of the rendezvous of a host, which other users cannot guess."""
+    if me.is_job_secret or me.size == 1:  # needs no secret name
         return me.job or f"alone/{os.getpid()}"
     return f"{me.job} {user_secret().hex()}"

@@ -11,14 +11,14 @@ from collalgo.bootstrap.identity import Identity, Route, identity
 
 @dataclass(frozen=True)
 class JoinArguments:
-    """The arguments of :func:`collalgo.init` that are about joining.
+    """The arguments of :func:`collalgo.init` for joining.
 
     Attributes
     ----------
     store : str, object or None
-        URL or key-value store where the ranks meet; None: as the launcher says.
+        URL or key-value store of the rendezvous; None: that of the launcher.
     rank, size : int or None
-        Position of this process, where neither the launcher nor the URL says it.
+        Position of this process, if neither the launcher nor the URL defines it.
     secret : str or None
         Shared secret of the job, for a store by TCP; None: ``COLLALGO_SECRET``.
     engine : str or None
@@ -41,7 +41,7 @@ class JoinArguments:
 
     @property
     def over_mpi(self) -> bool:
-        """Whether the ranks find each other over MPI or PMI."""
+        """Whether the ranks connect over MPI or PMI."""
         me = self.launched
         return me is not None and me.route is Route.MPI and me.size > 1
 
@@ -52,7 +52,8 @@ class JoinArguments:
         Raises
         ------
         ValueError
-            If neither the launcher nor the arguments say them, or they are impossible.
+            If neither the launcher nor the arguments define them, or they are
+            impossible.
         """
         if self.launched is not None:
             return self.launched.rank, self.launched.size

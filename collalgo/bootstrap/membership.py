@@ -1,9 +1,9 @@
-"""The processes of a job that are alive, as each of them learns it.
+"""The processes of a job that are alive, as each of them detects it.
 
-A rank detects by itself the end of processes on its host. Of other hosts it learns from
-the store of the job: each process holds a lease of a key there, which is deleted when
-the process ends or its host cannot be reached; each world on several hosts reports
-there which rank leaves it, and what fails.
+A rank detects by itself the end of processes on its host. For other hosts it uses the
+store of the job: each process holds a lease of a key there, which is deleted when the
+process ends or its host cannot be reached; each world on several hosts reports there
+the ranks that leave it, and its failures.
 """
 
 import json
@@ -33,7 +33,7 @@ from collalgo.errors import BootstrapError
 #: it need not be short; a long one outlasts calls that hold the interpreter.
 LEASE_SECONDS = 3600.0
 
-#: What tells this process from others with its number, as on other hosts.
+#: The identity of this process, also among those with its number on other hosts.
 _PROCESS = secrets.token_hex(8)
 
 
@@ -77,7 +77,7 @@ class Membership:
         Raises
         ------
         BootstrapError
-            If another process has the same rank; it is told, too. Or if this process
+            If another process has the same rank; it raises, too. Or if this process
             has joined the job before.
         """
         self.store = store
@@ -105,7 +105,7 @@ class Membership:
         other = store.read(alive)
         if other is not None and other.value == me:
             raise _joined_before(self.rank)
-        tell_twice(store, self.rank)
+        announce_conflict(store, self.rank)
         raise joined_twice(self.rank, self.rank)
 
     def joining(self, ranks: Sequence[int]) -> PendingJoin:
@@ -167,7 +167,7 @@ class Membership:
             )
 
     def leave(self) -> None:
-        """Leave all worlds; ignore from now on what happens to the others."""
+        """Leave all worlds; ignore all later events of the others."""
         with self._lock:
             agreements = list(self._agreements.values())
             self._agreements.clear()
@@ -234,8 +234,8 @@ class Membership:
         return watcher
 
 
-def tell_twice(store: KeyValueStore, rank: int) -> None:
-    """Tell the processes of a job that two of them claim to be a rank."""
+def announce_conflict(store: KeyValueStore, rank: int) -> None:
+    """Announce to the processes of a job that two of them claim to be a rank."""
     store.set(f"twice/{rank}", b"")
 
 

@@ -123,7 +123,7 @@ class MultiHostRendezvous:
         timeout: float,
         is_gone: Callable[[int], bool],
     ) -> Context | None:
-        """Connect those that are left; None on all if one ends before it has come."""
+        """Connect the survivors; None on all if one ends before it has joined."""
         hosts = tuple(self._job.hosts[self._ranks[member]] for member in members)
         if (groups := self._on_host(hosts)) is not None:
             return groups.connect_survivors(name, rank, members, timeout, is_gone)

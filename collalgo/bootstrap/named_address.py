@@ -12,7 +12,7 @@ from collalgo.bootstrap.connect import (
 )
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.membership import Membership, tell_twice
+from collalgo.bootstrap.membership import Membership, announce_conflict
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
@@ -35,8 +35,8 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
             raise
         raise BootstrapError(
             f"{error}. Processes at {', '.join(sorted(server.other_secrets))} have "
-            "come with another secret; pass the same secret= on all ranks, or set "
-            "COLLALGO_SECRET to the same",
+            "tried to join with another secret; pass the same secret= on all ranks, or "
+            "set COLLALGO_SECRET to the same",
             rank=rank,
             missing=error.missing,
         ) from None
@@ -75,8 +75,8 @@ def _serve(address: StoreAddress) -> Server:
 
 
 def _tell_twin(address: StoreAddress) -> None:
-    """Tell the ranks of the job of this store, if it is one, of another rank 0."""
+    """Announce another rank 0 to the ranks of the job of this store, if it is one."""
     with suppress(BootstrapError, OSError):
         store = Client(*address, TWIN_SECONDS, lambda _: None)
-        tell_twice(store, 0)
+        announce_conflict(store, 0)
         store.close()

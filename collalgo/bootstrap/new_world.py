@@ -1,4 +1,4 @@
-"""A world on several hosts that comes up: its ranks meet over the store of the job."""
+"""A new world on several hosts: its ranks join over the store of the job."""
 
 import json
 import time
@@ -43,7 +43,7 @@ class NewWorld:
     deadline : float
         The end of the wait, by the monotonic clock.
     check : callable
-        Called now and then while it waits; raises what ends the wait.
+        Called at intervals while it waits; an error that it raises ends the wait.
     """
 
     path: str
@@ -66,7 +66,7 @@ class NewWorld:
         return max(self.deadline - time.monotonic(), 0.01)
 
     def awaited(self, key: str, joining: PendingJoin, also: Check = unchecked) -> bytes:
-        """Wait for a key of the store, with its check and another now and then."""
+        """Wait for a key of the store, with its check and another at intervals."""
         while True:
             turn = min(self.left, CHECK_SECONDS)
             ends = time.monotonic() + turn
@@ -86,7 +86,7 @@ def assemble(
 ) -> tuple[int, HostProfile]:
     """Wait for all ranks: the number of the world, and the profile of rank 0.
 
-    Whether it comes up, all ranks read from one key, which is set once: by rank 0,
+    All ranks read from one key whether it is made. The key is set once: by rank 0,
     or with the reason by the first that gives up.
     """
     joining.set(f"here/{world.path}/{world.rank}", b"")
@@ -122,7 +122,7 @@ def _announced(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> b
     try:
         return world.awaited(f"world/{world.path}", joining)
     except StoreError as error:
-        raise _in_vain(world, store, f" ({error})") from None
+        raise _join_error(world, store, f" ({error})") from None
 
 
 def _announcement(
@@ -135,7 +135,7 @@ def _announcement(
 
 
 def _settle(world: NewWorld, store: KeyValueStore, outcome: Any) -> Any:
-    """Set whether a world comes up, unless another rank has: what is set."""
+    """Set whether the world is made, unless it is set; return the value."""
     value = json.dumps(outcome).encode()
     entry = store.compare_set(f"world/{world.path}", value, ABSENT).entry
     assert entry is not None
@@ -151,10 +151,10 @@ def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -
         for other in range(len(world.members)):
             world.awaited(f"here/{world.path}/{other}", joining, check_refused)
     except StoreError:
-        raise _in_vain(world, store) from None
+        raise _join_error(world, store) from None
 
 
-def _in_vain(world: NewWorld, store: KeyValueStore, why: str = "") -> BootstrapError:
+def _join_error(world: NewWorld, store: KeyValueStore, why: str = "") -> BootstrapError:
     """The error of a wait for ranks that have not joined."""
     prefix = f"here/{world.path}/"
     present: dict[str, Entry] = {}

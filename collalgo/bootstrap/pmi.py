@@ -16,7 +16,7 @@ from collalgo.errors import BootstrapError
 #: The environment variable of the descriptor that leads to the launcher.
 VARIABLE = "PMI_FD"
 
-#: What precedes each value, because a launcher refuses an empty one.
+#: The prefix of each value, because a launcher refuses an empty one.
 MARK = "."
 
 #: Bytes of a line at most.

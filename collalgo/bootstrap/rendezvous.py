@@ -25,14 +25,14 @@ from collalgo.bootstrap.host_memory import (
     refuse_late,
     withdraw,
 )
+from collalgo.bootstrap.host_peer import join
 from collalgo.bootstrap.host_root import serve
-from collalgo.bootstrap.join_request import (
+from collalgo.bootstrap.join_request import JoinRequest
+from collalgo.bootstrap.liveness_check import (
     GroupLivenessCheck,
     HostLivenessCheck,
-    JoinRequest,
     LivenessCheck,
     NoLivenessCheck,
-    join,
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
@@ -46,7 +46,7 @@ class HostRendezvous:
     job
         The name.
     liveness
-        Detects the end of one of them, if something else can.
+        Detects the end of one of them.
     """
 
     def __init__(self, job: str, liveness: LivenessCheck | None = None):
@@ -133,7 +133,7 @@ class GroupRendezvous:
         timeout: float,
         is_gone: Callable[[int], bool],
     ) -> Context | None:
-        """Connect those that are left; None on all if one ends before it has come."""
+        """Connect the survivors; None on all if one ends before it has joined."""
         deadline = time.monotonic() + timeout
         context = self.connect(name, rank, members, timeout, have_met=True)
         shared = context.shared
@@ -143,7 +143,7 @@ class GroupRendezvous:
                 absent = {members[place] for place in shared.absent()}  # asked last
                 if gone & absent:
                     withdraw(shared)
-                    context.abort("the survivors connect anew")
+                    context.abort("the survivors connect again")
                     return None
                 refuse_late(shared, members, deadline)
         except BaseException as error:
@@ -160,7 +160,7 @@ class GroupRendezvous:
         liveness: LivenessCheck,
         check: Check,
     ) -> None:
-        """Wait until all members have come, or leave the new world."""
+        """Wait until all members have joined, or leave the new world."""
         if self._transport is not None:
             liveness = HostLivenessCheck(self._transport, liveness, members)
 
@@ -177,7 +177,7 @@ class GroupRendezvous:
 
 
 def address_of(job: str) -> str:
-    """The address of the socket at which processes that know a job's name meet."""
+    """The address of the rendezvous socket, derived from the name of a job."""
     return "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
 
 

@@ -1,10 +1,10 @@
 """The survivors of a world: they agree on the lost ranks, and connect as a new world.
 
-They agree in rounds. A survivor comes to a round, and waits until each other rank has
-come too, or is gone. The first that knows this of all ranks decides which are lost, and
-the others accept its decision: of the ranks of one host by a word in their memory, of
+They agree in rounds. A survivor enters a round, and waits until each other rank has
+entered too, or is lost. The first that knows this of all ranks decides which are lost,
+and the others accept its decision: on one host by a word in the shared memory, on
 several hosts by a key of the store. Then they connect. If one has died after it had
-come, nobody connects, and all come to the next round.
+entered, no rank connects, and all enter the next round.
 """
 
 import json
@@ -22,7 +22,7 @@ from collalgo.errors import CollectiveTimeout, PeerFailed
 World = TypeVar("World")
 World_co = TypeVar("World_co", covariant=True)
 
-#: Seconds that stand for no limit where a wait takes no infinite time.
+#: Seconds of a wait without a limit, where it takes no infinite time.
 LONGEST_SECONDS = 1e8
 
 #: Seconds of one wait for a decision, after which signals are handled.
@@ -30,16 +30,16 @@ TURN_SECONDS = 0.02
 
 
 class Survivors(Protocol):
-    """The agreement of the ranks of a world on who of them is gone."""
+    """The agreement of the ranks of a world on the lost ranks."""
 
-    def come(self, number: int) -> None:
-        """Come to a round, once or again."""
+    def enter_round(self, number: int) -> None:
+        """Enter a round; again has no effect."""
 
     def decision(self, number: int, seconds: float) -> Iterable[int] | None:
-        """Who is gone, as a round has decided; None if it takes longer."""
+        """The lost ranks by the decision of a round; None after the timeout."""
 
     def missing(self, number: int) -> list[int]:
-        """The ranks that have not come to a round."""
+        """The ranks that have not entered a round."""
 
     def is_gone(self, rank: int) -> bool:
         """Whether a rank is known to have left or ended."""
@@ -56,7 +56,7 @@ class SurvivorRendezvous(Protocol[World_co]):
         timeout: float,
         is_gone: Callable[[int], bool],
     ) -> World_co | None:
-        """Connect those that are left; None on all if one ends before it has come."""
+        """Connect the survivors; None on all if one ends before it has joined."""
 
 
 class HostSurvivors:
@@ -71,16 +71,16 @@ class HostSurvivors:
     def __init__(self, shared: SharedMemory):
         self._shared = shared
 
-    def come(self, number: int) -> None:
-        """Come to a round, once or again."""
-        survivors.come(self._shared, number)
+    def enter_round(self, number: int) -> None:
+        """Enter a round; again has no effect."""
+        survivors.enter_round(self._shared, number)
 
     def decision(self, number: int, seconds: float) -> Iterable[int] | None:
-        """Who is gone, as a round has decided; None if it takes longer."""
+        """The lost ranks by the decision of a round; None after the timeout."""
         return survivors.await_decision(self._shared, number, seconds)
 
     def missing(self, number: int) -> list[int]:
-        """The ranks that have not come to a round."""
+        """The ranks that have not entered a round."""
         return survivors.missing(self._shared, number)
 
     def is_gone(self, rank: int) -> bool:
@@ -100,7 +100,7 @@ class StoreSurvivors:
     rank, size
         This rank, and the number of ranks.
     gone
-        Tells which ranks are known to have left or ended.
+        Returns the ranks that are known to have left or ended.
     """
 
     def __init__(
@@ -117,15 +117,15 @@ class StoreSurvivors:
         self._decided: dict[int, list[int]] = {}
         self._changed = Condition()
 
-    def come(self, number: int) -> None:
-        """Come to a round, once or again."""
+    def enter_round(self, number: int) -> None:
+        """Enter a round; again has no effect."""
         if number not in self._come:
             self._come[number] = set()
             self._store.watch(f"{self._prefix(number)}/", self._note)
         self._store.set(f"{self._prefix(number)}/{self._rank}", b"")
 
     def decision(self, number: int, seconds: float) -> Iterable[int] | None:
-        """Who is gone, as a round has decided; None if it takes longer."""
+        """The lost ranks by the decision of a round; None after the timeout."""
         end = time.monotonic() + seconds
         with self._changed:
             while number not in self._decided:
@@ -140,7 +140,7 @@ class StoreSurvivors:
         return self._decide(number, found)
 
     def missing(self, number: int) -> list[int]:
-        """The ranks that have not come to a round."""
+        """The ranks that have not entered a round."""
         return [each for each in range(self._size) if each not in self._come[number]]
 
     def is_gone(self, rank: int) -> bool:
@@ -148,9 +148,9 @@ class StoreSurvivors:
         return rank in self._gone()
 
     def _settled(self, number: int) -> list[int] | None:
-        """Who is gone; None if a rank has neither come nor gone.
+        """The lost ranks; None if a rank has neither entered the round nor left.
 
-        A rank may leave once it has come, so whether it has come is asked last.
+        A rank may leave once it has entered, so its entry is checked last.
         """
         gone = self._gone()
         missing = self.missing(number)
@@ -186,19 +186,19 @@ def living(
     timeout: float,
     check: Callable[[], None],
 ) -> tuple[int, ...]:
-    """The ranks of a world of ``size`` that are left, as a round has decided.
+    """The survivors of a world of ``size`` ranks, as a round has decided.
 
-    ``check`` is called while it waits, and raises what ends the wait.
+    ``check`` is called while it waits; an error that it raises ends the wait.
 
     Raises
     ------
     CollectiveTimeout
-        If a rank that is alive does not come in time.
+        If a rank that is alive does not enter in time.
     PeerFailed
-        If the others have gone on without this rank, which they could not reach.
+        If the others have continued without this rank, which they could not reach.
     """
     end = time.monotonic() + timeout
-    among.come(number)
+    among.enter_round(number)
     while (gone := among.decision(number, TURN_SECONDS)) is None:
         check()
         if time.monotonic() >= end:
@@ -207,7 +207,7 @@ def living(
     lost = set(gone)
     if rank in lost:
         raise PeerFailed(
-            f"shrink: the others have gone on without rank {rank}, as it could not be "
+            f"shrink: the others continue without rank {rank}, as it could not be "
             "reached; end this process, and start another one",
             rank=rank,
             collective="shrink",
@@ -216,7 +216,7 @@ def living(
 
 
 def _too_late(missing: list[int], rank: int, timeout: float) -> CollectiveTimeout:
-    """The error if ranks that are alive have not come in time."""
+    """The error if ranks that are alive have not entered in time."""
     return CollectiveTimeout(
         f"shrink: rank {rank} waited {timeout:g} s for ranks {missing}, which are "
         "alive and have not called it; call it there too, or pass a longer timeout",
@@ -247,7 +247,7 @@ class SurvivorRounds(Generic[World]):
         timeout: float,
         check: Callable[[], None],
     ) -> World:
-        """Connect with the others that are left, as a new world."""
+        """Connect with the other survivors, as a new world."""
         end = time.monotonic() + min(timeout, LONGEST_SECONDS)
         while True:
             number, left = self._rounds + 1, max(end - time.monotonic(), 0.0)

@@ -1,7 +1,7 @@
 """A secret that the processes of one user share, in a file that only they can read.
 
-It becomes part of the name under which the ranks of a host meet, which another user
-could otherwise derive from the variables of the launcher, and occupy.
+It becomes part of the name of the rendezvous of a host, which another user could
+otherwise derive from the variables of the launcher, and occupy.
 """
 
 import os
@@ -31,8 +31,8 @@ def _warn_of_no_folder() -> None:
     import logging  # here, as few processes need it and all would wait for it
 
     logging.getLogger("collalgo").warning(
-        "no folder is private (%s): another user could occupy the name under which "
-        "the ranks of this job meet; set HOME or XDG_CACHE_HOME",
+        "no folder is private (%s): another user could occupy the rendezvous name "
+        "of this job; set HOME or XDG_CACHE_HOME",
         " and ".join(map(str, _folders())),
     )
 

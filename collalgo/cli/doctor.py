@@ -228,7 +228,7 @@ def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
 
 
 def _hosts(named: Sequence[Host], options: LaunchOptions) -> Iterator[Finding]:
-    """Which hosts can be used, and the addresses that they reach each other by."""
+    """The usable hosts, and the addresses by which they reach each other."""
     from collalgo.launch.agents import JobNetwork, try_hosts
     from collalgo.launch.output import sinks
 

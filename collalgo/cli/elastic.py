@@ -1,4 +1,4 @@
-"""The command ``collalgo elastic``: look at a job whose members come and go."""
+"""The command ``collalgo elastic``: inspect and change an elastic job."""
 
 import json
 import time
@@ -26,8 +26,8 @@ from collalgo.errors import CollalgoError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: Seconds between two looks whether a job that is followed has ended.
-LOOK_SECONDS = 0.2
+#: Seconds between two checks whether a followed job has ended.
+POLL_SECONDS = 0.2
 
 _JOB = (
     click.option(
@@ -78,14 +78,14 @@ def _job_here(job: str | None) -> tuple[str, str, bytes | None]:
 
 @click.group()
 def main() -> None:
-    """Inspect and change a job whose members come and go."""
+    """Inspect and change an elastic job."""
 
 
 @main.command("status")
 @_of_job
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON.")
 def status_command(rendezvous: str | None, job: str | None, as_json: bool) -> None:
-    """Show the members of a job, who waits, and its last failures."""
+    """Show the members of a job, waiting processes, and its last failures."""
     with _store(rendezvous, job) as store:
         found = status(store)
     if as_json:
@@ -120,7 +120,7 @@ def _lines(found: Status) -> Iterator[str]:
 
 @main.command("events")
 @_of_job
-@click.option("--follow", "goes_on", is_flag=True, help="Go on until the job ends.")
+@click.option("--follow", "goes_on", is_flag=True, help="Continue until the job ends.")
 def events_command(rendezvous: str | None, job: str | None, goes_on: bool) -> None:
     """Print the events of a job, each a line of JSON.
 
@@ -139,7 +139,7 @@ def _print(event: Event) -> None:
 
 
 def _follow(store: KeyValueStore) -> None:
-    """Print the events of a job until it is closed, or its store is gone."""
+    """Print the events of a job until it is closed or its store has ended."""
     is_over: list[bool] = []
 
     def tell(event: Event) -> None:
@@ -150,7 +150,7 @@ def _follow(store: KeyValueStore) -> None:
     follow(store, tell)
     try:
         while not is_over:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(POLL_SECONDS)
             store.read(CLOSED)
     except CollalgoError:
         pass  # the job has ended with its store
@@ -175,12 +175,12 @@ def timeline_command(events: Path, output: Path, force: bool) -> None:
 
 @main.command("exclude")
 @_of_job
-@click.option("--reason", default="by hand", help="Reason that the member is told.")
+@click.option("--reason", default="by hand", help="Reason, shown to the member.")
 @click.argument("name")
 def exclude_command(
     rendezvous: str | None, job: str | None, reason: str, name: str
 ) -> None:
-    """Let the member NAME take part no more, until it is readmitted."""
+    """Exclude the member NAME, until it is readmitted."""
     with _store(rendezvous, job) as store:
         exclusion.exclude(store, name, reason)
 
@@ -189,6 +189,6 @@ def exclude_command(
 @_of_job
 @click.argument("name")
 def readmit_command(rendezvous: str | None, job: str | None, name: str) -> None:
-    """Let the excluded member NAME take part again."""
+    """Readmit the excluded member NAME."""
     with _store(rendezvous, job) as store:
         exclusion.readmit(store, name)

@@ -66,7 +66,7 @@ def _ssh(command: Command) -> Command:
     return with_ssh  # type: ignore[return-value]
 
 
-#: How the hosts are reached, for each command that reaches some.
+#: The options of the remote shell, for each command that connects to hosts.
 _REACHING = (
     click.option(
         "-p", "--ssh-port", type=click.IntRange(1, 65535), help="Port of ssh."
@@ -162,8 +162,8 @@ _STARTING = (
         "--min",
         "least",
         type=click.IntRange(1),
-        help="Smallest number of ranks of an elastic job: the others go on and ranks "
-        "that die are restarted; for programs that use collalgo.elastic.",
+        help="Smallest number of ranks of an elastic job: the others continue and "
+        "ranks that die are restarted; for programs that use collalgo.elastic.",
     ),
     click.option(
         "--max-restarts",
@@ -175,8 +175,8 @@ _STARTING = (
     click.option(
         "--elastic",
         is_flag=True,
-        help="Run the ranks of this node in a job whose nodes may come and go; start "
-        "the command on each node, or pass --discover.",
+        help="Run the ranks of this node in a job whose nodes may join and leave; "
+        "start the command on each node, or pass --discover.",
     ),
     click.option(
         "--nodes",
@@ -211,7 +211,7 @@ _STARTING = (
 
 
 def reaching_options(command: Command) -> Command:
-    """Add the options of how hosts are reached; ``ssh`` holds those of ssh."""
+    """Add the options of the remote shell; ``ssh`` holds those of ssh."""
     gathered = _ssh(command)
     return reduce(lambda inner, option: option(inner), reversed(_REACHING), gathered)
 

@@ -90,7 +90,7 @@ assume_option = click.option(
 def _parse_degraded(
     _context: object, _parameter: object, words: tuple[str, ...]
 ) -> tuple[tuple[str, float], ...]:
-    """The names with the fractions that are left, from words as gpu1-gpu5=0.5."""
+    """The names with the remaining fractions, from words as gpu1-gpu5=0.5."""
     found = []
     for word in words:
         name, _, factor = word.rpartition("=")
@@ -121,7 +121,7 @@ _degraded_option = click.option(
 
 
 def faults_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add options for what has failed or is slow, passed as ``faults``."""
+    """Add options for failed and slow elements, passed as ``faults``."""
 
     @wraps(command)
     def with_faults(*words: Any, **options: Any) -> None:

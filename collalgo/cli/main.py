@@ -6,7 +6,7 @@ import click
 
 from collalgo.cli.group import SETTINGS, Group
 
-#: Where each command is; it is imported when it runs, or for the list of commands.
+#: The module of each command, imported when it runs or for the list of commands.
 COMMANDS = {
     "algorithms": "collalgo.cli.algorithms:algorithms",
     "bench": "collalgo.bench.cli:main",

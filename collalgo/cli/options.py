@@ -77,7 +77,7 @@ collective_option = click.option(
     help="Collective, if a name or function belongs to several.",
 )
 
-#: Where a command may write; it is looked at before the command begins.
+#: The type of an output file; it is checked before the command begins.
 output_path = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 
 force_option = click.option(
@@ -134,7 +134,7 @@ def _refuse(path: Path, kind: output_files.Format, force: bool, by_ranks: bool) 
 def write_or_refuse(
     path: Path, content: str, kind: output_files.Format, *, force: bool
 ) -> None:
-    """Write a file of a command, which ends with one sentence if that cannot be."""
+    """Write a file of a command, which ends with one sentence if that fails."""
     try:
         output_files.write(path, content, kind, force=force)
     except OutputError as error:

@@ -1,4 +1,4 @@
-"""What a dry run shows."""
+"""The output of a dry run."""
 
 import click
 from rich.table import Table
@@ -9,7 +9,7 @@ from collalgo.launch.placement import Placement
 
 
 def show_placement(placement: Placement, choice: Choice) -> None:
-    """Print where the ranks of a job would run, and by which commands."""
+    """Print the placement of the ranks of a job, and the commands."""
     click.echo(f"launcher: {choice}")
     if placement.ranks:
         table = Table("rank", "host", "local rank", "cores", "NIC", box=None)

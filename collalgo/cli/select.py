@@ -64,7 +64,7 @@ SAID = epilog(
 @click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
 @click.option("--reproducible", is_flag=True, help="Combine in the order of ranks.")
 @click.option("--algorithm", help="Algorithm to choose, whatever its price.")
-@click.option("--policy", help=f"Who decides: {', '.join(PEERS)}, or a rules file.")
+@click.option("--policy", help=f"Policy: {', '.join(PEERS)}, or a rules file.")
 @click.option("--peers", is_flag=True, help="Also show the choices of other libraries.")
 @click.option(
     "--all", "everything", is_flag=True, help="List all candidates instead of ten."
@@ -121,7 +121,7 @@ def select_command(
 
 
 def _explain(chosen: Selection, losses: Sequence[Loss], everything: bool) -> None:
-    """Print the explanation of a choice, and what faults cost it."""
+    """Print the explanation of a choice, and its loss by faults."""
     text = chosen.explain(None if everything else SHOWN)
     click.echo(wrapped("\n".join([text, *map(str, losses)])))
 
@@ -185,7 +185,7 @@ def _losses(
     faults: Faults,
     decide: Callable[..., Selection],
 ) -> list[Loss]:
-    """What faults, if any, cost each choice, beside that of the whole machine."""
+    """The loss of each choice by faults, if any, against the whole machine."""
     if pricer is None or faults == WHOLE:
         return []
     whole, placement = prices(WHOLE), pricer.placement

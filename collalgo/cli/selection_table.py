@@ -14,7 +14,7 @@ from collalgo.selection.losses import Loss
 from collalgo.selection.selection import Selection
 from collalgo.topology.assumed import marked
 
-#: The columns of what faults cost.
+#: The columns of the losses by faults.
 LOSSES = ("x whole", "its schedule")
 
 #: For each peer its choices by size.

@@ -1,7 +1,7 @@
 """The checks of ``collalgo selftest``: each tries a part of the installation.
 
-A check returns what it tried in a few words. It raises :class:`NotHere` if this machine
-lacks what it needs, and any other error if the part does not work.
+A check returns a description of itself. It raises :class:`NotHere` if this machine
+lacks a requirement, and any other error if the part does not work.
 """
 
 import os
@@ -32,7 +32,7 @@ from collalgo.topology.model import Topology
 #: The ranks of the calls, and of the proofs: neither is a power of two.
 RANKS, PROVED = 3, 5
 
-#: Seconds after which a call fails that nobody meets.
+#: Seconds after which a call without the other ranks fails.
 TIMEOUT = 10.0
 
 #: Two hosts with a rank each, of which this machine is both.
@@ -57,7 +57,7 @@ with collalgo.init(timeout=10, join_timeout=20) as comm:
 
 
 class NotHere(Exception):
-    """A check needs what this machine lacks; says what."""
+    """The machine lacks a requirement of a check; the message names it."""
 
 
 def reductions() -> str:
@@ -182,7 +182,7 @@ def topology() -> str:
 
 
 def killed_rank() -> str:
-    """All other ranks learn that one was killed."""
+    """All other ranks are notified that one was killed."""
     with TemporaryDirectory() as folder:
         try:
             spawn(partial(_outlive, Path(folder)), RANKS, timeout=TIMEOUT)
@@ -207,7 +207,7 @@ def _outlive(folder: Path, comm: Communicator) -> None:
         raise
 
 
-#: What is checked, in this order.
+#: The checks, in order.
 CHECKS: dict[str, Callable[[], str]] = {
     "reductions": reductions,
     "proofs": proofs,

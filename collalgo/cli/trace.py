@@ -12,7 +12,7 @@ from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 from collalgo.comm.tracing.summary import Row, TraceError, summary
 from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes
 
-#: The exit code of an analysis that cannot tell, since dumps are missing.
+#: The exit code of an inconclusive analysis, since dumps are missing.
 INCONCLUSIVE = 2
 
 #: The most characters of the command line of a process.
@@ -66,7 +66,7 @@ def _command(process: int) -> str:
 
 
 def _answer(rank: RankProcess, file: Path | None) -> str:
-    """The file of the dump of a rank, or why it has not written any."""
+    """The file of the dump of a rank, or the reason why it is missing."""
     if file is None:
         return (
             f"rank {rank.rank} (process {rank.process}) has not written a dump into "

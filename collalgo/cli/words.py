@@ -9,7 +9,7 @@ WORDS = {
     "narrowest cut of the machine or, if longer, of one word to all ranks",
     "x bound": "the time divided by the bound; lower is better, 1 is optimal",
     "cut": "the links between some ranks and all others",
-    "decided by": "who chose: the price (the lowest time), the argument, the "
+    "decided by": "the decider: the price (the lowest time), the argument, the "
     "environment, a file of rules or the policy of a peer",
     "along the ring": "ranks ordered along a ring of links",
     "narrowest hosts last": "ranks ordered so that the hosts of the slowest NICs are "
@@ -26,8 +26,8 @@ WORDS = {
     "2(n-1)/n for an allreduce of n ranks, as nccl-tests defines it; compare it with "
     "the speed of a link",
     "predicted": "the predicted time of the schedule",
-    "why": "the reason of the choice: by how much it is cheaper than the next "
-    "candidate, tied with it, or about as cheap",
+    "why": "the reason of the choice: its advantage over the next "
+    "candidate, a tie with it, or about the same price",
     "chunks 2/4": "chunk number 2 of a buffer that is cut into 4, counted from 0; "
     "3/4 to 1 is that from three quarters to the end",
     "sent": "the bytes that the busiest rank sends",

@@ -1,4 +1,4 @@
-"""The counts of calls in which each rank tells what it sends and what it receives."""
+"""The counts of calls in which each rank passes only its own counts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +30,7 @@ def agreed_counts(
     Raises
     ------
     MismatchError
-        On all ranks, if two differ in what one sends to the other.
+        On all ranks, if two differ in the number of rows from one to the other.
     """
     size, call = runner.size, "alltoallv"
     mine = [

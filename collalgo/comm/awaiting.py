@@ -4,14 +4,14 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
-#: Seconds between two looks at the stream of a device.
-LOOK_SECONDS = 0.001
+#: Seconds between two polls of the stream of a device.
+POLL_SECONDS = 0.001
 
 
 def outcome_of(work: Any) -> Generator[Any, None, Any]:
-    """Wait in the running event loop until a call has ended: what it returns.
+    """Wait in the running event loop until a call has ended; return its result.
 
-    A task that is cancelled stops to wait; the call goes on in the background.
+    A cancelled task stops waiting; the call continues in the background.
     """
     import asyncio  # which takes a while
 
@@ -22,13 +22,13 @@ def outcome_of(work: Any) -> Generator[Any, None, Any]:
         if not ended.done():
             ended.set_result(None)
 
-    def tell(_: object) -> None:
+    def notify(_: object) -> None:
         with suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(end)
 
-    work.add_done_callback(tell)
+    work.add_done_callback(notify)
     work.done()  # so that it is not held until somebody waits
     yield from ended
     while not work.done():  # on a device, whose stream reports nothing
-        yield from asyncio.sleep(LOOK_SECONDS).__await__()
+        yield from asyncio.sleep(POLL_SECONDS).__await__()
     return work.wait()

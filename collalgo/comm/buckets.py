@@ -62,9 +62,9 @@ class Buckets:
             Bytes in one call; a larger array has a call of its own.
         negotiate
             Whether ranks add their arrays in any order, each with a name:
-            ``bucket.allreduce(gradient, "layer3")``. Rank 0 hears of all names, and
-            decides which arrays are reduced next. All ranks make such a bucket at the
-            same point, and close it.
+            ``bucket.allreduce(gradient, "layer3")``. Rank 0 receives all names and
+            chooses the arrays that are reduced next. All ranks make such a bucket at
+            the same point, and close it.
         stall_seconds
             Seconds after which rank 0 logs the names that some ranks wait for, and the
             ranks that have not added them. After the timeout of the communicator that

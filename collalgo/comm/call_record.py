@@ -1,4 +1,4 @@
-"""What the ranks compare of a call, as numbers."""
+"""The record of a call that the ranks compare, as numbers."""
 
 from hashlib import blake2b
 from typing import Any
@@ -13,7 +13,7 @@ from collalgo.schedule.collective import COLLECTIVES
 def record_of(
     call: Call, name: str, count: int | None = None, *length: object
 ) -> tuple[Any, ...]:
-    """What the ranks compare of a call; without a length, of a kind of calls.
+    """The record that the ranks compare, of a call or, without a length, of a kind.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def record_of(
     count
         Its elements, if they are compared as such.
     *length
-        What else is compared of its length.
+        Further numbers of its length that are compared.
     """
     op = op_code(call.op) if call.op else NO_OP
     collective = list(COLLECTIVES).index(call.collective)

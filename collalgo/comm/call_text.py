@@ -1,4 +1,4 @@
-"""How messages name a call, and what the ranks compare of it."""
+"""A call in words, for error messages, from its record."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -122,14 +122,14 @@ class Communicator(
         """Leave the communicator and release its memory; closing twice is allowed.
 
         Calls in the background that have not ended fail, and so do long messages that
-        no other rank has begun to receive; for what is being received this waits for
-        up to 5 s. Short messages stay until they are received.
+        no other rank has begun to receive; for messages that are being received this
+        waits up to 5 s. Short messages stay until they are received.
 
         Raises
         ------
         MismatchError
-            If the ranks have made different calls that none of them has noticed, as
-            far as the others have made them: of two ranks, the later one raises. A
+            If the ranks have made different calls without an error so far, among the
+            calls that both of two ranks have made: the later one raises. A
             communicator that is left open until its process ends prints the error
             then, and the process ends with exit code 1.
         """
@@ -155,7 +155,7 @@ class Communicator(
 
     def __exit__(self, _kind: object, error: object, _place: object) -> None:
         mismatch = self._leave()
-        if mismatch is not None and error is None:  # which would hide another
+        if mismatch is not None and error is None:  # else it would hide the error
             raise mismatch
 
     def empty(
@@ -171,9 +171,9 @@ class Communicator(
         Parameters
         ----------
         shape
-            Of the array, as in :func:`numpy.empty`.
+            The shape of the array, as in :func:`numpy.empty`.
         dtype
-            Of the array.
+            The dtype of the array.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""The current world: the communicator that calls use when they are given none."""
+"""The current world: the default communicator of calls."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

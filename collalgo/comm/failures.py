@@ -58,8 +58,8 @@ def error_of(
 def revoked(call: str, rank: int, culprit: int) -> CommunicatorRevoked:
     """The error of a call on a communicator that a rank has revoked."""
     return CommunicatorRevoked(
-        f"{call}: rank {culprit} has revoked this communicator, or makes another one "
-        "of the ranks that are left (shrink, grow); do so here, too",
+        f"{call}: rank {culprit} has revoked this communicator, or makes one of "
+        "the survivors (shrink, grow); call the same here",
         rank=rank,
         missing=(culprit,),
     )
@@ -118,9 +118,9 @@ def _mismatch(failure: dict[str, Any]) -> str:
     rank, other = failure["rank"], failure["culprit"]
     if group_text(mine) and group_text(theirs):
         return _other_ranks(failure)
-    if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be remembered
+    if theirs["sequence"] > mine["sequence"]:  # too many calls ago to be recorded
         return (
-            f"{_number(failure)}: rank {rank} is in it but rank {other} has gone on to "
+            f"{_number(failure)}: rank {rank} is in it but rank {other} is already in "
             f"{_collective(theirs)} #{theirs['number']}; {SAME_CALLS}"
         )
     if _collective(mine) != _collective(theirs):
@@ -250,7 +250,7 @@ def _peer(failure: dict[str, Any]) -> str:
 
 
 def _unreadable(failure: dict[str, Any]) -> str:
-    """A rank could not read the memory of another, which goes on."""
+    """A rank could not read the memory of another rank, which is alive."""
     reader, culprit = failure["rank"], failure["culprit"]
     return (
         f"{_number(failure)}: rank {reader} cannot read the memory of rank {culprit} "

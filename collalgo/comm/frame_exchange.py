@@ -1,4 +1,4 @@
-"""What the ranks tell each other of the frames of their objects before these move."""
+"""The exchange of the lengths of frames before objects are moved."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -19,7 +19,7 @@ UNPICKLED = -1
 
 
 class FrameExchange:
-    """The frames of the objects of this rank, and what the others tell of theirs.
+    """The frames of the objects of this rank, and the lengths of those of the others.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class FrameExchange:
         """Whether this rank is the root, after a check that there is one."""
         return self.rank == rank_of(root, "root", self._call, self._runner.size)
 
-    def tell(self, objects: Sequence[Any] | None) -> None:
-        """Tell all ranks the numbers of frames of my objects; None if I pass none.
+    def publish(self, objects: Sequence[Any] | None) -> None:
+        """Send all ranks the numbers of frames of my objects; None if I pass none.
 
         Raises
         ------
@@ -99,7 +99,8 @@ class FrameExchange:
     def all_lengths(self) -> Iterator[NDArray[np.int64]]:
         """By place, the bytes of the frames there: a row for each rank.
 
-        Objects for every rank are told of place by place: there may be many of both.
+        For objects for every rank, the lengths are exchanged place by place: both may
+        be many.
         """
         mine = self._lengths(int(self.numbers.max()))
         if self._width == 1:

@@ -1,4 +1,4 @@
-"""Reductions of elements that the messages of an algorithm would cut.
+"""Reductions of elements that messages of an algorithm would split.
 
 Messages end between elements of 1, 2, 4, ... 64 bytes. Ops of the user also have other
 elements, as a value and an index in 12 bytes, or matrices.
@@ -42,7 +42,7 @@ class GatheredReduction:
     source, gathered : array
         The contiguous arrays that it gathers from and to.
     failure : BaseException or None
-        What the op has raised.
+        The error that the op has raised.
     """
 
     def __init__(self, runner: Any, call: Call, source: NDArray[Any]):
@@ -66,7 +66,7 @@ class GatheredReduction:
         self.source[...] = source
 
     def combine(self, target: NDArray[Any] | None) -> None:
-        """Set ``target`` to what this rank receives."""
+        """Set ``target`` to the result of this rank."""
         name, rank = self.call.collective, self._rank
         ranks = {"scan": rank + 1, "exscan": rank}.get(name, len(self.gathered))
         if target is None or not ranks:

@@ -50,7 +50,7 @@ class Groups:
         CollectiveTimeout
             If a member does not make the call in time.
         BootstrapError
-            If a member is gone.
+            If a member has left.
         """
         if not isinstance(ranks, Iterable):
             raise TypeError(f"group: ranks is {shown(ranks)}; pass a sequence of ranks")
@@ -120,7 +120,7 @@ class Groups:
         return found
 
     def _connect(self: Kind, name: str, members: tuple[int, ...]) -> Kind:
-        """A communicator of ranks that have met for it, in an exchange."""
+        """A communicator of ranks that have agreed on it in an exchange."""
         self._runner.check_open(name)
         context = self._runner.context
         call = context.group_calls.new(name, members)
@@ -155,7 +155,7 @@ class Groups:
         return type(self)(self._runner.subgroup(context), self._runner.timeout)  # type: ignore[call-arg]
 
     def _check(self) -> None:
-        """Raise MismatchError if members are known to do something else."""
+        """Raise MismatchError if members are known to make another call."""
         runner = self._runner
         if runner.progress.idle and runner.context.has_other_calls():
             raise error_of(self.rank, runner.context.failure())

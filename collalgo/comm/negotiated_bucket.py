@@ -114,7 +114,7 @@ class NegotiatedBucket:
         TimeoutError
             If it has not after ``timeout`` seconds.
         CollalgoError
-            If it never will.
+            If it cannot begin.
         """
         begun = pending.begun.wait(self._longest if timeout is None else timeout)
         if pending.batch is None:
@@ -152,7 +152,7 @@ class NegotiatedBucket:
             self._negotiator.check()
 
     def _leave(self, reason: str) -> None:
-        """Tell rank 0 that no arrays follow, and wait until all ranks have done so."""
+        """Report the last array to rank 0, and wait until all ranks have done so."""
         self._open = False
         self._negotiator.leave(reason)
         self._negotiator.thread.join(self._longest)

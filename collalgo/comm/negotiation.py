@@ -1,4 +1,4 @@
-"""In which order ranks reduce arrays that each of them adds in an order of its own.
+"""The order in which ranks reduce arrays that each of them adds in an order of its own.
 
 As in Horovod, rank 0 coordinates: each rank tells it the names of its arrays, and it
 answers all ranks with the names that every rank has added, the same for all. This
@@ -19,7 +19,7 @@ SHOWN_NAMES = 5
 
 
 class Signature(NamedTuple):
-    """What must be equal on all ranks of an array with one name."""
+    """The properties of an array with one name that must be equal on all ranks."""
 
     dtype: str
     elements: int
@@ -29,7 +29,7 @@ class Signature(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why the arrays cannot be reduced.
+    """The reason why the arrays cannot be reduced.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Entry:
     name
         Its name.
     signature
-        What the first rank has said of it.
+        Its properties, as the first rank has reported them.
     nbytes
         Its length.
     since
@@ -68,7 +68,7 @@ class Entry:
 
 
 class Coordinator:
-    """What rank 0 knows of the arrays of all ranks.
+    """The arrays of all ranks, as rank 0 tracks them.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How a rank takes part in a negotiated bucket, by a thread of its own."""
+"""The part of a rank in a negotiated bucket, in a thread of its own."""
 
 import json
 import time
@@ -21,11 +21,11 @@ from collalgo.errors import (
     PeerFailed,
 )
 
-#: The tags of what ranks tell rank 0, and of its answers.
+#: The tags of messages to rank 0, and of its answers.
 REQUEST, ANSWER = 0, 1
 
-#: Seconds of a wait for messages, after which the ranks that are late are looked for.
-LOOK_SECONDS = 0.5
+#: Seconds of a wait for messages, after which late ranks are searched for.
+POLL_SECONDS = 0.5
 
 ERRORS: dict[str, type[CollalgoError]] = {
     "mismatch": MismatchError,
@@ -75,7 +75,7 @@ class JsonMessages:
     def receive(
         self, source: int | None, tag: int, timeout: float
     ) -> tuple[int, dict[str, Any]] | None:
-        """The next message and its sender; None if no message comes in time."""
+        """The next message and its sender; None after the timeout."""
         found = self._find(source, tag, timeout)
         if found is None:
             return None
@@ -102,7 +102,7 @@ class Pending:
 
 
 class Negotiator:
-    """The arrays of one rank, and what all ranks agree on.
+    """The arrays of one rank, and the decisions of rank 0.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Negotiator:
     Attributes
     ----------
     error : BaseException or None
-        Why no array can be reduced any more.
+        The reason why no further array can be reduced.
     thread : Thread
         Ends once all ranks have left.
     """
@@ -142,7 +142,7 @@ class Negotiator:
         self.thread.start()
 
     def add(self, array: Array, name: str) -> Pending:
-        """Add an array, and tell rank 0.
+        """Add an array, and report it to rank 0.
 
         Raises
         ------
@@ -174,12 +174,12 @@ class Negotiator:
                 )
 
     def check(self) -> None:
-        """Raise the error, if there is one."""
+        """Raise the error, if the bucket has failed."""
         if self.error is not None:
             raise self.error
 
     def leave(self, reason: str) -> None:
-        """Tell rank 0 that no arrays follow from here, and why if that is an error."""
+        """Report to rank 0 that no arrays follow, with the reason of an error."""
         if self.error is None:
             self._messages.send({"leave": reason}, 0, REQUEST)
 
@@ -193,21 +193,21 @@ class Negotiator:
             self._fail(error)
 
     def _follow(self) -> bool:
-        """Take an answer of rank 0; whether more will come."""
-        found = self._messages.receive(0, ANSWER, LOOK_SECONDS)
+        """Take an answer of rank 0; whether further answers follow."""
+        found = self._messages.receive(0, ANSWER, POLL_SECONDS)
         return found is None or self._take(found[1])
 
     def _coordinate(self) -> bool:
-        """Take a message of a rank, and answer all ranks; whether more will come."""
+        """Take a message of a rank, and answer all ranks; whether more follow."""
         coordinator = self._coordinator
         assert coordinator is not None
         left = coordinator.seconds_left(time.monotonic())
-        longest = LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
+        longest = POLL_SECONDS if left is None else min(left, POLL_SECONDS)
         found = self._messages.receive(None, REQUEST, longest)
         now = time.monotonic()
         if found is not None:
             _note(coordinator, *found, now)
-        if now - self._looked >= LOOK_SECONDS:
+        if now - self._looked >= POLL_SECONDS:
             self._looked = now
             coordinator.look(now)
         answers: list[dict[str, Any]] = [
@@ -220,13 +220,13 @@ class Negotiator:
         return all(self._answer(each) for each in answers)
 
     def _answer(self, content: dict[str, Any]) -> bool:
-        """Send an answer to all ranks; whether more will come."""
+        """Send an answer to all ranks; whether further ones follow."""
         for rank in range(1, self._comm.size):
             self._messages.send(content, rank, ANSWER)
         return self._take(content)
 
     def _take(self, content: dict[str, Any]) -> bool:
-        """Act on an answer of rank 0; whether more will come."""
+        """Act on an answer of rank 0; whether further ones follow."""
         if names := content.get("reduce"):
             self._begin(names)
         elif failure := content.get("failure"):
@@ -275,7 +275,7 @@ class Negotiator:
 def _note(
     coordinator: Coordinator, rank: int, content: dict[str, Any], now: float
 ) -> None:
-    """Pass on what a rank has told."""
+    """Handle the message of a rank."""
     if "add" in content:
         name, dtype, count, nbytes = content["add"]
         coordinator.add(rank, name, Signature(dtype, count), nbytes, now)

@@ -1,6 +1,6 @@
 """Calls on objects of Python, which move as pickles.
 
-The receiver unpickles what it gets, which runs code that the sender chooses: all ranks
+The receiver unpickles the message, which runs code that the sender chooses: all ranks
 must trust each other.
 """
 
@@ -47,11 +47,11 @@ def broadcast_object(
         At the root ``obj``; elsewhere a copy, made by unpickling. Its large arrays
         arrive without a copy by the pickler.
     """
-    told = FrameExchange(comm, "broadcast_object", timeout)
-    at_root = told.is_root(root)
-    told.tell([obj] if at_root else None)
-    [lengths] = told.lengths_of(root)
-    [mine] = told.messages
+    exchange = FrameExchange(comm, "broadcast_object", timeout)
+    at_root = exchange.is_root(root)
+    exchange.publish([obj] if at_root else None)
+    [lengths] = exchange.lengths_of(root)
+    [mine] = exchange.messages
     frames = mine if at_root else [np.empty(length, np.uint8) for length in lengths]
     for frame in frames:
         broadcast(frame, comm, root, timeout=timeout)
@@ -65,14 +65,14 @@ def allgather_objects(
     timeout: float | None = None,
 ) -> list[Any]:
     """List the objects of all ranks, at every rank; see :func:`gather_objects`."""
-    told = FrameExchange(comm, "allgather_objects", timeout)
-    told.tell([obj])
+    exchange = FrameExchange(comm, "allgather_objects", timeout)
+    exchange.publish([obj])
     rounds = []
-    for place, table in enumerate(told.all_lengths()):
+    for place, table in enumerate(exchange.all_lengths()):
         lengths = table[:, 0].tolist()
-        found = allgatherv(told.joined(place), comm, lengths, timeout=timeout)
+        found = allgatherv(exchange.joined(place), comm, lengths, timeout=timeout)
         rounds.append(blocks_of(found, lengths))
-    return objects_of(rounds, told.numbers[:, 0])
+    return objects_of(rounds, exchange.numbers[:, 0])
 
 
 def gather_objects(
@@ -100,16 +100,16 @@ def gather_objects(
     list or None
         The objects by rank, made by unpickling, at the root; None elsewhere.
     """
-    told = FrameExchange(comm, "gather_objects", timeout)
-    at_root = told.is_root(root)
-    told.tell([obj])
+    exchange = FrameExchange(comm, "gather_objects", timeout)
+    at_root = exchange.is_root(root)
+    exchange.publish([obj])
     rounds = []
-    for place, table in enumerate(told.all_lengths()):
+    for place, table in enumerate(exchange.all_lengths()):
         lengths = table[:, 0].tolist()
-        found = gatherv(told.joined(place), comm, lengths, root, timeout=timeout)
+        found = gatherv(exchange.joined(place), comm, lengths, root, timeout=timeout)
         if at_root:
             rounds.append(blocks_of(found, lengths))
-    return objects_of(rounds, told.numbers[:, 0]) if at_root else None
+    return objects_of(rounds, exchange.numbers[:, 0]) if at_root else None
 
 
 def reduce_objects(
@@ -167,16 +167,16 @@ def scatter_objects(
     object
         The object of this rank, made by unpickling.
     """
-    told = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
-    at_root = told.is_root(root)
-    told.tell((() if objects is None else objects) if at_root else None)
+    exchange = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
+    at_root = exchange.is_root(root)
+    exchange.publish((() if objects is None else objects) if at_root else None)
     received = []
-    for place, counts in enumerate(told.lengths_of(root).T.tolist()):
-        own = np.empty(counts[told.rank], np.uint8)
-        rows = told.joined(place) if at_root else None
+    for place, counts in enumerate(exchange.lengths_of(root).T.tolist()):
+        own = np.empty(counts[exchange.rank], np.uint8)
+        rows = exchange.joined(place) if at_root else None
         scatterv(rows, comm, counts, root, out=own, timeout=timeout)
         received.append(own)
-    return object_of(received[: int(told.numbers[root, told.rank])])
+    return object_of(received[: int(exchange.numbers[root, exchange.rank])])
 
 
 def alltoall_objects(
@@ -201,10 +201,11 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    told, rounds = FrameExchange(comm, "alltoall_objects", timeout, per_rank=True), []
+    exchange = FrameExchange(comm, "alltoall_objects", timeout, per_rank=True)
+    rounds = []
     given = cast("Sequence[Any] | None", objects)
-    told.tell(() if given is None else given)  # who passes None must not wait
-    for place, table in enumerate(told.all_lengths()):
-        found = alltoallv(told.joined(place), comm, table, timeout=timeout)
-        rounds.append(blocks_of(found, table[:, told.rank].tolist()))
-    return objects_of(rounds, told.numbers[:, told.rank])
+    exchange.publish(() if given is None else given)  # None must not wait
+    for place, table in enumerate(exchange.all_lengths()):
+        found = alltoallv(exchange.joined(place), comm, table, timeout=timeout)
+        rounds.append(blocks_of(found, table[:, exchange.rank].tolist()))
+    return objects_of(rounds, exchange.numbers[:, exchange.rank])

@@ -1,4 +1,4 @@
-"""What ops of the user raise: the same call fails on all ranks."""
+"""Errors in ops of the user: the same call fails on all ranks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 
 from collalgo.errors import OpFailed
 
-#: The bytes of the text that a rank tells the others.
+#: The bytes of the text that a rank sends to the others.
 TEXT = 512
 
 
@@ -18,7 +18,7 @@ def agree(
     waiting: float,
     caller: str,
 ) -> None:
-    """Raise what the op of a call has raised on some rank, on all of them.
+    """Raise the error of the op of a call on some rank, on all ranks.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ def agree(
     run
         Its method that runs a program, in the turn of the call or in one of its own.
     failure
-        What the op has raised on this rank.
+        The error that the op has raised on this rank.
     waiting
-        The seconds to wait for the other ranks; negative to wait for ever.
+        The seconds to wait for the other ranks; negative for no limit.
     caller
         The name of the call.
 

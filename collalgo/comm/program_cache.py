@@ -1,4 +1,4 @@
-"""From a kind of calls to the programs that run it: decide, prove, lower, remember."""
+"""From a kind of calls to the programs that run it: decide, prove, lower, cache."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property, partial
@@ -35,7 +35,7 @@ from collalgo.selection.pricer import Pricer
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.topology.model import Topology
 
-#: Buffers that are not worth cutting, in bytes.
+#: The largest buffer that is never sliced, in bytes.
 SHORT = 16384
 
 
@@ -87,7 +87,7 @@ class ProgramCache:
         return self.kind(call).new_program(call.count, call.counts)
 
     def release(self) -> None:
-        """Give back what other groups can use, at the end of the communicator."""
+        """Return the programs that other groups can use, at the end."""
         for kind in list(self._kinds.values()):
             kind.release()
 

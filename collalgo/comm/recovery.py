@@ -19,7 +19,7 @@ from collalgo.comm.tracing.dump import dump_failure
 from collalgo.engine.arrays import Array, packed
 from collalgo.errors import CollalgoError, CommunicatorClosed
 
-#: Runs a program: its source and target, how long to wait, and the name of the call.
+#: Runs a program: its source and target, its timeout, and the name of the call.
 Run = Callable[[Program, Array | None, Array | None, float, str], None]
 
 
@@ -31,7 +31,7 @@ class Recovery:
         self.transport = context.transport
 
     def interrupted(self, caller: str, error: BaseException) -> None:
-        """Tell the other ranks that this one has left the call named ``caller``."""
+        """Announce that this rank has left the call named ``caller``."""
         what = type(error).__name__
         self.context.abort(f"it was interrupted in {caller} by {what}")
 
@@ -50,7 +50,7 @@ class Recovery:
         Raises
         ------
         CollalgoError
-            If the calls of the ranks differ, or a rank is gone or late.
+            If the calls of the ranks differ, or a rank has left or is late.
         """
         if status == RUN_NEEDS_PACKING:
             _run_packed(program, source, target, waiting, caller, run)

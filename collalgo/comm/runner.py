@@ -1,4 +1,4 @@
-"""The inside of a communicator: everything that the library needs of one."""
+"""The inside of a communicator: everything that the library itself uses."""
 
 import math
 import sys
@@ -178,7 +178,7 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
 
 
 def _abandon(context: Context, progress: Progress) -> None:
-    """Release what was not closed; nobody can catch an error, so the process fails."""
+    """Release an open communicator; an error cannot be raised, so the process fails."""
     if error := _release(context, progress):
         sys.stderr.write(f"collalgo.{type(error).__name__}: {error}\n")
         fail_at_exit()

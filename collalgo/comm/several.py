@@ -8,12 +8,12 @@ from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.work import Work
 from collalgo.bootstrap.context import seconds_of_wait
 
-#: The number of looks without a pause, and the first and the longest pause in seconds.
+#: The number of polls without a pause, and the first and the longest pause in seconds.
 LOOKS, PAUSES = 200, (2e-5, 1e-3)
 
 
 def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> list[Any]:
-    """Wait for calls in the background; return what each of them returns.
+    """Wait for calls in the background; return their results.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> li
     Raises
     ------
     TimeoutError
-        If they have not ended after ``timeout``; they go on.
+        If they have not ended after ``timeout``; they continue.
     CollalgoError
         The error of the first of them that has failed.
     """
@@ -36,12 +36,12 @@ def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> li
 
 
 def testany(works: Sequence[Work | Message]) -> int | None:
-    """The place of a call in the background that has ended, well or not, or None."""
+    """The index of a call in the background that has ended or failed, or None."""
     return next((place for place, work in enumerate(works) if work.done()), None)
 
 
 def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> int:
-    """Wait until one of several calls in the background has ended; return its place.
+    """Wait until one of several calls in the background has ended; return its index.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> in
     Raises
     ------
     TimeoutError
-        If none has ended after ``timeout``; they go on.
+        If none has ended after ``timeout``; they continue.
     """
     if not works:
         raise ValueError("waitany: works is empty; pass one call or more")
@@ -62,8 +62,8 @@ def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> in
     while (place := testany(works)) is None:
         if deadline is not None and time.monotonic() >= deadline:
             raise TimeoutError(
-                f"none of {len(works)} calls is done after {timeout:g} s; they go on "
-                "in the background, and can be waited for again"
+                f"none of {len(works)} calls is done after {timeout:g} s; they "
+                "continue in the background: wait for them again"
             )
         looks += 1
         time.sleep(pause if looks > LOOKS else 0)

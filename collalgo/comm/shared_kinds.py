@@ -1,4 +1,4 @@
-"""What equal groups of a process share: the kinds of their calls, and idle programs.
+"""The kinds of calls, and the idle programs, that equal groups of a process share.
 
 Groups are equal in which this process has the same rank among as many ranks, on the
 same hosts and with the same host profile. Their calls run the same programs.
@@ -45,7 +45,7 @@ class SharedKind(NamedTuple):
         return cls(call, call.dtype.itemsize, shares, blocks, buffers, {})
 
     def decided_by(self, size: int) -> Hashable:
-        """What a decision depends on beside the ranks and the call."""
+        """The inputs of a decision beside the ranks and the call."""
         return of_environment(self.call.collective, size), tuple(ALGORITHMS)
 
     def range_of(self, nbytes: int, size: int) -> SharedRange | None:
@@ -74,5 +74,5 @@ def kinds_of(ranks: Hashable) -> Kinds:
 
 
 def forget() -> None:
-    """Forget what all groups share, as for a test."""
+    """Clear everything that groups share, as for a test."""
     _kinds.clear()

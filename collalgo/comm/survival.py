@@ -1,4 +1,4 @@
-"""Going on after failures: revoke a communicator, and form one of its survivors."""
+"""Recovery after failures: revoke a communicator, and form one of its survivors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ Surviving = TypeVar("Surviving", bound="Survival")
 
 
 class Survival:
-    """The calls of a communicator whose ranks may be gone."""
+    """The calls of a communicator that may have lost ranks."""
 
     _runner: "Runner"
     timeout: float
@@ -24,20 +24,20 @@ class Survival:
         """Fail the calls of all ranks on this communicator, now and from now on.
 
         They raise :class:`CommunicatorRevoked`, and so do receives and sends that wait
-        for another rank: nobody stays in a call because of a rank that has gone another
-        way. One rank is enough to call it; :meth:`shrink` makes a new communicator.
+        for another rank: no rank stays in a call that other ranks have left. One rank
+        is enough to call it; :meth:`shrink` makes a new communicator.
         """
         self._runner.check_open("revoke")
         self._runner.context.revoke()
 
     def shrink(self: Surviving, timeout: float | None = None) -> Surviving:
-        """Make a communicator of the ranks that are left, after one has failed.
+        """Make a communicator of the surviving ranks, after one has failed.
 
         All of them call it, for instance on :class:`PeerFailed`, which every rank
         raises. They agree on the lost ranks, and get the same answer; a further failure
-        meanwhile is only another lost rank. The processes, and the memory of the
-        host, are used on; the ranks keep their order. Calls on this communicator are
-        broken off on ranks that have not come yet; it should be closed.
+        meanwhile is only another lost rank. The processes and the memory of the host
+        are kept, and so is the order of the ranks. Calls on this communicator fail on
+        ranks that have not called this yet; it should be closed.
 
         Parameters
         ----------
@@ -74,11 +74,11 @@ class Survival:
         return type(self)(self._runner.subgroup(context), self.timeout)  # type: ignore[call-arg]
 
     def grow(self: Surviving, timeout: float | None = None) -> Surviving:
-        """Make a communicator of the ranks that are left and of those that wait.
+        """Make a communicator of the surviving ranks and of waiting processes.
 
-        All ranks that are left call it, after a failure or because others wait; those
-        wait in :func:`collalgo.elastic.connect`. The ranks of this communicator keep
-        their order, newcomers follow. It should be closed.
+        All surviving ranks call it, after a failure or because processes wait in
+        :func:`collalgo.elastic.connect`. The ranks of this communicator keep their
+        order, and newcomers follow. It should be closed.
 
         Parameters
         ----------
@@ -91,8 +91,8 @@ class Survival:
         CommunicatorClosed
             If it is closed.
         CollalgoError
-            If the communicator has no place where others could wait, or another thread
-            is in this call, or in :meth:`shrink`.
+            If the communicator has no rendezvous for newcomers, or another thread is in
+            this call, or in :meth:`shrink`.
         RendezvousError
             If there are too few members in time, or the store cannot be reached.
         """

@@ -69,7 +69,7 @@ def init(
     Raises
     ------
     BootstrapError
-        If the ranks do not find each other, or the engine cannot be used.
+        If the ranks cannot connect, or the engine cannot be used.
     VariableError
         If an environment variable of the library has a wrong value.
     """

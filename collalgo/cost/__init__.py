@@ -1,1 +1,1 @@
-"""What a schedule costs on a host or a topology, and its lower bound."""
+"""The price of a schedule on a host or a topology, and its lower bound."""

@@ -1,4 +1,4 @@
-"""What changes with the size of a call, as a table of borders."""
+"""Values that depend on the size of a call, as a table of borders."""
 
 import math
 from bisect import bisect_left

@@ -3,7 +3,7 @@
 The kernel copies once, from the memory of the sender to that of the receiver, where
 copies through shared memory are two; but it has a longer start-up time, and leaves the
 data in no shared cache. Data in memory that all ranks have mapped needs no copy, where
-that pays.
+that is faster.
 """
 
 from functools import lru_cache
@@ -84,12 +84,12 @@ LONG_RESULT = 1 / 4
 
 
 class CopyMethod(NamedTuple):
-    """How a call copies.
+    """The copy methods of a call.
 
     Attributes
     ----------
     copying : Copying
-        Of the messages and results.
+        The copying of messages and results.
     at_once : bool
         Whether messages are sent whole, not in slices.
     handed_out : bool
@@ -125,7 +125,7 @@ class CopyPolicy(NamedTuple):
             self.stays_cached(BORDERS),
             self.is_interleaved(BORDERS),
             self.is_at_once(BORDERS),
-            self.is_handed_out_by_kernel(BORDERS),
+            self.is_rooted_copy_by_kernel(BORDERS),
         )
         table = np.stack(np.broadcast_arrays(*columns, BORDERS)[:-1], axis=1)
         return BySize(table, lambda row: CopyMethod(Copying(*row[:5]), *row[5:]))
@@ -174,7 +174,7 @@ class CopyPolicy(NamedTuple):
         faster |= sooner & self._kernel_is_faster(SOONER)
         return faster & self._is_long_enough(nbytes)
 
-    def is_handed_out_by_kernel(self, nbytes: Any) -> Any:
+    def is_rooted_copy_by_kernel(self, nbytes: Any) -> Any:
         """Whether the kernel should copy the messages from or to a root."""
         if self._is_crowded:
             may = self._is_long_of_crowd(nbytes) & self._kernel_is_faster(SOONER)

@@ -265,7 +265,7 @@ class Network:
         return fold(ranks)
 
     def assumed_across(self, parts: Iterable[Collection[str]]) -> tuple[str, ...]:
-        """What is assumed of the links that leave some disjoint sets of devices."""
+        """The assumptions on the links that leave some disjoint sets of devices."""
         number = {device: i for i, part in enumerate(parts) for device in part}
         return rules_of(
             link

@@ -8,7 +8,7 @@ from collalgo.cost.equitable import EquitablePartition
 
 DeviceSet = frozenset[str]
 
-#: What may flow from or to each device; None for any amount.
+#: The largest flow from or to each device; None for any amount.
 Ends: TypeAlias = Mapping[str, int | None]
 
 #: The ends of a flow from or to several devices.
@@ -25,7 +25,7 @@ def least_cut(
     alike
         The partition of the network.
     sources, sinks
-        What may flow from or to each device.
+        The largest flow from or to each device.
     factor
         A factor of the capacities of all links.
     """

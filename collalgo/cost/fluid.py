@@ -177,7 +177,7 @@ class SharedLinks:
             free = np.maximum(free, 0.0)
 
     def _loads(self, messages: Ints) -> LinkLoads:
-        """The link loads of some messages, numbered anew."""
+        """The link loads of some messages, renumbered."""
         first = np.searchsorted(self.message, messages)
         lengths = np.searchsorted(self.message, messages, side="right") - first
         which = np.arange(len(messages))

@@ -7,7 +7,7 @@ measurements of which each value is the median) and ``machine``, the attributes 
 :class:`HostProfile`. If other processes keep the host too busy to be measured, typical
 values are used.
 
-What only a measurement needs is imported there: most processes load a file.
+The modules for measurements are imported there: most processes load a file.
 """
 
 import hashlib
@@ -95,8 +95,8 @@ class HostProfile:
     def turns_in_vain(self, size: int) -> float:
         """Seconds that an exchange costs a core for each of ``size`` ranks.
 
-        Before the messages of a rank have come, all ranks of its core find out in turn
-        that theirs have not.
+        Before the messages of a rank have arrived, all ranks of its core find out in
+        turn that theirs have not.
         """
         return self.switch * max(size / self.cores - 1, 0.0)
 

@@ -74,7 +74,7 @@ class LinkModel:
         waits for the last. It is ``crowding * (1 - 1 / messages)``.
     turning : float
         The relative slowdown of the bytes of a step in which some rank changes its
-        peer: connections are cold, and the tails of their queues meet.
+        peer: connections are cold, and the tails of their queues collide.
     assumed : dict
         GB/s of a cable of unknown speed, instead of those of
         :data:`collalgo.topology.assumed.SPEEDS`, by the same names.

@@ -1,4 +1,4 @@
-"""A machine as prices and bounds see it: with a speed for every link."""
+"""A machine for prices and bounds: with a speed for every link."""
 
 from dataclasses import replace
 

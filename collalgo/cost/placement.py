@@ -74,7 +74,7 @@ class Placement:
 
     @cached_property
     def digest(self) -> str:
-        """The identity of all that prices depend on, beside the schedules."""
+        """The identity of all inputs of prices, beside the schedules."""
         machine, hosts = self.machine, 0
         if isinstance(machine, UniformCluster):
             hosts = machine.hosts

@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
     @property
     def caveat(self) -> str:
-        """How the price is to be taken: "assumed" or ""."""
+        """The caveat of the price: "assumed" or ""."""
         return ASSUMED if self.assumed else ""
 
     def seconds(self, nbytes: Any) -> Any:

@@ -24,7 +24,7 @@ from collalgo.topology.path_types import PathType, width_of
 from collalgo.topology.paths import Path, paths_in
 from collalgo.topology.twins import Twins
 
-#: The most devices to which all paths from another are sought at once.
+#: The most devices to which all paths from another are searched at once.
 FEW_TARGETS = 512
 
 #: A direction of a link: from its first end to its second if true, else back.

@@ -28,7 +28,7 @@ LINEAR = 1.6
 
 
 def sampled_ranks(size: int) -> list[int]:
-    """The ranks that stand for all: the root, its neighbours, and some others."""
+    """The ranks that represent all: the root, its neighbours, and some others."""
     return sorted({0, 1, 2, 3, size // 3, size // 2, 2 * size // 3, size - 2, size - 1})
 
 
@@ -97,7 +97,7 @@ def _extrapolated(chains: Sequence[Reals], size: int) -> Reals:
 
 
 def _work(steps: Sequence[Step], profile: HostProfile, size: int) -> Reals:
-    """The seconds of a rank, those for each byte of the buffer, and what it reduces."""
+    """The seconds of a rank, those for each byte of the buffer, and its reductions."""
     start = each = reduced = 0.0
     kinds = {transfer.kind is Kind.SEND for step in steps for transfer in step}
     start += profile.turns_in_vain(size) if len(kinds) == 2 else 0.0

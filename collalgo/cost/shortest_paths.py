@@ -17,7 +17,7 @@ UNLIMITED = 1e18
 #: Flows that exceed the bandwidth of a link by a smaller part do not.
 ROUNDED = 1e-6
 
-#: How often a message is divided anew because some link would be overloaded.
+#: The most times that a message is divided again because of an overloaded link.
 ATTEMPTS = 8
 
 
@@ -144,7 +144,7 @@ class ShortestPaths:
         return flows
 
     def _overloads(self, flows: Mapping[str, Sequence[float]]) -> dict[str, float]:
-        """How often more flows into devices than the links to them carry.
+        """The number of devices whose inflow exceeds their links.
 
         That happens where several ways share those before them.
         """

@@ -106,7 +106,7 @@ class Folded(NamedTuple):
 
 
 def check_messages(folded: Folded) -> None:
-    """Refuse what would take all memory, as an exchange of all ranks with all."""
+    """Refuse too many messages for memory, as an exchange of all ranks with all."""
     distinct, _ = folded.messages.distinct_steps()
     symmetry = folded.symmetry
     count = len(distinct.step) * symmetry.size // len(symmetry.representatives)

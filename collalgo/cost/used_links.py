@@ -12,7 +12,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.topology.model import Link, Topology
 from collalgo.topology.places import ranks_of
 
-#: With more ranks all links count, as there are too many routes to look at.
+#: With more ranks all links count, as there are too many routes to examine.
 MOST_RANKS = 64
 
 

@@ -1,8 +1,8 @@
-"""Jobs whose members come and go, survive failures, and lose nothing.
+"""Elastic jobs: members join and leave, and the result has the same bits.
 
 :func:`run` calls a training function again after each change of the members;
 :class:`State` holds what it trains; :func:`sum_shards` and :class:`Sampler` make the
-result independent of who is a member. Below it, members meet in the rounds of a
+result independent of the members. Below it, members join in the rounds of a
 :func:`rendezvous` over a key-value store.
 """
 

@@ -1,4 +1,4 @@
-"""Where the members of a job meet, by a URL; other packages can add schemes.
+"""The rendezvous of the members of a job, by a URL; other packages can add schemes.
 
 An entry point of the group ``collalgo.rendezvous`` is named after a scheme and leads to
 a function of a :class:`Place` that returns a :class:`~.interface.Rendezvous`. Our own
@@ -33,7 +33,7 @@ ATTEMPT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where a job meets, and who this node is.
+    """The rendezvous of a job, and the identity of this node.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Place:
         The id of the job. Jobs that share an etcd differ in it; an embedded store
         refuses a second job.
     settings : Settings
-        Those of the job.
+        The settings of the job.
     name : str
         The name of this node.
     secret : bytes or None
@@ -79,7 +79,7 @@ def rendezvous(
     job
         The id of the job.
     settings
-        How many members it has, and how long they wait.
+        The number of its members, and their timeouts.
     name
         The name of this node, by default that of the host with the process id.
     secret
@@ -97,7 +97,7 @@ def rendezvous(
 
 
 def store_at(url: str, job: str, secret: bytes | None = None) -> KeyValueStore:
-    """The store of a job that runs, for those who look at it.
+    """The store of a running job, to inspect the job.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def store_at(url: str, job: str, secret: bytes | None = None) -> KeyValueStore:
         raise ValueError(f"{url} names no store; use {', '.join(sorted(STORES))}")
     if place.url.scheme == "file" and not _folder_of(place).is_dir():  # make none
         raise BootstrapError(
-            f"no job {job!r} meets in {url}: {_folder_of(place)} is not a folder"
+            f"no job {job!r} uses {url}: {_folder_of(place)} is not a folder"
         )
     return STORES[place.url.scheme](place, lambda _why: None)
 
@@ -132,7 +132,7 @@ def _place(
 
 
 def embedded(place: Place) -> StoreRendezvous:
-    """Meet at a store that a node on the host of the URL holds."""
+    """Join over a store that a node on the host of the URL holds."""
     hosting = Hosting(*_embedded_at(place))
 
     def connect(lost: Callable[[str], None]) -> KeyValueStore:
@@ -161,7 +161,7 @@ def _embedded_store(place: Place, lost: Callable[[str], None]) -> KeyValueStore:
 
 
 def etcd(place: Place) -> StoreRendezvous:
-    """Meet at an etcd that runs already."""
+    """Join over an etcd that runs already."""
     connect = partial(_etcd_store, place)
     return StoreRendezvous(connect, str(place), place.settings, place.name)
 
@@ -172,7 +172,7 @@ def _etcd_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
 
 
 def folder(place: Place) -> StoreRendezvous:
-    """Meet in a folder that all hosts share."""
+    """Join over a folder that all hosts share."""
     connect = partial(_folder_store, place)
     return StoreRendezvous(connect, str(place), place.settings, place.name)
 
@@ -188,7 +188,7 @@ def _folder_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
 
 
 def static(place: Place) -> StaticRendezvous:
-    """Meet nobody: all members are named."""
+    """Join without a store: all members are named."""
     return StaticRendezvous(tuple(place.url.netloc.split(",")), place.name)
 
 
@@ -209,7 +209,7 @@ STORES: dict[str, Callable[[Place, Callable[[str], None]], KeyValueStore]] = {
 
 
 def _scheme(name: str) -> Callable[[Place], Rendezvous]:
-    """What makes the rendezvous of a scheme."""
+    """The function that makes the rendezvous of a scheme."""
     if name in SCHEMES:
         return SCHEMES[name]
     added: Callable[[Place], Rendezvous] | None = plugins.find(plugins.RENDEZVOUS, name)

@@ -1,4 +1,4 @@
-"""What the values of a state are made as, which is the same on all members of a job.
+"""The declaration of the values of a state, which is the same on all members of a job.
 
 Containers and objects may change while a job runs, so of them only the names count.
 """

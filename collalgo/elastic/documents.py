@@ -1,4 +1,4 @@
-"""What the members of a job write to the store for each other."""
+"""The documents that the members of a job write to the store for each other."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from collalgo.elastic.schema import Fields, Member, encode
 from collalgo.launch.options import MOST_MEMBERS
 
-#: What precedes the keys that all members watch, and those of single processes.
+#: The prefix of the keys that all members watch, and of those of single processes.
 COMMON, NODES = "now/", "node/"
 
 #: The keys that all members watch.
@@ -16,7 +16,7 @@ EXCLUDED, CLOSED = COMMON + "excluded", COMMON + "closed"
 
 @dataclass(frozen=True)
 class Node:
-    """What a process says of itself.
+    """The state of a process, as it publishes it.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Round:
-    """The outcome of a round: who takes part, from now to the next epoch.
+    """The outcome of a round: the members of an epoch.
 
     Attributes
     ----------
@@ -44,9 +44,9 @@ class Round:
     members : tuple of Member
         In the order of their ranks.
     terms : dict
-        What all members must have in common, as text by name.
+        The properties that all members must share, as text by name.
     why : str
-        Why the round was begun.
+        The reason of the round.
     """
 
     epoch: int = 0
@@ -57,7 +57,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Leader:
-    """Who completes rounds at present, and on what terms."""
+    """The process that completes rounds at present, and the terms of the job."""
 
     member: Member
     terms: dict[str, str] = field(default_factory=dict, hash=False)
@@ -65,7 +65,7 @@ class Leader:
 
 @dataclass(frozen=True)
 class Notice:
-    """Why the members of an epoch have to meet again, as the leader sees it.
+    """The reason for the next round, as the leader sees it.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Notice:
     asking : int
         The number of members that ask for another epoch.
     waiting : int
-        The number of processes that wait, and would become members.
+        The number of waiting processes that the next epoch would admit.
     """
 
     epoch: int = 0
@@ -86,7 +86,7 @@ class Notice:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the epoch has lost a member, or one of them has given it up."""
+        """Whether the epoch has lost a member, or a member has left it."""
         return bool(self.lost or self.asking)
 
 

@@ -18,7 +18,7 @@ from collalgo.comm.communicator import Communicator
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.errors import BootstrapError, RendezvousError
 
-#: Seconds in which a lost member is made known, and between two looks for that.
+#: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
 
 
@@ -37,7 +37,7 @@ def connect(meeting: Meeting, timeout: float | None = None) -> Communicator:
     Parameters
     ----------
     meeting
-        Where the members meet; see :func:`rendezvous`.
+        Their rendezvous; see :func:`rendezvous`.
     timeout
         Seconds to wait; by default the ``join_timeout`` of the settings.
 
@@ -52,7 +52,7 @@ def connect(meeting: Meeting, timeout: float | None = None) -> Communicator:
 
 
 def pending(comm: Communicator) -> int:
-    """The number of processes that wait, and that ``comm.grow()`` would take in."""
+    """The number of waiting processes that ``comm.grow()`` would admit."""
     newcomers = comm._newcomers
     return 0 if newcomers is None else newcomers.pending()
 
@@ -67,7 +67,7 @@ class Epochs:
     Parameters
     ----------
     meeting
-        Where the members meet.
+        Their rendezvous.
     """
 
     def __init__(self, meeting: Meeting):
@@ -90,13 +90,13 @@ class Epochs:
         return change.lost if change else ()
 
     def pending(self) -> int:
-        """The number of processes that wait, and would become members."""
+        """The number of waiting processes that the next epoch would admit."""
         return self.meeting.waiting()
 
     def has_changed(self) -> bool:
-        """Whether the ranks have to meet again, as far as this one knows.
+        """Whether this rank knows a reason for a new epoch.
 
-        Nobody can join a job that is closed, which goes on to its end.
+        No process can join a job that is closed, which continues to its end.
         """
         change = self.meeting.change()
         if change is None:
@@ -104,13 +104,13 @@ class Epochs:
         return change.is_failure or (change.waiting > 0 and change.closed is None)
 
     def end(self, reason: str) -> None:
-        """Let nobody join any more, and leave: the job is over."""
+        """Refuse further members, and leave: the job is over."""
         with suppress(StoreError):  # who holds the store may have left
             self.meeting.close(reason)
         self.meeting.shutdown()
 
     def grow(self, timeout: float | None) -> Context:
-        """Connect the ranks that are left, and those that wait, as a new world."""
+        """Connect the surviving ranks and the waiting processes as a new world."""
         while True:
             member = self.meeting.join(timeout)
             with suppress(EpochEnded):
@@ -123,7 +123,7 @@ class Epochs:
                 return context
 
     def _release_former(self) -> None:
-        """Release what the worlds of former epochs held that are closed."""
+        """Release the closed worlds of former epochs."""
         for context in [each for each in self._held if each.transport.closed]:
             self._held.remove(context)
             if context.end_job is not None:
@@ -144,7 +144,7 @@ class Epochs:
             raise EpochEnded(str(error)) from error
 
     def _fails_soon(self) -> bool:
-        """Whether the epoch has failed; who meets a lost member may be told later."""
+        """Whether the epoch has failed, also if its notice arrives later."""
         end = time.monotonic() + NOTICE_SECONDS
         while not self._has_failed() and time.monotonic() < end:
             time.sleep(NOTICE_PAUSE)
@@ -153,7 +153,7 @@ class Epochs:
     def check(self) -> None:
         """Raise BootstrapError if the epoch has ended."""
         if self._has_failed():
-            raise EpochEnded("a member of the epoch is gone")
+            raise EpochEnded("the epoch has lost a member")
 
     def _has_failed(self) -> bool:
         change = self.meeting.change()
@@ -171,13 +171,13 @@ class Epochs:
                 self._waits.discard(pending)
 
     def _react(self, change: MembershipChange | None) -> None:
-        """Break off what waits for a member, once an epoch has failed."""
+        """Cancel all waits for members, once an epoch has failed."""
         if change is None or not change.is_failure:
             return
         with self._lock:
             waits = list(self._waits)
         for each in waits:
-            each.fail(EpochEnded("a member of the epoch is gone"))
+            each.fail(EpochEnded("the epoch has lost a member"))
         if self._present is not None and self._present[0].epoch == change.epoch:
             with suppress(ValueError):  # closed here
                 self._present[1].revoke()

@@ -1,4 +1,4 @@
-"""What a process hears of the rounds of a job, and what it does; see :mod:`.rounds`."""
+"""The events and actions of a process in the rounds; see :mod:`.rounds`."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -9,7 +9,7 @@ from collalgo.elastic.documents import Document
 
 @dataclass(frozen=True)
 class Seen:
-    """What a key holds at a version; None if it was deleted then."""
+    """The value of a key at a version; None if it was deleted then."""
 
     key: str
     version: int
@@ -17,28 +17,28 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Surveyed:
-    """What all keys of processes hold."""
+class ProcessesListed:
+    """The values of all keys of processes."""
 
     nodes: tuple[Seen, ...]
 
 
 @dataclass(frozen=True)
 class Elapsed:
-    """Seconds that have passed since the last time that they were measured."""
+    """Seconds since the last measurement of time."""
 
     seconds: float
 
 
 class Command(Enum):
-    """What the process is told to do; ``RETRY`` repeats what may have been lost."""
+    """A command to the process; ``RETRY`` repeats actions that may have been lost."""
 
     ASK = "ask"
     LEAVE = "leave"
     RETRY = "retry"
 
 
-Event = Seen | Surveyed | Elapsed | Command
+Event = Seen | ProcessesListed | Elapsed | Command
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Delete:
 
 
 @dataclass(frozen=True)
-class Survey:
-    """Watch the keys of all processes, and report what they hold."""
+class ListProcesses:
+    """Watch the keys of all processes, and report their values."""
 
 
-Action = Write | Delete | Survey
+Action = Write | Delete | ListProcesses

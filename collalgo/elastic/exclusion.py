@@ -1,4 +1,4 @@
-"""Exclude nodes that fail again and again, and let them join again."""
+"""Exclude nodes that fail repeatedly, and readmit them."""
 
 from collections.abc import Callable
 
@@ -9,12 +9,12 @@ Reasons = dict[str, str]
 
 
 def exclude(store: KeyValueStore, name: str, reason: str) -> None:
-    """Let a node become no member any more."""
+    """Exclude a node from the job."""
     _change(store, lambda reasons: {**reasons, name: reason})
 
 
 def readmit(store: KeyValueStore, name: str) -> None:
-    """Let an excluded node join again."""
+    """Readmit an excluded node."""
     _change(store, lambda reasons: {k: reasons[k] for k in reasons if k != name})
 
 

@@ -1,4 +1,4 @@
-"""The last epochs of a job, which its members note in the store for those who look."""
+"""The last epochs of a job, which its members note in the store for inspection."""
 
 import time
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.elastic.documents import Round
 from collalgo.elastic.schema import Fields, encode
 
-#: What precedes the keys.
+#: The prefix of the keys.
 HISTORY = "history/"
 
 #: Epochs that are kept.
@@ -25,9 +25,10 @@ class PastEpoch:
     members : tuple of str
         The names of its members.
     why : str
-        Why it has begun.
+        The reason of its begin.
     milliseconds : int
-        When, since 1970 by the clock of its rank 0; it is only shown.
+        The time of its begin, in seconds since 1970 by the clock of its rank 0; only
+        shown.
     """
 
     epoch: int

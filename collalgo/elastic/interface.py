@@ -1,4 +1,4 @@
-"""What a rendezvous is to those who use it: agents, survivors, torchrun."""
+"""The interface of a rendezvous, for agents, survivors and torchrun."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,10 +21,10 @@ class Membership:
     rank : int
         The place of this process among them.
     why : str
-        Why the epoch has begun.
+        The reason of the epoch.
     fence : Fence or None
-        What a change of the store must depend on, so that it is refused as soon as a
-        greater epoch has begun; None if the members cannot change.
+        The fence of changes of the store, so that they are refused as soon as a greater
+        epoch has begun; None if the members cannot change.
     """
 
     epoch: int
@@ -41,7 +41,7 @@ class Membership:
 
 @dataclass(frozen=True)
 class MembershipChange:
-    """Why the members of an epoch have to meet again.
+    """The reason for the next round.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class MembershipChange:
     is_expelled : bool
         Whether a greater epoch has begun without this process.
     closed : str or None
-        Why the job is closed, if it is.
+        The reason why the job is closed; empty if it is open.
     """
 
     epoch: int
@@ -73,7 +73,7 @@ class MembershipChange:
 
 
 class Rendezvous(Protocol):
-    """Where the members of a job meet for one epoch after the other."""
+    """The rendezvous of the members of a job, for one epoch after the other."""
 
     def join(self, timeout: float | None = None) -> Membership:
         """Wait until this process is a member of an epoch greater than its last.
@@ -90,16 +90,16 @@ class Rendezvous(Protocol):
         """
 
     def leave(self) -> None:
-        """Take no further part; ``join`` comes back."""
+        """Take no further part; ``join`` returns."""
 
     def close(self, reason: str = "") -> None:
-        """Let no further epoch begin; the present one may go on to its end."""
+        """Allow no further epoch; the present one may continue to its end."""
 
     def waiting(self) -> int:
-        """The number of processes that wait, and would become members."""
+        """The number of waiting processes that the next epoch would admit."""
 
     def change(self) -> MembershipChange | None:
-        """Why the members have to meet again; None if they need not."""
+        """The reason for the next round, or None."""
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
         """Call a watcher at each change; it must neither wait nor raise."""
@@ -107,9 +107,9 @@ class Rendezvous(Protocol):
     def remaining(self) -> float:
         """Seconds for which this process certainly counts as alive; 0 if none.
 
-        A process that does nothing irrevocable without time remaining cannot work
-        beside an epoch that has begun without it.
+        A process that takes irrevocable actions only with time remaining cannot
+        interfere with an epoch that has begun without it.
         """
 
     def shutdown(self) -> None:
-        """Leave, and release what this holds."""
+        """Leave, and release all resources."""

@@ -16,7 +16,7 @@ class JobHere(NamedTuple):
     Attributes
     ----------
     url : str
-        Where its members meet.
+        The URL of its rendezvous.
     job : str
         Its id.
     secret : bytes or None

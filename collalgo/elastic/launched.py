@@ -1,4 +1,4 @@
-"""Where the members of a job meet that a launcher has started."""
+"""The rendezvous of a job that a launcher has started."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ LAST_CALL = 10.0
 
 
 def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting | None:
-    """Where the members meet, as the launcher says; None if they cannot change.
+    """The rendezvous that the launcher has set; None if members cannot change.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     except ValueError as error:
         raise BootstrapError(
             f"{RENDEZVOUS.name} is set, but {MEMBERS.name} (as 2:4), {MEMBER.name} or "
-            f"{JOB.name} will not do ({error}); the launcher must set them"
+            f"{JOB.name} is invalid ({error}); the launcher must set both"
         ) from None
     if not isinstance(meeting, StoreRendezvous):
         raise BootstrapError(f"{url} has no store, which members need")

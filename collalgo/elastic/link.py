@@ -1,4 +1,4 @@
-"""The connection of a process with the store of its job, made anew when it is lost."""
+"""The connection of a process with the store of its job, renewed after a loss."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from collalgo.bootstrap.store.protocol import (
     Subscription,
 )
 from collalgo.elastic.documents import COMMON, NODES, ROUND, decoded, encoded
-from collalgo.elastic.events import Delete, Seen, Surveyed, Write
+from collalgo.elastic.events import Delete, ProcessesListed, Seen, Write
 from collalgo.errors import RendezvousError
 
 _LOG = logging.getLogger("collalgo")
@@ -36,7 +36,7 @@ class StoreLink:
     connect
         Connects with the store.
     where
-        What errors call the store.
+        The name of the store in errors.
     silence
         Seconds of the lease of this process.
     report
@@ -60,7 +60,7 @@ class StoreLink:
         self.is_lost = False
 
     def open(self, timeout: float) -> None:
-        """Connect, and watch what all members watch.
+        """Connect, and watch the keys that all members watch.
 
         Raises
         ------
@@ -85,12 +85,12 @@ class StoreLink:
                 return
 
     def reopen(self, timeout: float, known: dict[str, int]) -> list[Seen]:
-        """Connect again: the keys that have vanished, of those known with versions.
+        """Connect again: the vanished keys, of those known with versions.
 
         Raises
         ------
         RendezvousError
-            If the store is not reached, or was started anew and knows nothing.
+            If the store is not reached, or was restarted and is empty.
         """
         with suppress(StoreError, OSError):
             self.store.close()
@@ -99,8 +99,8 @@ class StoreLink:
         present = {**self.store.entries(COMMON), **self.store.entries(NODES)}
         if known.get(ROUND, ABSENT) > getattr(present.get(ROUND), "version", ABSENT):
             raise RendezvousError(
-                f"the store of the job at {self._where} was started anew and knows "
-                "nothing of the present epoch; start the job again"
+                f"the store of the job at {self._where} was restarted and has no "
+                "record of the present epoch; start the job again"
             )
         gone = known.keys() - present.keys()
         return [Seen(key, known[key], None) for key in sorted(gone)]
@@ -110,7 +110,7 @@ class StoreLink:
         self.lease = self.store.lease(self._silence)
 
     def write(self, write: Write) -> Seen | None:
-        """Carry out a write: what the key holds then; None if a fence forbids it."""
+        """Carry out a write: the value after it; None if a fence forbids it."""
         value = encoded(write.value)
         lease = self.lease if write.leased else None
         try:
@@ -127,7 +127,7 @@ class StoreLink:
             return Seen(delete.key, delete.version, None)
         return None
 
-    def survey(self) -> Surveyed:
+    def list_processes(self) -> ProcessesListed:
         """Watch the keys of all processes, and list them."""
         if self._survey is None:
             self._survey = self.store.watch(NODES, self._changed)
@@ -135,10 +135,10 @@ class StoreLink:
             self._seen(key, ABSENT, entry)
             for key, entry in self.store.entries(NODES).items()
         ]
-        return Surveyed(tuple(each for each in found if each is not None))
+        return ProcessesListed(tuple(each for each in found if each is not None))
 
-    def end_survey(self) -> None:
-        """Watch the keys of processes no more."""
+    def stop_listing(self) -> None:
+        """Stop watching the keys of processes."""
         if self._survey is not None:
             self._survey.cancel()
             self._survey = None
@@ -167,7 +167,7 @@ class StoreLink:
             self._report(seen)
 
     def _seen(self, key: str, version: int, entry: Entry | None) -> Seen | None:
-        """What a key holds; a malformed document of one process is only logged."""
+        """The value of a key; a malformed document of one process is only logged."""
         if entry is None:
             return Seen(key, version, None)
         try:

@@ -1,11 +1,11 @@
-"""Why a process cannot become a member: the errors of ``join``."""
+"""The errors of ``join``: the reasons why a process cannot become a member."""
 
 from collalgo.elastic.participant import Participant
 from collalgo.errors import RendezvousClosed, RendezvousError
 
 
 def obstacle(state: Participant, where: str) -> RendezvousError | None:
-    """Why a process will not become a member; None if it may."""
+    """The reason why a process cannot become a member; None if it can."""
     name = state.member.name
     if state.closed is not None:
         reason = state.closed or "it has ended"
@@ -46,6 +46,6 @@ def too_late(state: Participant, where: str, timeout: float) -> RendezvousError:
         ready = len(found.survivors) + len(found.newcomers)
         why = f"{ready} processes ask but {state.settings.least} are needed"
     return RendezvousError(
-        f"node {state.member.name} was not taken into {where} in {timeout:g} s: {why}; "
+        f"node {state.member.name} did not join {where} in {timeout:g} s: {why}; "
         "start the missing nodes, or raise join_timeout"
     )

@@ -1,4 +1,4 @@
-"""What one process knows of the rounds of a job; see :mod:`.rounds`."""
+"""The knowledge of one process of the rounds of a job; see :mod:`.rounds`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from collalgo.elastic.tally import Tally, tally
 
 
 class Phase(Enum):
-    """What a process is to the job."""
+    """The role of a process in the job."""
 
     OUT = "it takes no part, or was expelled"
     ASKING = "it asks for an epoch greater than those that it knows"
@@ -37,7 +37,7 @@ class Phase(Enum):
 
 
 class Known(NamedTuple):
-    """What a key held when this process last heard of it."""
+    """The value of a key when this process last received it."""
 
     version: int = ABSENT
     value: Document | None = None
@@ -57,15 +57,15 @@ class Participant:
     member : Member
         The process.
     settings : Settings
-        Those of the job.
+        The settings of the job.
     phase : Phase
-        What it is to the job.
+        Its role in the job.
     after : int
         The epoch that it last asked to exceed.
     epoch : int
         The epoch of which it is a member; 0 outside of all epochs.
     known : dict
-        What it knows of the keys.
+        The keys, as it knows them.
     surveyed : bool
         Whether it knows the keys of all processes.
     waited, quiet : float
@@ -85,10 +85,10 @@ class Participant:
     quiet: float = 0.0
     sent: frozenset[Action] = frozenset()
 
-    # ---- what it knows
+    # ---- its knowledge
 
     def value(self, key: str) -> Known:
-        """What it knows of a key."""
+        """Its knowledge of a key."""
         return self.known.get(key, Known())
 
     @property
@@ -99,13 +99,13 @@ class Participant:
 
     @property
     def closed(self) -> str | None:
-        """Why the job is closed; None if it is open."""
+        """The reason why the job is closed; None if it is open."""
         found = self.value(CLOSED).value
         return found.reason if isinstance(found, Closed) else None
 
     @property
     def leader(self) -> Leader | None:
-        """Who leads at present."""
+        """The present leader."""
         found = self.value(LEADER).value
         return found if isinstance(found, Leader) else None
 

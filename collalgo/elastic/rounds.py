@@ -1,12 +1,12 @@
 """The rounds of a job, as a pure state machine of each process: no clock, no store.
 
-A process keeps what it knows of the store and derives from that what is to be written.
-It writes a key only at the version that it knows, and hears of every change, its own
-included, by ``Seen``: a write that is lost, late or carried out twice does no harm. One
-process leads: it completes rounds. Two that believe to lead do no harm either, as each
-round is written at the version of the one before.
+A process keeps its knowledge of the store and derives its writes from that. It writes a
+key only at the version that it knows, and receives every change, its own included, by
+``Seen``: a write that is lost, late or carried out twice does no harm. One process
+leads: it completes rounds. Two leaders at once do no harm either, as each round is
+written at the version of the round before.
 
-Time comes as durations that this process has measured itself. The tests explore all
+Time is given as durations that this process has measured itself. The tests explore all
 orders of events for three processes.
 """
 
@@ -30,9 +30,9 @@ from collalgo.elastic.events import (
     Delete,
     Elapsed,
     Event,
+    ListProcesses,
+    ProcessesListed,
     Seen,
-    Survey,
-    Surveyed,
     Write,
 )
 from collalgo.elastic.participant import Known, Participant, Phase
@@ -49,7 +49,7 @@ NOTICE_SECONDS = 0.2
 def step(
     state: Participant, events: Iterable[Event]
 ) -> tuple[Participant, list[Action]]:
-    """The state after some events, and what is to be done then."""
+    """The state after some events, and the actions that follow."""
     for event in events:
         state = _observed(state, event)
     wanted = _wanted(state)
@@ -64,7 +64,7 @@ def _observed(state: Participant, event: Event) -> Participant:
     match event:
         case Seen():
             return _settled(_seen(state, event))
-        case Surveyed():
+        case ProcessesListed():
             for each in event.nodes:
                 state = _seen(state, each)
             return replace(state, surveyed=state.leads)
@@ -123,12 +123,12 @@ def _elapsed(state: Participant, seconds: float) -> Participant:
 
 
 def _wanted(state: Participant) -> list[Action]:
-    """What is to be done in a state, whether it was begun already or not."""
+    """The actions that a state requires, also those that were begun already."""
     return [*_announcement(state), *_leadership(state)]
 
 
 def _announcement(state: Participant) -> list[Write]:
-    """What a process has to say of itself, if the store does not hold it."""
+    """The document of a process, if the store does not hold it."""
     if state.phase is Phase.OUT:
         return []
     is_leaving = state.phase is Phase.LEAVING
@@ -140,7 +140,7 @@ def _announcement(state: Participant) -> list[Write]:
 
 
 def _leadership(state: Participant) -> Iterable[Action]:
-    """Lead if nobody does, and resign where this process must not lead."""
+    """Lead if no process does, and resign where this process must not lead."""
     if not state.may_lead:
         return [Delete(LEADER, state.value(LEADER).version)] if state.leads else []
     if state.leader is None:
@@ -148,11 +148,11 @@ def _leadership(state: Participant) -> Iterable[Action]:
         return [Write(LEADER, leader, ABSENT, leased=True)]
     if not state.leads:
         return []
-    return _of_leader(state) if state.surveyed else [Survey()]
+    return _of_leader(state) if state.surveyed else [ListProcesses()]
 
 
 def _of_leader(state: Participant) -> list[Write]:
-    """Complete the round if it can be; else tell the members why they have to meet."""
+    """Complete the round if possible; else announce its reason to the members."""
     found, present = state.tally(), state.value(ROUND).expected
     leading = Fence(LEADER, state.value(LEADER).version)
     if _is_complete(state, found.readiness(state.settings)):
@@ -174,7 +174,7 @@ def _is_complete(state: Participant, readiness: Readiness) -> bool:
 
 
 def _is_due(state: Participant, notice: Notice) -> bool:
-    """Whether a notice says something new, and is urgent or has waited for long."""
+    """Whether a notice is new, and urgent or due."""
     last = state.notice
     if notice == last or not notice.epoch:
         return False

@@ -1,4 +1,4 @@
-"""Run a training function on members that come and go."""
+"""Run a training function on members that join and leave."""
 
 import logging
 import os
@@ -31,8 +31,8 @@ _LOG = logging.getLogger("collalgo")
 
 Result = TypeVar("Result")
 
-#: Why a job is closed that has come to its end.
-FINISHED = "it has come to its end"
+#: The reason for the close of a job that has ended normally.
+FINISHED = "it has ended normally"
 
 #: The most members whose names are shown.
 MOST_NAMES = 16
@@ -48,14 +48,14 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     The decorated function is called with a :class:`State`, and its further arguments;
     it calls ``train(comm, state, ...)`` with the communicator of the present members.
     At first and after each change all members get the state of the most advanced one.
-    When a member fails, the state goes back to the last commit, and the survivors go
-    on in their processes. Members that wait are taken in at a commit: nothing is rolled
-    back. When ``train`` has returned on all members, so does this. Within it calls that
-    are given no communicator, and :func:`collalgo.init`, use the present one.
+    When a member fails, the state goes back to the last commit, and the survivors
+    continue in their processes. Waiting members are admitted at a commit, without a
+    rollback. When ``train`` has returned on all members, so does this. Within it calls
+    without a communicator, and :func:`collalgo.init`, use the present one.
 
-    Under ``collalgo run --min`` members may die and come back. Otherwise the world of
-    :func:`collalgo.init` goes on with those of its ranks that are left; ``comm=`` is
-    another communicator to begin with.
+    Under ``collalgo run --min`` members may die and be restarted. Otherwise the world
+    of :func:`collalgo.init` continues with its surviving ranks; ``comm=`` is another
+    communicator to begin with.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class _Running:
                 except RendezvousClosed:
                     if not returned:
                         raise
-                    self._finish()  # the others have come to the end, too
+                    self._finish()  # the others have ended, too
                     return returned[0]
             else:
                 self._finish()
@@ -166,7 +166,7 @@ class _Running:
         self._comm.barrier()
 
     def _meet_newcomers(self) -> None:
-        """At a commit: break off on all members, if one knows of a change."""
+        """At a commit: interrupt all members, if one of them knows of a change."""
         if self._newcomers is None:
             return
         mine = np.array([self._newcomers.has_changed()], np.uint8)
@@ -174,7 +174,7 @@ class _Running:
             raise MembersChange
 
     def _recover(self, error: CollalgoError) -> None:
-        """Go on with the members that are left, which roll back as they synchronise."""
+        """Continue with the surviving members, which roll back as they synchronise."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # nobody can expel a member that is alive
         _LOG.warning(
@@ -188,9 +188,7 @@ class _Running:
         if not isinstance(epochs, Epochs):
             return str(error)
         if isinstance(error, CommunicatorRevoked):
-            return (
-                f"the members meet again; lost: {', '.join(epochs.lost) or 'unknown'}"
-            )
+            return f"a new round begins; lost: {', '.join(epochs.lost) or 'unknown'}"
         return f"{error}{names_of_ranks(epochs.members)}"
 
     def _form(self) -> None:
@@ -202,16 +200,16 @@ class _Running:
         else:
             self._comm = before.grow()
         before.close()
-        _LOG.info("%d members go on as rank %d", self._comm.size, self._comm.rank)
+        _LOG.info("%d members continue as rank %d", self._comm.size, self._comm.rank)
 
     def _finish(self) -> None:
-        """Leave a job that has come to its end on all members."""
+        """Leave a job that has ended on all members."""
         if isinstance(self._newcomers, Epochs):
             self._newcomers.end(FINISHED)
 
 
 def names_of_ranks(names: Sequence[str]) -> str:
-    """Which member each rank of an epoch is; empty if their names say it."""
+    """The member of each rank of an epoch; empty if their names show it."""
     if all(name == f"rank {rank}" for rank, name in enumerate(names)):
         return ""
     shown = [f"{rank}: {name}" for rank, name in enumerate(names[:MOST_NAMES])]

@@ -11,7 +11,7 @@ Indices = NDArray[np.int64]
 
 
 class Sampler:
-    """Takes each index of a data set exactly once an epoch, whoever is a member.
+    """Takes each index of a data set exactly once an epoch, for any members.
 
     It gives all members the same next indices, of which each takes a share, for example
     by :func:`sum_shards`. As a value of a :class:`State` it goes back with the rest of
@@ -57,7 +57,7 @@ class Sampler:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Where it is, for a state."""
+        """The position, for a state."""
         return {
             "length": self._length,
             "seed": self._seed,
@@ -66,7 +66,7 @@ class Sampler:
         }
 
     def load_state_dict(self, found: dict[str, Any]) -> None:
-        """Go to where another was.
+        """Go to the position of another sampler.
 
         Raises
         ------

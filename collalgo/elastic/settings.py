@@ -1,4 +1,4 @@
-"""The settings of a job whose members come and go."""
+"""The settings of an elastic job."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from collalgo.launch.options import MOST_MEMBERS
 
 @dataclass(frozen=True)
 class Settings:
-    """How many members a job has, and how long they wait for each other.
+    """The number of members of a job, and their timeouts.
 
     All durations are measured by the monotonic clock of one process.
 
@@ -30,8 +30,9 @@ class Settings:
     store_timeout : float
         Seconds to reach the store, at first and after it was lost.
     terms : dict
-        What all members must have in common, as text by name: the version of the code,
-        the number of ranks per node and so on. Others are refused with both values.
+        The properties that all members must share, as text by name: the version of the
+        code, the number of ranks per node and so on. Others are refused with both
+        values.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sums over logical shards whose bits do not depend on who computes which shard.
+"""Sums over logical shards whose bits do not depend on the assignment of shards.
 
 Floating-point addition is not associative, so the order of the additions is fixed: a
 binary tree over the shards, in which shard ``2 k`` and ``2 k + 1`` are added, then the
@@ -71,7 +71,7 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     """The sum of ``of(0)`` to ``of(shards - 1)``, with the same bits for any members.
 
     All members call it. Each computes a share of the shards, so a batch that is divided
-    into a fixed number of them is trained on alike, whoever joins or leaves.
+    into a fixed number of them gives the same result for any members.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def _across(comm: Communicator, shards: int, totals: Sequence[Numbers]) -> Numbe
 
 
 class Packing:
-    """How the contributions of shards become one array for each dtype, and back.
+    """The packing of the contributions of shards into one array for each dtype.
 
     Parameters
     ----------

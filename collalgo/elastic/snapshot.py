@@ -1,4 +1,4 @@
-"""A copy of the values of a state, as of one commit; its memory is used again."""
+"""A copy of the values of a state at one commit; its memory is reused."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ HASH_BYTES = 16
 
 
 class Snapshot:
-    """The values of a state as of a revision.
+    """The values of a state at a revision.
 
     Attributes
     ----------

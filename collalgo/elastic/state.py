@@ -1,4 +1,4 @@
-"""The state of an elastic job: what its members share, from commit to commit."""
+"""The state of an elastic job: the values that its members share, by commits."""
 
 import logging
 from collections import Counter
@@ -44,7 +44,7 @@ class State:
     Raises
     ------
     TypeError
-        If a value cannot be copied, or is of a class that would not come back: of a
+        If a value cannot be copied, or is of a class that would not be restored: a
         subclass of a container, a number, a text or an array.
     ValueError
         If a name is that of a method.
@@ -287,7 +287,7 @@ def _names(snapshot: Snapshot) -> set[str]:
 
 
 def _most_common(found: list[Any]) -> Any:
-    """What most members have; of equally many the first."""
+    """The value of most members; of equally many the first."""
     return Counter(found).most_common(1)[0][0]
 
 

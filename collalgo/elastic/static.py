@@ -49,11 +49,11 @@ class StaticRendezvous:
         """Take no further part."""
 
     def close(self, reason: str = "") -> None:
-        """Let this node join no more."""
+        """Refuse further joins of this node."""
         self._closed = reason
 
     def waiting(self) -> int:
-        """Nobody waits."""
+        """0, as no process waits."""
         return 0
 
     def change(self) -> MembershipChange | None:
@@ -61,10 +61,10 @@ class StaticRendezvous:
         return None
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
-        """There is nothing to see."""
+        """Do nothing: the members never change."""
 
     def remaining(self) -> float:
-        """Seconds for which this node counts as alive: for ever."""
+        """Seconds for which this node counts as alive: infinite."""
         return float("inf")
 
     def shutdown(self) -> None:

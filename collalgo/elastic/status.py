@@ -1,4 +1,4 @@
-"""What a job whose members change is doing, as its store shows it."""
+"""The status of an elastic job, from its store."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ SHOWN_FAILURES = 5
 #: Names of members.
 Names = tuple[str, ...]
 
-#: An event: its name and what belongs to it, as JSON.
+#: An event: its name and its fields, as JSON.
 Event = dict[str, Any]
 
 
@@ -49,16 +49,16 @@ class Status:
     members : tuple of str
         The names of its members, in the order of ranks.
     why : str
-        Why the epoch has begun, which is why the one before has ended.
+        The reason of the epoch, and so of the end of the one before.
     lost, asking, at_work, waiting : tuple of str
-        Members that are gone, members that wait for the next round, members that do
-        not, and others that wait.
+        Lost members, members that wait for the next round, members that do not, and
+        others that wait.
     leader : str or None
-        Who completes the rounds.
+        The process that completes the rounds.
     excluded : dict
         Names that may not take part, with the reasons.
     closed : str or None
-        Why the job is closed, if it is.
+        The reason why the job is closed; empty if it is open.
     failures : tuple of PastEpoch
         The last epochs that have begun because members were lost, the last one first.
     """
@@ -82,7 +82,7 @@ def status(store: KeyValueStore) -> Status:
     Raises
     ------
     RendezvousError
-        If what the store holds is malformed.
+        If the store holds a malformed document.
     """
     common, nodes = _documents(store, COMMON), _documents(store, NODES)
     present, excluded = common.get(ROUND, Round()), common.get(EXCLUDED, Excluded())
@@ -108,7 +108,7 @@ def status(store: KeyValueStore) -> Status:
 
 
 def _groups(found: Tally) -> tuple[Names, Names, Names, Names]:
-    """Who is lost, asks, is at work and waits."""
+    """The members that are lost, ask, and are at work, and the others that wait."""
     return (
         _names(found.lost),
         _names(found.survivors),

@@ -22,8 +22,8 @@ from collalgo.elastic.events import (
     Delete,
     Elapsed,
     Event,
+    ListProcesses,
     Seen,
-    Survey,
     Write,
 )
 from collalgo.elastic.interface import Membership, MembershipChange
@@ -49,7 +49,7 @@ class HeldStore(Protocol):
     def is_held(self) -> bool: ...
 
     def end(self) -> None:
-        """Hold the store no more."""
+        """Close the store."""
 
 
 class StoreRendezvous:
@@ -60,9 +60,9 @@ class StoreRendezvous:
     connect
         Connects with the store of the job; its argument is called if that is lost.
     where
-        What errors call the store and the job.
+        The name of the store and the job in errors.
     settings
-        Those of the job.
+        The settings of the job.
     name
         The name of this node, the same whenever it is started.
     held
@@ -120,22 +120,22 @@ class StoreRendezvous:
         raise error
 
     def leave(self) -> None:
-        """Take no further part; ``join`` comes back."""
+        """Take no further part; ``join`` returns."""
         self._events.put(Command.LEAVE)
         with self._changed:
             self._changed.wait_for(self._has_left, self._settings.silence)
 
     def close(self, reason: str = "") -> None:
-        """Let no further epoch begin; the present one may go on to its end."""
+        """Allow no further epoch; the present one may continue to its end."""
         value = encoded(Closed(reason[:MOST_CHARACTERS]))
         self.store.compare_set(CLOSED, value, ABSENT)
 
     def waiting(self) -> int:
-        """The number of processes that wait, and would become members."""
+        """The number of waiting processes that the next epoch would admit."""
         return self._state.notice.waiting
 
     def change(self) -> MembershipChange | None:
-        """Why the members have to meet again; None if they need not."""
+        """The reason for the next round, or None."""
         return change_of(self._state)
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
@@ -149,7 +149,7 @@ class StoreRendezvous:
         return 0.0 if self._link.is_lost else self._link.lease.remaining()
 
     def shutdown(self) -> None:
-        """Leave, and release what this holds."""
+        """Leave, and release all resources."""
         self.leave()
         self._events.put(None)
         self._thread.join(self._settings.silence)
@@ -159,7 +159,7 @@ class StoreRendezvous:
         if self._held is not None:
             self._held.end()
 
-    # ---- what only a store offers
+    # ---- further methods, with a store only
 
     @property
     def store(self) -> KeyValueStore:
@@ -167,17 +167,17 @@ class StoreRendezvous:
         return self._link.store
 
     def exclude(self, name: str, reason: str) -> None:
-        """Let a node become no member any more, until it is readmitted."""
+        """Exclude a node, until it is readmitted."""
         exclusion.exclude(self.store, name, reason[:MOST_CHARACTERS])
 
     def readmit(self, name: str) -> None:
-        """Let an excluded node join again."""
+        """Readmit an excluded node."""
         exclusion.readmit(self.store, name)
 
     # ---- waiting for the rounds
 
     def _is_over(self, last: int) -> bool:
-        """Whether a ``join`` has come to its end."""
+        """Whether a ``join`` has ended."""
         state = self._state
         is_member = state.phase is Phase.MEMBER and state.epoch > last
         has_failed = self._failure is not None
@@ -235,10 +235,10 @@ class StoreRendezvous:
             if value.value is not None and (key.startswith(COMMON) or self._is_own(key))
         }
         gone = self._link.reopen(self._settings.store_timeout, known)
-        return [*gone, *self._survey_again()]
+        return [*gone, *self._list_processes_again()]
 
     def _renew(self) -> list[Event]:
-        """Begin another lease, and write again what hung at the last one."""
+        """Begin another lease, and write the keys of the last one again."""
         try:
             self._link.renew()
         except StoreError:
@@ -250,20 +250,20 @@ class StoreRendezvous:
     def _is_own(self, key: str) -> bool:
         return key == self._state.own_key
 
-    def _survey_again(self) -> list[Event]:
-        return [self._link.survey()] if self._state.surveyed else []
+    def _list_processes_again(self) -> list[Event]:
+        return [self._link.list_processes()] if self._state.surveyed else []
 
     def _advance(self, events: list[Event]) -> None:
-        """Take events in, and carry out what follows, until nothing does."""
+        """Process events, and carry out all actions that follow."""
         while events:
             state, actions = step(self._state, events)
             if self._state.surveyed and not state.surveyed:
-                self._link.end_survey()
+                self._link.stop_listing()
             self._enter(state)
             events = [seen for action in actions for seen in self._perform(action)]
 
     def _enter(self, state: Participant) -> None:
-        """Make a state the present one, and tell those who wait or watch."""
+        """Make a state the present one, and notify waiters and watchers."""
         is_new = state.phase is Phase.MEMBER and state.epoch > self._state.epoch
         with self._changed:
             self._state = state
@@ -278,11 +278,11 @@ class StoreRendezvous:
         self._told = change
 
     def _perform(self, action: Action) -> list[Event]:
-        """Carry out an action: what was seen of its effect."""
+        """Carry out an action: the events of its effect."""
         try:
             match action:
-                case Survey():
-                    return [self._link.survey()]
+                case ListProcesses():
+                    return [self._link.list_processes()]
                 case Write():
                     seen = self._link.write(action)
                 case Delete():

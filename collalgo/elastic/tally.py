@@ -1,4 +1,4 @@
-"""Who takes part in the next round, counted by the leader; no clock, no store."""
+"""The members of the next round, counted by the leader; no clock, no store."""
 
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ class Readiness(Enum):
     """Whether a round can be completed."""
 
     NOT_YET = "too few ask, or the members of the epoch are at work"
-    LAST_CALL = "enough ask, and others may still come"
+    LAST_CALL = "enough ask, and others may still join"
     STRAGGLERS = "enough ask, and members that are alive do not"
     COMPLETE = "there is nobody to wait for"
 
 
 @dataclass(frozen=True)
 class Tally:
-    """The processes that a leader knows, by what they are to the next round.
+    """The processes that a leader knows, by their role in the next round.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Tally:
     lost : tuple of Member
         Members of the present epoch that have ended, left or been excluded.
     newcomers : tuple of Member
-        Others that ask, in the order in which they came.
+        Others that ask, in the order in which they began.
     """
 
     survivors: tuple[Member, ...]
@@ -54,8 +54,8 @@ class Tally:
     def next_round(self, present: Round, settings: Settings) -> Round:
         """The round of those who ask: survivors keep their order, then newcomers.
 
-        The first newcomers find a place. They are sorted by name, so that in the first
-        epoch of ``collalgo run -n`` each has the rank that the launcher calls it by.
+        The first newcomers are admitted. They are sorted by name, so that in the first
+        epoch of ``collalgo run -n`` each has the rank that the launcher shows.
         """
         places = max(settings.most - len(self.survivors), 0)
         newcomers = sorted(
@@ -66,10 +66,10 @@ class Tally:
         return Round(present.epoch + 1, members, terms, self._why(present))
 
     def notice(self, epoch: int, settings: Settings) -> Notice:
-        """What the members of an epoch should know.
+        """The notice for the members of an epoch.
 
-        Of the newcomers only those count who would find a place: the members of a full
-        job need not meet again for others.
+        Only the newcomers that would be admitted count: a full job needs no round for
+        others.
         """
         lost = tuple(member.name for member in self.lost)
         places = settings.most - len(self.survivors) - len(self.at_work)
@@ -77,7 +77,7 @@ class Tally:
         return Notice(epoch, lost, len(self.survivors), waiting)
 
     def _why(self, present: Round) -> str:
-        """Why a round was begun."""
+        """The reason of a round."""
         if not present.epoch:
             return "the job has begun"
         reasons = [
@@ -106,7 +106,7 @@ def tally(
     present
         The present round.
     nodes
-        What is known of processes by their tokens, the earliest first; None for those
+        The documents of processes by their tokens, the earliest first; None for those
         that have ended.
     excluded
         Names of nodes that may not take part.

@@ -26,7 +26,7 @@ PLAIN = (bool, int, float, str, type(None))
 MOST_LEVELS = 100
 
 
-#: The classes whose subclasses would be lost: those that come back are the first.
+#: The classes whose subclasses would be lost: the first of each is restored.
 CLASSES: dict[type, tuple[type, ...]] = {
     np.ndarray: (np.ndarray, np.memmap),
     dict: (dict,),
@@ -46,7 +46,7 @@ class Form(NamedTuple):
     kind : str
         ``numpy`` or ``torch``.
     dtype : str
-        As NumPy or torch name it.
+        Its dtype, as NumPy or torch name it.
     shape : tuple of int
     """
 
@@ -115,7 +115,7 @@ def flatten(value: Any, where: str) -> tuple[Any, list[ArrayLeaf]]:
     value
         Dictionaries, lists and tuples of arrays and plain values.
     where
-        What errors call it.
+        Its name in errors.
 
     Raises
     ------
@@ -127,7 +127,7 @@ def flatten(value: Any, where: str) -> tuple[Any, list[ArrayLeaf]]:
 
 
 def check_classes(value: Any, where: str, levels: int = MOST_LEVELS) -> None:
-    """Check that a tree comes back as what it is: its classes are not subclasses.
+    """Check that a tree can be restored: its classes are not subclasses.
 
     Raises
     ------
@@ -137,7 +137,7 @@ def check_classes(value: Any, where: str, levels: int = MOST_LEVELS) -> None:
     for known, plainly in CLASSES.items():
         if isinstance(value, known) and type(value) not in plainly:
             raise TypeError(
-                f"{where} is of type {type(value).__name__}, which would come back as "
+                f"{where} is of type {type(value).__name__}, but would be restored as "
                 f"{plainly[0].__name__}; convert it, or pass an object with "
                 "state_dict() and load_state_dict()"
             )
@@ -174,7 +174,7 @@ def _skeleton(value: Any, where: str, arrays: list[ArrayLeaf]) -> Any:
 
 
 def _kind_of(value: Any) -> str:
-    """How a skeleton calls a leaf with elements, or a sequence."""
+    """The name of a leaf with elements, or of a sequence, in a skeleton."""
     if isinstance(value, (list, tuple)):
         return "tuple" if isinstance(value, tuple) else "list"
     return "scalar" if isinstance(value, np.generic) else "array"

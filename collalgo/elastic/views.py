@@ -1,4 +1,4 @@
-"""What a process shows of its state to those who use the rendezvous."""
+"""The views of the state of a process for users of the rendezvous."""
 
 from collalgo.bootstrap.store.protocol import Fence
 from collalgo.elastic.documents import ROUND, Notice
@@ -19,7 +19,7 @@ def membership_of(state: Participant) -> Membership:
 
 
 def change_of(state: Participant) -> MembershipChange | None:
-    """Why a process and the others have to meet again; None if they need not."""
+    """The reason of a process for the next round, or None."""
     notice = state.notice if state.phase is Phase.MEMBER else Notice()
     found = MembershipChange(
         state.epoch,

@@ -74,8 +74,8 @@ def plain(array: Array, caller: str) -> Array:
 
 #: The advice for objects that are not arrays, by their package.
 ADVICE = {
-    "pandas": "pass its copy x.to_numpy(copy=True), which the result goes into",
-    "polars": "pass its copy numpy.array(x), which the result goes into",
+    "pandas": "pass its copy x.to_numpy(copy=True), which then holds the result",
+    "polars": "pass its copy numpy.array(x), which then holds the result",
     "xarray": "pass its array, x.values",
     "scipy": "pass x.toarray(), or x.data if all ranks have the same sparsity",
     "sparse": "pass x.todense(), or x.data if all ranks have the same sparsity",
@@ -119,7 +119,7 @@ def check_writeable(array: Array, name: str, caller: str) -> None:
     """Check that a result can be written into ``array``."""
     if not array.flags.writeable:
         raise ValueError(
-            f"{caller}: {name} is read-only, and the result goes into it; pass a "
+            f"{caller}: {name} is read-only but the result is written to it; pass a "
             "writeable array" + (" or out=" if name == "buf" else "")
         )
 
@@ -130,7 +130,7 @@ def check_apart(array: Array, name: str, caller: str) -> None:
         return
     raise ValueError(
         f"{caller}: some elements of {name} share their memory (shape {array.shape}, "
-        f"strides {array.strides}), and the result goes into it; pass a copy of it"
+        f"strides {array.strides}), but the result is written to it; pass a copy of it"
         + (" or out=" if name == "buf" else "")
     )
 

@@ -94,7 +94,7 @@ def dtype_text(code: int) -> str:
 
 
 def _other_order(char: str, name: str, code: int) -> str:
-    """The name of a dtype, which tells if its bytes are in the other order."""
+    """The name of a dtype, marked if its bytes are in the other order."""
     if not code & _SWAPPED:
         return name
     mark = ">" if sys.byteorder == "little" else "<"
@@ -168,7 +168,7 @@ def _code_of(dtype: np.dtype[Any]) -> int:
 
 
 def _detail_of(dtype: np.dtype[Any], kind: str) -> int:
-    """What the number of a dtype tells beside its kind."""
+    """The detail in the number of a dtype, beside its kind."""
     if kind in SIZED:
         return dtype.itemsize // (4 if kind == "str" else 1)
     if kind in ("datetime64", "timedelta64"):

@@ -3,7 +3,7 @@
 from bisect import insort
 from contextlib import suppress
 
-from collalgo._kernels.engine.transport.segment import Block, Segment, give_back
+from collalgo._kernels.engine.transport.segment import Block, Segment, release_pages
 from collalgo.base.finalizers import Lock, finalize
 
 #: Arrays are aligned to pages, so that their pages can be returned to the kernel.
@@ -75,7 +75,7 @@ class Heap:
         self._segment = None
 
     def _give(self, segment: Segment, start: int, stop: int) -> None:
-        give_back(segment, self._place, start, stop - start)
+        release_pages(segment, self._place, start, stop - start)
         with self._lock:
             insort(self._free, (start, stop))
             joined: list[tuple[int, int]] = []

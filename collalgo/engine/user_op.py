@@ -52,7 +52,7 @@ class Op:
     commute
         Whether ``left op right`` is ``right op left``. If not, all contributions are
         combined in the order of the ranks, by an algorithm that keeps it. By default
-        what is known of a ufunc or an op of mpi4py, otherwise False.
+        the property of a known ufunc or op of mpi4py, otherwise False.
     identity
         The neutral element, or an array of them, which an exscan gives rank 0.
     name
@@ -69,7 +69,7 @@ class Op:
     -----
     It must be associative, and the same on all ranks: these compare its name,
     ``commute`` and dtype. Ops of mpi4py have no names of their own, so pass ``name``.
-    What it raises is raised by the call on that rank; the other ranks raise an
+    An error that it raises is raised by the call on that rank; the other ranks raise an
     :class:`~collalgo.OpFailed`.
 
     Examples

@@ -81,10 +81,10 @@ def _usable_by_all(
     make: Callable[[], Engine],
     longest: int | None = None,
 ) -> Engine:
-    """The engine that ``make`` gives; all ranks raise the error of one without.
+    """The engine that ``make`` returns; all ranks raise the error of one of them.
 
-    If only that rank raised, the others would wait for it until their time is up.
-    ``longest`` are the characters of an error that the others can be told.
+    If only that rank raised, the others would wait for it until their timeout.
+    ``longest`` is the most characters of an error that can be sent to the others.
     """
     problem = ""
     try:

@@ -1,10 +1,9 @@
 """The agent of one host for ``collalgo run -H``: it starts and stops the ranks there.
 
-It writes a greeting to standard output, answers the requests that it reads from
-standard input, each a line of JSON, and runs the job that comes in the end. After it
-come bytes, each the number of a signal for the ranks. It stops the ranks when standard
-input ends: so nothing is left running after the end of the launcher or of the
-connection.
+It writes a greeting to standard output and reads requests from standard input, each a
+line of JSON, which it answers. The last request is the job. After it, each byte is the
+number of a signal for the ranks. It stops the ranks when standard input ends: so no
+rank is left running after the end of the launcher or of the connection.
 """
 
 import json
@@ -35,12 +34,12 @@ GREETING = f"collalgo agent {__version__} "
 
 @dataclass(frozen=True)
 class Greeting:
-    """What an agent says of its host.
+    """The greeting of an agent: the facts of its host.
 
     Attributes
     ----------
     port, word : int, str
-        Of its listener.
+        The port of its listener.
     interfaces : list
         Its interfaces that are up, each with name and address.
     bridges : list of str
@@ -62,14 +61,14 @@ class Greeting:
     cores: int
 
     def endpoint(self, host: str) -> network.Endpoint:
-        """Where the host can be tried."""
+        """The address at which the host can be tried."""
         found = [Interface(*each) for each in self.interfaces]
         return network.Endpoint(host, self.port, self.word, found, self.bridges)
 
 
 @dataclass(frozen=True)
 class AgentJob:
-    """What the launcher sends to an agent to run.
+    """The job that the launcher sends to an agent.
 
     Attributes
     ----------
@@ -82,13 +81,13 @@ class AgentJob:
     ranks : dict
         Further variables of each rank, by its number.
     binding : str
-        What each rank is bound to.
+        The binding of each rank.
     interfaces : list of str
         The interfaces that the engine may use; empty for all.
     is_function : bool
         Whether the command runs a function, whose failures go to the store of the job.
     restarts : int or None
-        Restarts of each rank, at most, if ranks may die and come back.
+        Restarts of each rank, at most, if ranks may die and be restarted.
     """
 
     command: list[str]
@@ -134,9 +133,9 @@ class AgentJob:
         """Failures are shown; those of a function go to the store of the job."""
         if not self.is_function:
             return OF_COMMAND
-        from collalgo.launch.function_store import GRACE, tell_store
+        from collalgo.launch.function_store import GRACE, report_failures
 
-        return Supervision(GRACE, partial(tell_store, self.environment))
+        return Supervision(GRACE, partial(report_failures, self.environment))
 
 
 def request(name: str, content: dict[str, Any]) -> bytes:
@@ -145,7 +144,7 @@ def request(name: str, content: dict[str, Any]) -> bytes:
 
 
 class Requests:
-    """The requests on standard input, and what comes after them.
+    """The requests on standard input, and the signals after them.
 
     Not by ``sys.stdin``, whose lock a thread must not hold when the process ends.
     """

@@ -1,4 +1,4 @@
-"""The agents of all hosts of a job: their start, and what they find of the network."""
+"""The agents of all hosts of a job: their start, and their tests of the network."""
 
 import selectors
 import time
@@ -76,7 +76,7 @@ class AgentStart:
                 ready = self._selector.select(max(deadline - time.monotonic(), 0))
                 if not ready:
                     break
-                self._look([key.data for key, _ in ready])
+                self._take_greetings([key.data for key, _ in ready])
                 if self._failures:
                     deadline = min(deadline, time.monotonic() + MORE_SECONDS)
         if self._failures or self._starting:
@@ -90,8 +90,8 @@ class AgentStart:
             self._starting.add(agent)
             self._selector.register(agent.streams[0].pipe, selectors.EVENT_READ, agent)
 
-    def _look(self, ready: Sequence[object]) -> None:
-        """Take the greetings that have come."""
+    def _take_greetings(self, ready: Sequence[object]) -> None:
+        """Take the greetings that have arrived."""
         clear_wakeup()
         for agent in ready:
             if not isinstance(agent, RemoteAgent):
@@ -138,7 +138,7 @@ def start_agents(
 
 
 class JobNetwork:
-    """How the hosts of a job and its launcher reach each other, as they have tried.
+    """The addresses by which the hosts of a job and its launcher reach each other.
 
     Attributes
     ----------
@@ -228,7 +228,7 @@ def try_hosts(
     Returns
     -------
     tuple
-        Why hosts cannot be used, by their names, and the network of the others.
+        The errors of unusable hosts, by their names, and the network of the others.
     """
     shell, problems = remote_shell(options.ssh), {}
     agents: list[RemoteAgent] = []
@@ -255,7 +255,7 @@ def try_hosts(
 def _network(
     agents: Sequence[RemoteAgent], options: LaunchOptions
 ) -> "JobNetwork | BootstrapError | None":
-    """The network of some agents, if there are any, or why it does not work."""
+    """The network of some agents, if there are any, or the reason why it fails."""
     if not agents:
         return None
     try:

@@ -17,7 +17,7 @@ Cpus: TypeAlias = frozenset[int]
 
 
 class Binding(Enum):
-    """What each rank is bound to."""
+    """The unit of cores that a rank is bound to."""
 
     NONE = "none"
     CORE = "core"
@@ -27,7 +27,7 @@ class Binding(Enum):
 def cpus_of_ranks(
     binding: Binding, ranks: int, where: str = "this host"
 ) -> list[Cpus | None]:
-    """What each of some ranks of this host is bound to; None: to nothing.
+    """The hardware threads of each rank of this host; None: it is not bound.
 
     By CORE the ranks get equal shares of the cores that this process may use, in their
     order; by NUMA the first ranks get the first node, and so on.
@@ -55,7 +55,7 @@ def cpus_of_ranks(
 
 
 def _groups(pattern: str, allowed: set[int]) -> list[Cpus]:
-    """What the files of a pattern list of the allowed hardware threads, in order."""
+    """The allowed hardware threads in the files of a pattern, in order."""
     lists = (file.read_text() for file in SYSTEM.glob(pattern))
     found = {frozenset(cores_of(text) & allowed) for text in lists} - {frozenset()}
     return sorted(found, key=min)

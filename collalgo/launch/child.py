@@ -15,7 +15,7 @@ from typing import TypeVar
 from collalgo.launch.binding import Cpus
 from collalgo.launch.log_files import STDERR, STDOUT
 from collalgo.launch.output import Sinks, Stream
-from collalgo.launch.process import Process, die_with, processes, send_signal
+from collalgo.launch.process import Process, end_with_parent, processes, send_signal
 from collalgo.launch.signals import clear_wakeup, register_wakeup
 
 
@@ -103,7 +103,7 @@ class Child:
             signal.pidfd_send_signal(self.descriptor, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill what the process left running and close the descriptors."""
+        """Kill the remaining descendants, and close the descriptors."""
         close_children([self])
 
     def _release(self) -> None:
@@ -121,7 +121,7 @@ def signal_children(children: Iterable[Child], number: int) -> None:
     """Send a signal to some processes and to all that they started in their sessions.
 
     The group of each gets it at once, then other groups, as shells with job control
-    make them. One look at all processes of the host finds those of all children.
+    make them. One scan of the processes of the host finds those of all children.
     """
     leaders = {child.process.pid for child in children}
     signal_groups(leaders, number)
@@ -143,7 +143,7 @@ def kill_children(children: Iterable[Child]) -> None:
 def close_children(
     children: Sequence[Child], killed: Callable[[], None] | None = None
 ) -> None:
-    """Kill what some processes left running, reap them and close their descriptors.
+    """Kill descendants of some processes, reap these and close their descriptors.
 
     ``killed`` is called in between, while nothing else can get their numbers.
     """
@@ -188,7 +188,7 @@ def _started(
 
 def _begin(launcher: int, cpus: Cpus | None) -> None:
     """Let the new process end with the launcher and keep to its cores."""
-    die_with(launcher)
+    end_with_parent(launcher)
     if cpus is not None:
         os.sched_setaffinity(0, cpus)
 
@@ -251,6 +251,6 @@ def _register(selector: selectors.BaseSelector, child: Child) -> None:
 
 
 def _unfinished(children: Iterable[Child]) -> list[Stream]:
-    """The streams with a line whose end has not come yet."""
+    """The streams with an unfinished line."""
     streams = (stream for child in children for stream in child.streams)
     return [stream for stream in streams if stream.seconds_left() is not None]

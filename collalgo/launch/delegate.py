@@ -108,7 +108,7 @@ class DelegatedLaunch:
                 return run_to_end(work, partial(_stop, child), sinks)
 
     def placement(self) -> Placement:
-        """Where the ranks would run, as far as this is known before."""
+        """The placement of the ranks, as far as it is known before the start."""
         nics = ",".join(self.options.nics) or "as the launcher decides"
         ranks = planned_ranks(self.hosts, self.options.binding, nics)
         return Placement(list(ranks), [self.shown])

@@ -144,7 +144,7 @@ def main() -> int:
         report(str(error))
         return 1
     if position.cross_rank is None and position.rank == 0:
-        report("the launcher does not say which ranks share a host; CROSS_RANK and "
+        report("the launcher does not report which ranks share a host; CROSS_RANK and "
                "CROSS_SIZE are not set")  # fmt: skip
     bound = cpus[position.local_rank]
     if bound is not None:
@@ -163,7 +163,7 @@ def _execute(command: list[str]) -> int:
 
 
 def _variables(position: RankPosition, dialect: str) -> dict[str, str]:
-    """The variables of the rank; what the user has set of the libraries stays."""
+    """The variables of the rank; settings of libraries by the user are kept."""
     limits = environment.thread_limit(position.local_size)
     nics = environment.of_nics(NICS.given())
     soft = {name: value for name, value in (limits | nics).items()

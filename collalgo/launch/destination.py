@@ -1,4 +1,4 @@
-"""Where the launcher writes the output of all ranks."""
+"""The destination of the output of all ranks."""
 
 import codecs
 import math
@@ -85,7 +85,7 @@ class Destination:
         return True
 
     def _discard(self) -> None:
-        """Send all further output nowhere, also what Python has buffered."""
+        """Discard all further output, also the buffers of Python."""
         if self._descriptor is not None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, self._descriptor)

@@ -11,7 +11,7 @@ from pathlib import Path
 from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import LARGEST, Host, hosts_of_text
 from collalgo.launch.messages import report
-from collalgo.launch.process import die_with, exit_reason
+from collalgo.launch.process import end_with_parent, exit_reason
 
 #: Seconds between the end of a call of the script and the next one.
 PAUSE = 1.0
@@ -19,8 +19,8 @@ PAUSE = 1.0
 #: Seconds that a call may take.
 CALL_SECONDS = 10.0
 
-#: Seconds between two looks at a call.
-LOOK_SECONDS = 0.05
+#: Seconds between two polls of a call.
+POLL_SECONDS = 0.05
 
 
 class Discovery:
@@ -47,7 +47,7 @@ class Discovery:
 
     def seconds(self) -> float:
         """Seconds to the next look."""
-        return LOOK_SECONDS if self._call else max(self._next - time.monotonic(), 0.0)
+        return POLL_SECONDS if self._call else max(self._next - time.monotonic(), 0.0)
 
     def look(self) -> list[Host] | None:
         """The hosts, if a call has printed some since the last look."""
@@ -93,7 +93,7 @@ class Discovery:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 (takes no lock)
+            preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 (takes no lock)
         )
         assert self._call.stdout is not None
         os.set_blocking(self._call.stdout.fileno(), False)
@@ -141,7 +141,7 @@ class Discovery:
 
 
 def _reason(error: BootstrapError | OSError) -> str:
-    """Why a script cannot be called, or what is wrong with its output."""
+    """The error of a script that cannot be called, or of its output."""
     if isinstance(error, OSError) and error.errno == errno.ENOEXEC:
         return "the system cannot run it; its first line must be as #!/bin/sh"
     return getattr(error, "strerror", None) or str(error)

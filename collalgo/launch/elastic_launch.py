@@ -1,6 +1,6 @@
-"""``collalgo run -H ... --min`` and ``--discover``: hosts may fail, come and go.
+"""``collalgo run -H ... --min`` and ``--discover``: hosts may fail, join and leave.
 
-The launcher holds the store at which the members meet; each host has an agent, which
+The launcher holds the store of the rendezvous; each host has an agent, which
 restarts the ranks there.
 """
 
@@ -32,7 +32,7 @@ from collalgo.launch.supervision import run_to_end
 
 @dataclass(frozen=True)
 class ElasticLaunch:
-    """The plan to run a command on hosts that may fail, come and go.
+    """The plan to run a command on hosts that may fail, join and leave.
 
     Attributes
     ----------

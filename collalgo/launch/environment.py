@@ -1,4 +1,4 @@
-"""The environment of ranks: who they are, what they share, and limits."""
+"""The environment of ranks: their identity, shared settings, and limits."""
 
 import os
 import socket
@@ -72,7 +72,7 @@ def of_any_job() -> dict[str, str]:
 
 
 def of_rank(position: RankPosition, dialect: str = TORCH) -> dict[str, str]:
-    """The variables of one rank, of what is known of its position."""
+    """The variables of one rank, for the known fields of its position."""
     values = asdict(position)
     return {
         name: str(values[field])
@@ -82,7 +82,7 @@ def of_rank(position: RankPosition, dialect: str = TORCH) -> dict[str, str]:
 
 
 def of_nics(nics: str, restricted: Sequence[str] = ()) -> dict[str, str]:
-    """What makes the libraries of this host use some interfaces between hosts.
+    """The variables that make the libraries of this host use some interfaces.
 
     Parameters
     ----------

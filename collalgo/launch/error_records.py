@@ -35,7 +35,7 @@ class ErrorRecords:
         self._keys = count(1)
 
     def next(self) -> tuple[str, dict[str, str]]:
-        """The key of a rank that is started, and the variable that tells it."""
+        """The key of a rank that is started, and the variable that holds it."""
         key = str(next(self._keys))
         return key, {ERRORS.name: f"/proc/{os.getpid()}/fd/{self._file}#{key}"}
 

@@ -1,7 +1,7 @@
 """The call of a function in other processes, and its outcome, as pickles.
 
-What can be imported goes by its name. All else, as functions typed at a prompt, goes by
-value, for which cloudpickle is needed.
+Objects that can be imported are pickled by name. All others, as functions typed at a
+prompt, are pickled by value, for which cloudpickle is needed.
 """
 
 import os
@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 from collalgo.errors import CollalgoError
 from collalgo.launch.rank_function import Failure
 
-#: What of multiprocessing's preparation of a process is needed here.
+#: The keys of multiprocessing's preparation of a process that are used here.
 MODULES = ("sys_path", "sys_argv")
 MAIN = ("init_main_from_name", "init_main_from_path")
 
-#: What raises these cannot be pickled by name.
+#: The errors of objects that cannot be pickled by name.
 UNPICKLABLE = (AttributeError, TypeError, pickle.PicklingError)
 
 
@@ -51,7 +51,7 @@ class Call(NamedTuple):
         return pickle.dumps((_modules(names_main), body, self.timeout))
 
     def _pickled(self, caller: str) -> tuple[bytes, bool]:
-        """The function and its arguments, and whether the main module goes by value."""
+        """The function, its arguments, and whether the main module is pickled."""
         body, reason = b"", ""
         try:
             body = pickle.dumps((self.function, self.args))
@@ -120,7 +120,7 @@ class _Importing:
 
 
 def _modules(names_main: bool) -> dict[str, Any]:
-    """How a new process finds modules, and the main one if it is to import that."""
+    """The paths of modules for a new process, and its main module if needed."""
     from multiprocessing import spawn
 
     found = spawn.get_preparation_data("rank")
@@ -150,7 +150,7 @@ def encode_result(result: object) -> bytes:
 
 
 def encode_failure(failure: Failure) -> bytes:
-    """The outcome of a call that has raised; the text of what cannot be pickled."""
+    """The outcome of a call that has raised; an error without a pickle becomes text."""
     try:
         message = pickle.dumps((None, failure))
         pickle.loads(message)
@@ -166,7 +166,7 @@ def decode_outcome(message: bytes, rank: int) -> tuple[object, Failure | None]:
         result, failure = pickle.loads(message)
     except Exception as error:
         text = (
-            f"what rank {rank} has returned cannot be unpickled in process "
+            f"the result of rank {rank} cannot be unpickled in process "
             f"{os.getpid()}: {type(error).__name__}: {error}"
         )
         return None, Failure(rank, CollalgoError(text, rank=rank), text)

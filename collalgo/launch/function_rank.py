@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def _outcome(message: bytes, rank: int) -> tuple[bytes, int]:
-    """What the call returns or raises, and the exit code."""
+    """The result or the error of the call, and the exit code."""
     try:
         call = Call.decode(message)
 

@@ -1,7 +1,7 @@
 """The call of a job and the outcomes of its ranks in the store of the job.
 
 Messages are divided into values that every store takes. Only processes that know the
-secret of the job can read and write them: what is read here may be unpickled.
+secret of the job can read and write them, so they may be unpickled.
 """
 
 import json
@@ -24,7 +24,7 @@ GRACE = 5.0
 
 
 class Arrival(NamedTuple):
-    """Something that was set in the store; later ones have greater versions."""
+    """A message in the store; later ones have greater versions."""
 
     version: int
     rank: int
@@ -37,7 +37,7 @@ class FunctionStore:
         self._store = store
 
     def _put(self, name: str, message: bytes, what: str) -> None:
-        """Set a message; its length comes last, so that what is announced is there."""
+        """Set a message; its length last, so that a message with one is complete."""
         if len(message) > MOST_BYTES:
             raise CollalgoError(
                 f"{what} takes {len(message)} bytes as a pickle, of at most "
@@ -80,13 +80,13 @@ class FunctionStore:
         }
 
     def tell(self, failures: Sequence[RankFailure], _others: bool) -> None:
-        """Set how ranks have failed, as their launcher sees it."""
+        """Set the failures of ranks, as their launcher reports them."""
         for each in failures:
             about = json.dumps([each.reason, [*each.lines]]).encode()
             self._store.set(f"failure/{each.rank}", about)
 
     def failures(self) -> dict[Arrival, RankFailure]:
-        """How ranks have failed, as their launchers see it."""
+        """The failures of ranks, as their launchers report them."""
         found = {}
         for key, entry in self._store.entries("failure/").items():
             rank = int(key.removeprefix("failure/"))
@@ -105,9 +105,9 @@ def opened(variables: Mapping[str, str]) -> Iterator[FunctionStore]:
         client.close()
 
 
-def tell_store(
+def report_failures(
     variables: Mapping[str, str], failures: Sequence[RankFailure], others: bool
 ) -> None:
-    """Set how ranks have failed in the store that some variables name."""
+    """Set the failures of ranks in the store that some variables name."""
     with opened(variables) as store:
         store.tell(failures, others)

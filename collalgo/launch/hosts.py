@@ -12,7 +12,7 @@ from typing import Any
 from collalgo.base.input_files import read_text
 from collalgo.errors import BootstrapError
 
-#: Limit of ranks on one host; more are taken for a typing error.
+#: Limit of ranks on one host; a larger number counts as a typing error.
 MAX_SLOTS = 4096
 
 #: Valid host names, after a user's: no option of ssh, and no character that a shell

@@ -50,12 +50,12 @@ from collalgo.launch.supervision import (
     run_to_end,
 )
 
-#: How the traceback of a rank ends that failed only because another did.
+#: The last line of the traceback of a rank that failed only because another did.
 OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoked")
 
 
 class Scope(Enum):
-    """Which ranks of a job a :class:`LocalLaunch` runs.
+    """The ranks of a job that a :class:`LocalLaunch` runs.
 
     Rank 0 of a whole job reads the standard input of the launcher. A part of a job may
     fail only because of a rank elsewhere: then it reports nothing and its exit code is
@@ -67,7 +67,7 @@ class Scope(Enum):
 
 
 class RankSpec(NamedTuple):
-    """A rank to be started, its environment, and what it is bound to."""
+    """A rank to be started, its environment, and its binding."""
 
     rank: int
     environment: dict[str, str]
@@ -103,7 +103,7 @@ class Rank(Child):
         return bool(lines) and lines[-1].startswith(errors)
 
     def failure(self) -> RankFailure:
-        """How the process has failed."""
+        """The failure of the process."""
         reason = f"rank {self.rank} {exit_reason(self.returncode or 0)}"
         return RankFailure(self.rank, reason, self.traceback())
 
@@ -125,7 +125,7 @@ class LocalLaunch:
     timestamp : bool
         Whether each line of output begins with the time.
     supervision : Supervision
-        What follows the failure of a rank, and where output goes.
+        The reaction to the failure of a rank, and the destination of output.
     """
 
     command: Sequence[str]
@@ -164,7 +164,7 @@ class LocalLaunch:
         )
 
     def placement(self) -> Placement:
-        """Where the ranks would run."""
+        """The placement of the ranks."""
         size = len(self.specs)
         ranks = [
             PlannedRank(
@@ -202,7 +202,7 @@ class LocalLaunch:
                 close_children(ranks, killed=guard.close)
 
     def _sinks(self) -> Sinks:
-        """Where output goes."""
+        """The destinations of output."""
         return output.sinks(
             self.logs,
             timestamp=self.timestamp,

@@ -73,7 +73,7 @@ class Step:
 
     @property
     def shell(self) -> RemoteShell | None:
-        """The remote shell, if the user wants another one than the launcher takes."""
+        """The remote shell, if it is not the default of the launcher."""
         shell = remote_shell(self.options.ssh)
         asked = shell.source is not None or self.options.ssh.words
         return shell if asked and self.hosts else None
@@ -104,7 +104,7 @@ def find_mpiexec() -> Mpiexec:
 
 
 def mpiexec_at(path: str) -> Mpiexec:
-    """The mpiexec of a path, by what it says of its version."""
+    """The mpiexec of a path, by the text of its version."""
     said = subprocess.run(
         [path, "--version"], capture_output=True, text=True, check=False
     ).stdout
@@ -124,7 +124,7 @@ def mpi_line(mpiexec: Mpiexec, step: Step) -> Line:
     Raises
     ------
     BootstrapError
-        If it cannot do what the options say.
+        If it does not support the options.
     """
     if not mpiexec.vendor:
         if step.hosts or step.options.nics:
@@ -195,7 +195,7 @@ def _intel(_mpiexec: Mpiexec, step: Step) -> Line:
 
 
 def _hydra(step: Step, launcher: str, program: str) -> Line:
-    """What MPICH and Intel MPI have in common: their process manager is Hydra."""
+    """The options that MPICH and Intel MPI share: their process manager is Hydra."""
     words, variables = [], {}
     if step.shell:
         first, *rest = step.shell.words

@@ -1,4 +1,4 @@
-"""Which addresses the hosts of a job reach each other by: it is tried, not guessed.
+"""The addresses by which the hosts of a job reach each other, found by tests.
 
 Each agent listens while the job starts and tells who connects a random word. Agents
 connect to all addresses of some other hosts, and compare the word: the bridge of
@@ -24,13 +24,13 @@ from collalgo.errors import BootstrapError
 #: Seconds in which an address has to answer.
 ANSWER_SECONDS = 3.0
 
-#: Characters of the word that a listener tells.
+#: Characters of the word that a listener sends.
 WORD = 32
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a host can be tried.
+    """The address at which a host can be tried.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Endpoint:
     port : int
         The port of its listener.
     word : str
-        What the listener tells.
+        The word that the listener sends.
     interfaces : sequence of Interface
         Its interfaces that are up, loopback last.
     bridges : sequence of str
@@ -59,7 +59,7 @@ class Endpoint:
 
 
 class Listener:
-    """Tells who connects a random word, until it is closed."""
+    """Sends a random word to each connection, until it is closed."""
 
     def __init__(self) -> None:
         self.word = secrets.token_hex(WORD // 2)
@@ -83,7 +83,7 @@ class Listener:
         self._socket.close()
 
     def endpoint(self, host: str) -> Endpoint:
-        """Where this host can be tried."""
+        """The address at which this host can be tried."""
         found = sorted(interfaces(), key=lambda each: each.is_loopback)
         bridges = [each.name for each in found if each.is_bridge]
         return Endpoint(host, self.port, self.word, found, bridges)
@@ -111,12 +111,12 @@ def _begin(selector: selectors.BaseSelector, address: str, port: int) -> None:
     """Begin to connect to an address."""
     attempt = socket.socket()
     attempt.setblocking(False)
-    attempt.connect_ex((address, port))  # what fails at once is readable at once
+    attempt.connect_ex((address, port))  # a failed attempt is readable at once
     selector.register(attempt, selectors.EVENT_READ, address)
 
 
 def _said(attempt: object) -> bytes:
-    """What a listener has reported; empty without one."""
+    """The word that a listener has sent; empty without one."""
     assert isinstance(attempt, socket.socket)
     with attempt, suppress(OSError):
         return attempt.recv(WORD)
@@ -186,7 +186,7 @@ class HostNetwork:
 
 
 class Answers(NamedTuple):
-    """At which addresses a host was reached.
+    """The addresses at which a host was reached.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ def networks(
     endpoints
         Of the hosts.
     answers
-        Where each was reached.
+        The addresses at which each was reached.
     nics
         The interfaces that the user wants; none: those that work.
 

@@ -38,7 +38,7 @@ class NodeAgent(RemoteAgent):
     host, shell, sinks
         As for :class:`~.remote_agent.RemoteAgent`.
     launcher
-        Where the agent tries the launcher.
+        The addresses at which the agent tries the launcher.
     job_of
         Makes the job that it is sent.
 
@@ -47,7 +47,7 @@ class NodeAgent(RemoteAgent):
     has_job : bool
         Whether it was sent its job.
     problem : str
-        Why it cannot be used; empty if it can.
+        The reason why it cannot be used; empty if it can.
     began : float
         When it was started.
     is_stopping : bool
@@ -87,7 +87,7 @@ class NodeAgent(RemoteAgent):
         return found
 
     def give_up(self, problem: str) -> None:
-        """Note why the host cannot be used, and end its agent."""
+        """Note the reason why the host cannot be used, and end its agent."""
         self.problem = self.problem or problem
         self.kill()
 
@@ -97,7 +97,7 @@ class NodeAgent(RemoteAgent):
         super().request_stop()
 
     def _take(self) -> bool:
-        """Take the answers that have come; False at the end of the output."""
+        """Take the answers that have arrived; False at the end of the output."""
         try:
             while not self.has_job and (line := self.read_line()) is not None:
                 self._take_line(line)

@@ -1,8 +1,8 @@
-"""The hosts of a job that goes on when some of them fail, and that takes them back.
+"""The hosts of a job that continues when some of them fail, and that readmits them.
 
-A host whose agent ends is tried again after a while, which doubles each time. One that
-cannot be reached may come back whenever it can; one whose ranks have failed again and
-again is left out for longer, and no longer counts among those that the job waits for.
+A host whose agent ends is tried again after a delay, which doubles each time. A host
+that could not be reached is readmitted as soon as it can be; a host whose ranks have
+failed repeatedly is left out for longer, and the job no longer waits for it.
 """
 
 import shlex
@@ -31,16 +31,16 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 #: Seconds before a host whose ranks have failed is used again, at first.
 EXCLUSION = 60.0
 
-#: Seconds after which a host that runs has no failures behind it any more.
+#: Seconds of running after which the failures of a host are cleared.
 STEADY = 60.0
 
 #: Seconds between two reports of the hosts that still work when others have ended. They
-#: are never killed: a last checkpoint may take any time, and only the user knows of a
-#: remote shell that does not notice that its host is gone.
+#: are never killed: a last checkpoint may take any time, and only the user can detect a
+#: remote shell that has not noticed the loss of its host.
 REPORT_SECONDS = 600.0
 
-#: Seconds between two looks at what has a deadline, at most and at least.
-LOOK_SECONDS, SHORTEST_LOOK = 1.0, 0.01
+#: Seconds between two checks of deadlines, at most and at least.
+POLL_SECONDS, SHORTEST_POLL = 1.0, 0.01
 
 #: The exit code of a remote shell that has lost its host.
 SHELL_FAILED = 255
@@ -111,7 +111,7 @@ class Nodes:
     patience
         Seconds that the job may have fewer, while hosts may still come.
     discovery
-        Tells the hosts; None if they are those that :meth:`change` was given.
+        Returns the hosts; None if :meth:`change` sets them.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class Nodes:
         self._late = 0
 
     def change(self, hosts: Sequence[Host]) -> None:
-        """Let these be the hosts of the job."""
+        """Set the hosts of the job."""
         for host in hosts:
             if host not in self._nodes:
                 self._nodes[host] = Node(host, self._ranks)
@@ -150,7 +150,7 @@ class Nodes:
     def run(self) -> int:
         """Supervise the hosts to the end of the job: its exit code."""
         while not self._has_finished or self._running():
-            self._look_at_hosts()
+            self._update_hosts()
             self._start_due()
             self._wait()
             if self._are_too_few():
@@ -168,7 +168,7 @@ class Nodes:
             pass
 
     def close(self) -> None:
-        """Kill what runs, and release what this holds."""
+        """Kill all processes, and release all resources."""
         for agent in self.agents:
             agent.close()
         if self._discovery is not None:
@@ -186,14 +186,14 @@ class Nodes:
     def _running(self) -> list[NodeAgent]:
         return [agent for agent in self.agents if not agent.ended]
 
-    def _look_at_hosts(self) -> None:
+    def _update_hosts(self) -> None:
         if self._discovery is None or self._has_finished:
             return
         if (hosts := self._discovery.look()) is not None:
             self.change(hosts)
 
     def _start_due(self) -> None:
-        """Start the hosts whose time has come."""
+        """Start the hosts that are due."""
         now = time.monotonic()
         for node in self._nodes.values():
             is_idle = node.agent is None and node.is_wanted
@@ -204,7 +204,7 @@ class Nodes:
 
     def _wait(self) -> None:
         """Forward the output for a while, or until an agent ends."""
-        deadline = Deadline(self._seconds_to_look())
+        deadline = Deadline(self._seconds_to_poll())
         for agent in as_completed(self._running(), deadline):
             deadline.at_most(0.0)
             self._end(agent)
@@ -218,7 +218,7 @@ class Nodes:
             report(f"waiting for {names}, still at work after the end of another host")
 
     def _release_ended(self) -> None:
-        """Release what the agents hold that have ended; a job may start many."""
+        """Release the resources of agents that have ended; a job may start many."""
         with stop_delayed():  # none is closed twice
             ended = [agent for agent in self.agents if agent.ended]
             self.agents = self._running()
@@ -230,15 +230,15 @@ class Nodes:
             if not agent.has_job and time.monotonic() - agent.began > self._patience:
                 agent.give_up(f"it did not start within {self._patience:g} s")
 
-    def _seconds_to_look(self) -> float:
-        """Seconds to the next start of a host, or to the next look for hosts."""
+    def _seconds_to_poll(self) -> float:
+        """Seconds to the next start of a host, or to the next check of the hosts."""
         if self._has_finished:
-            return LOOK_SECONDS
+            return POLL_SECONDS
         idle = (n for n in self._nodes.values() if n.agent is None and n.is_wanted)
-        waits = [LOOK_SECONDS, *(each.due - time.monotonic() for each in idle)]
+        waits = [POLL_SECONDS, *(each.due - time.monotonic() for each in idle)]
         if self._discovery is not None:
             waits.append(self._discovery.seconds())
-        return max(min(waits), SHORTEST_LOOK)
+        return max(min(waits), SHORTEST_POLL)
 
     def _end(self, agent: NodeAgent) -> None:
         """React to the end of an agent: try its host again in a while."""
@@ -280,7 +280,7 @@ class Nodes:
         return now - self._enough_at > self._patience
 
     def _give_up(self) -> int:
-        """Stop the hosts that are left, and report the last failure."""
+        """Stop the remaining hosts, and report the last failure."""
         self.stop()
         reason, code = self._failed
         if self._discovery is not None and self._discovery.problem:

@@ -25,7 +25,7 @@ class OptionError(ValueError):
 
 
 class Launcher(Enum):
-    """Who starts the ranks; AUTO: see :func:`~collalgo.launch.plan.choose`."""
+    """The launcher; AUTO: see :func:`~collalgo.launch.plan.choose`."""
 
     AUTO = "auto"
     SSH = "ssh"
@@ -35,7 +35,7 @@ class Launcher(Enum):
 
 
 class Starter(Enum):
-    """Who starts the ranks."""
+    """The program that starts the ranks."""
 
     HERE = "collalgo itself, on this host"
     SSH = "collalgo itself, by ssh on other hosts"
@@ -45,7 +45,7 @@ class Starter(Enum):
 
 
 class Choice(NamedTuple):
-    """Who starts the ranks, why, and on which hosts; none: on those that it knows."""
+    """The launcher, the reason, and the hosts; none: those that it knows."""
 
     starter: Starter
     reason: str
@@ -96,7 +96,7 @@ class LaunchOptions:
     logs : Path or None
         Folder for files with the output of each rank.
     launcher : Launcher
-        Who starts the ranks.
+        The launcher of the ranks.
     delegates : bool
         Whether another launcher has to start the ranks, if AUTO decides.
     dialect : str
@@ -108,29 +108,29 @@ class LaunchOptions:
     nics : sequence of str
         Interfaces between the hosts; none: those that are found to work.
     binding : Binding
-        What each rank is bound to.
+        The binding of each rank.
     launcher_words : sequence of str
         Further options for the launcher that is delegated to.
     timestamp : bool
         Whether each line of output begins with the time.
     verbose : bool
-        Whether the launcher says what it does.
+        Whether the launcher reports its actions.
     is_function : bool
         Whether the command runs a function, whose failures go to the store of the job.
     least : int or None
-        The number of ranks with which the job goes on, at least; None: all.
+        The least number of ranks with which the job continues; None: all.
     restarts : int or None
         Restarts of each rank that dies, at most; None: the default of a job in which
         ranks may die, or none.
     elastic : bool
-        Whether the nodes of the job may come and go; this host is one of them, unless
+        Whether nodes of the job may join and leave; this host is one of them, unless
         ``discover`` names others.
     nodes : tuple of int or None
         The number of nodes of such a job, at least and at most.
     per_node : int or None
         The number of ranks on each of its nodes; None: one.
     rendezvous : str or None
-        The URL where they meet.
+        The URL of their rendezvous.
     discover : Path or None
         A script that prints the hosts of such a job, which this launcher then starts.
     job : str
@@ -163,7 +163,7 @@ class LaunchOptions:
 
     @property
     def is_elastic(self) -> bool:
-        """Whether ranks may die and come back."""
+        """Whether ranks may die and be restarted."""
         return self.least is not None or self.restarts is not None or self.elastic
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ from collalgo.launch.tracebacks import HOLD_SECONDS, ShownTracebacks, Tracebacks
 #: A carriage return that is not part of a line end.
 RETURN = re.compile(rb"\r(?!\n)")
 
-#: What ends a line or a part of one, the longest first.
+#: The ends of a line or of a part of one, the longest first.
 LINE_ENDS = (b"\r\n", b"\n", b"\r")
 
 #: Seconds that an unfinished line waits for its end before it is forwarded.
@@ -64,8 +64,8 @@ class Sinks(NamedTuple):
     stamp: Callable[[], bytes] = no_stamp
     shown: ShownTracebacks | None = None
 
-    def hurry(self, seconds: float) -> None:
-        """Give up output that the reader does not take within some seconds."""
+    def limit_wait(self, seconds: float) -> None:
+        """Drop output that the reader does not take within some seconds."""
         self.out.patience = self.err.patience = seconds
 
     def tracebacks(self, rank: int | None) -> Tracebacks | None:
@@ -177,7 +177,7 @@ class Stream:
         return bool(data)
 
     def _take(self, data: bytes) -> None:
-        """Log output, and forward what of it is due."""
+        """Log output, and forward the part that is due."""
         if self._log is not None and data:
             self._log(data)
         self._tail = (self._tail + data)[-KEPT_BYTES:]
@@ -205,7 +205,7 @@ class Stream:
         return self._tracebacks is not None and self._tracebacks.holds
 
     def seconds_left(self) -> float | None:
-        """Seconds until what is unfinished is due; None without such output."""
+        """Seconds until unfinished output is due; None without any."""
         waits = self._pending or self._holds()
         return max(self._due - time.monotonic(), 0.0) if waits else None
 
@@ -217,7 +217,7 @@ class Stream:
             self._pending.clear()
 
     def _end_line(self) -> None:
-        """Forward an unfinished line with a newline, as no more will come."""
+        """Forward an unfinished line with a newline, at the end of the output."""
         if self._pending or self._destination.continues(self):
             self._take_lines(bytes(self._pending) + b"\n")
             self._pending.clear()

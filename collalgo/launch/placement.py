@@ -1,4 +1,4 @@
-"""What ``collalgo run --dry-run`` shows: where each rank would run, and by what."""
+"""The output of ``collalgo run --dry-run``: placement and commands."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from collalgo.launch.remote_shell import is_this_host
 
 
 class PlannedRank(NamedTuple):
-    """Where a rank would run.
+    """The placement of a rank.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class PlannedRank(NamedTuple):
 
 @dataclass(frozen=True)
 class Placement:
-    """Where the ranks of a job would run.
+    """The placement of the ranks of a job.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ def planned_ranks(
     hosts
         The ranks of each host.
     binding
-        What each rank is bound to.
+        The binding of each rank.
     nics
-        The interfaces, or who chooses them.
+        The interfaces, or the component that chooses them.
     """
     for host, positions in hosts.items():
         bound = _cores(binding, len(positions), here=is_this_host(host.name))
@@ -69,7 +69,7 @@ def planned_ranks(
 
 
 def _cores(binding: Binding, ranks: int, *, here: bool) -> list[str]:
-    """What each rank of a host is bound to, in words."""
+    """The binding of each rank of a host, in words."""
     if not here:
         words = "any" if binding is Binding.NONE else f"by {binding.value}, there"
         return [words] * ranks

@@ -1,4 +1,4 @@
-"""From the options of ``collalgo run`` to a plan: the launcher, and what it starts."""
+"""From the options of ``collalgo run`` to a plan: the launcher and its processes."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from collalgo.launch.options import (
 )
 from collalgo.launch.placement import Placement
 
-#: Who starts the ranks of a node of an elastic job.
+#: The reason for the launcher of a node of an elastic job.
 _OF_NODE = Choice(Starter.HERE, "--elastic is for the ranks of this node")
 
-#: Who starts those of an elastic job whose hosts a script prints.
-_OF_SCRIPT = Choice(Starter.SSH, "--discover tells the hosts")
+#: The reason for the launcher of an elastic job whose hosts a script prints.
+_OF_SCRIPT = Choice(Starter.SSH, "--discover names the hosts")
 
 
 class LaunchPlan(Protocol):
@@ -30,11 +30,11 @@ class LaunchPlan(Protocol):
         """Run the job to its end: its exit code."""
 
     def placement(self) -> Placement:
-        """Where its ranks would run, and by which command lines."""
+        """The placement of its ranks, and the command lines."""
 
 
 def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
-    """The plan for some options, and who starts the ranks and why.
+    """The plan for some options, and the launcher with the reason of its choice.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
 def choose(
     options: LaunchOptions, environment: Mapping[str, str] | None = None
 ) -> Choice:
-    """Who starts the ranks.
+    """The launcher of the ranks.
 
     The user decides, by a launcher or by hosts, or else the batch system whose job this
     process is in, if it has several hosts.
@@ -77,7 +77,7 @@ def choose(
 
 
 def _asked(options: LaunchOptions, hosts: Sequence[Host]) -> Choice:
-    """What the user has chosen; a batch system knows the hosts of its job."""
+    """The choice of the user; a batch system knows the hosts of its job."""
     reason = f"--launcher {options.launcher.value} was given"
     if options.launcher is Launcher.SSH:
         starter = Starter.SSH if hosts else Starter.HERE
@@ -125,7 +125,7 @@ def _in_job(given: Allocation, env: Mapping[str, str]) -> Choice:
 
 
 def _plan(options: LaunchOptions, size: int, choice: Choice) -> LaunchPlan:
-    """The plan of a job of ``size`` ranks, by who starts them."""
+    """The plan of a job of ``size`` ranks, by their launcher."""
     if choice.starter is Starter.HERE:
         _check_local(options, size)
         return _local_plan(options, size)
@@ -179,11 +179,11 @@ def _check_nodes(options: LaunchOptions) -> None:
             "--nodes, --per-node, --rendezvous and --discover need --elastic"
         )
     if options.elastic:
-        _check_meeting(options)
+        _check_rendezvous(options)
 
 
-def _check_meeting(options: LaunchOptions) -> None:
-    """Refuse an elastic job whose nodes have no place to meet, or two."""
+def _check_rendezvous(options: LaunchOptions) -> None:
+    """Refuse an elastic job with no rendezvous for its nodes, or two."""
     if options.discover is not None and options.rendezvous is not None:
         raise OptionError(
             "with --discover the launcher holds the store; pass no --rendezvous"
@@ -202,7 +202,7 @@ def _check_meeting(options: LaunchOptions) -> None:
 
 
 def _check_elastic(options: LaunchOptions, size: int, choice: Choice) -> None:
-    """Refuse limits of ranks that may die where they mean nothing."""
+    """Refuse limits of restarts where ranks cannot be restarted."""
     if options.is_elastic and choice.starter not in (Starter.HERE, Starter.SSH):
         raise OptionError(
             "--min and --max-restarts are for ranks that collalgo starts itself, but "

@@ -12,7 +12,7 @@ _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with(parent: int | None) -> None:
+def end_with_parent(parent: int | None) -> None:
     """Make the kernel kill this process when its parent ends, for any reason."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if parent is not None and os.getppid() != parent:  # it ended before prctl

@@ -38,7 +38,7 @@ class RankProcess(NamedTuple):
         What tells its job from others: the name that ``collalgo run`` has given it, or
         the number of its parent.
     folder : Path
-        Where it dumps its calls.
+        The folder of its dumps.
     """
 
     process: int

@@ -25,7 +25,7 @@ AGENT = [sys.executable, "-m", "collalgo.launch.agent"]
 #: The most bytes that an agent may send before its ranks begin.
 MOST_BYTES = 4 << 20
 
-#: Lines of its own errors that are shown of a host that does not come up.
+#: Lines of the errors of a host that does not start, at most.
 SHOWN_LINES = 5
 
 #: Seconds in which an agent ends once its output has.
@@ -40,7 +40,7 @@ class RemoteAgent(Child):
     host : Host
         The host.
     greeting : Greeting
-        What the agent says of it, once it has started.
+        The greeting of the agent, once it has started.
     """
 
     greeting: Greeting
@@ -73,7 +73,7 @@ class RemoteAgent(Child):
         return line.decode(errors="replace").strip()
 
     def take_greeting(self, line: str) -> bool:
-        """Whether a line is the greeting; what a shell says at its start is not.
+        """Whether a line is the greeting; the start-up output of a shell is not.
 
         Raises
         ------
@@ -115,13 +115,13 @@ class RemoteAgent(Child):
         return lists
 
     def _misunderstood(self, line: str) -> BootstrapError:
-        """The error that the agent says something else than it is asked."""
+        """The error of a wrong answer of the agent."""
         return BootstrapError(
-            f"the agent of host {self.host.name} says {line[:60]!r}, not an answer"
+            f"the agent of host {self.host.name} sent {line[:60]!r}, not an answer"
         )
 
     def failure(self) -> str:
-        """Why the host does not come up: the command, its errors, what to do."""
+        """The reason why the host does not start: the command, its errors, advice."""
         if hasattr(self, "greeting"):  # it has started, and may be about to end
             self.await_end(END_SECONDS)
         self.kill()

@@ -1,4 +1,4 @@
-"""How a command line runs on another host: by ssh, or what stands for it."""
+"""The remote shell that runs a command line on another host: ssh or another program."""
 
 import os
 import shlex
@@ -22,9 +22,9 @@ SSH = "ssh"
 #: No questions on a terminal.
 BATCH = ("-o", "BatchMode=yes")
 
-#: Settings of ssh by their values if nobody sets them, with ours: a host that does not
-#: answer for 10 s cannot be reached, and one that is silent for 15 s (three times the
-#: interval), as without power, is lost.
+#: The defaults of settings of ssh, with our values: a host that does not answer for 10
+#: s cannot be reached, and one that is silent for 15 s (three times the interval), as
+#: without power, is lost.
 UNSET = {
     ("connecttimeout", "none"): ("-o", "ConnectTimeout=10"),
     ("serveraliveinterval", "0"): ("-o", "ServerAliveInterval=5"),
@@ -44,7 +44,7 @@ VARIABLES = (
 #: Hosts that need no remote shell, besides the names and addresses of this one.
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
-#: What ssh or the remote host says, and what to do about it.
+#: Errors of ssh or of the remote host, and the advice for each.
 ADVICE = {
     "Host key verification failed": "its key is not known here: connect once by hand "
     "(ssh {host}), or pass --ssh-option StrictHostKeyChecking=accept-new",
@@ -162,7 +162,7 @@ def is_this_host(name: str) -> bool:
 
 
 def advice(said: str, host: str) -> str:
-    """What to do about the errors of a remote shell; empty if they are unknown."""
+    """The advice for the errors of a remote shell; empty if they are unknown."""
     for words, what in ADVICE.items():
         if words in said:
             return what.format(host=host)

@@ -1,6 +1,6 @@
-"""Ranks of this host that may die: they are started again, and the others go on.
+"""Ranks of this host that may die: they are restarted, and the others continue.
 
-The launcher holds the store at which the ranks meet; see :mod:`collalgo.elastic`.
+The launcher holds the store of their rendezvous; see :mod:`collalgo.elastic`.
 """
 
 import os
@@ -37,7 +37,7 @@ BACK_OFF = 0.1
 #: Seconds that a launcher which holds the store waits for other nodes to leave.
 DRAIN_SECONDS = 5.0
 
-#: How the traceback of a rank ends that was started again and not taken in.
+#: The last line of the traceback of a restarted rank that was not admitted.
 OF_A_LATECOMER = "collalgo.errors.BootstrapError"
 
 #: The variables of a rank's place in a whole job.
@@ -49,17 +49,17 @@ HERE = "127.0.0.1"
 
 @dataclass(frozen=True)
 class RestartingLaunch(LocalLaunch):
-    """The plan to run a command on ranks of this host that may die and come back.
+    """The plan to run a command on ranks of this host that may die and be restarted.
 
     Attributes
     ----------
     least : int
-        The number of ranks of this host with which the job goes on, at least.
+        The least number of ranks of this host with which the job continues.
     restarts : int
         Restarts of each rank, at most.
     node : dict or None
-        On a node of a larger job the variables that say where its members meet, and how
-        many they are; empty if the ranks have them. Otherwise they meet at a store that
+        On a node of a larger job the variables of the rendezvous and of the number of
+        members; empty if the ranks have them. Otherwise they connect over a store that
         the launcher holds.
     """
 
@@ -190,13 +190,13 @@ class _Supervision:
         return sum(not rank.ended for rank in self.ranks)
 
     def _seconds_to_restart(self) -> float:
-        """Seconds to the next restart, or to the next look if ranks are too few."""
+        """Seconds to the next restart, or to the next check if ranks are too few."""
         if self._are_too_few():
             return self.plan.supervision.settle
         return min(self.due.values(), default=float("inf")) - time.monotonic()
 
     def _end(self, rank: Rank) -> None:
-        """React to the end of a rank: start it again in a while, if it has died."""
+        """React to the end of a rank: restart it after a delay, if it has died."""
         kill_children([rank])  # what it has started and left
         code = rank.returncode
         assert code is not None
@@ -216,7 +216,7 @@ class _Supervision:
             self.due[rank.rank] = time.monotonic() + delay
             report(f"{words}; restart {number} of {self.plan.restarts}")
         else:
-            report(f"{words} after {self.plan.restarts} restarts; it is given up")
+            report(f"{words} after {self.plan.restarts} restarts; it is not restarted")
 
     def _is_missed(self, rank: Rank) -> bool:
         """Whether the work of a rank that fails after the training is missing."""
@@ -225,7 +225,7 @@ class _Supervision:
         return code > 0 and not is_latecomer and not rank.is_victim()
 
     def _restart(self) -> None:
-        """Start the ranks again whose time has come."""
+        """Restart the ranks that are due."""
         specs = {spec.rank: spec for spec in self.plan.specs}
         for rank, moment in list(self.due.items()):
             if time.monotonic() >= moment:
@@ -239,7 +239,7 @@ class _Supervision:
         return exit_code(rank.returncode or 0)
 
     def _give_up(self, sinks: Sinks) -> int:
-        """Stop the ranks that are left, and report the last that has died."""
+        """Stop the remaining ranks, and report the last that has died."""
         stop(self.ranks, signal.SIGTERM)
         sinks.err.end_line()
         last = self.lost[-1].failure()

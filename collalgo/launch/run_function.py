@@ -17,7 +17,7 @@ from collalgo.bootstrap.store.server import Server
 from collalgo.comm.communicator import Communicator
 from collalgo.errors import CollalgoError
 from collalgo.launch.function_call import Call, decode_outcome
-from collalgo.launch.function_store import GRACE, FunctionStore, opened, tell_store
+from collalgo.launch.function_store import GRACE, FunctionStore, opened, report_failures
 from collalgo.launch.hosts import MAX_SLOTS, MOST_RANKS, assign_ranks, hosts_of
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.options import START_SECONDS, LaunchOptions, SshOptions
@@ -30,7 +30,7 @@ Result = TypeVar("Result")
 #: The command line of a rank.
 COMMAND = (sys.executable, "-m", "collalgo.launch.function_rank")
 
-#: What may stop the launcher.
+#: The errors that may stop the launcher.
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -131,8 +131,8 @@ def run(
     -----
     The function, its arguments and what ranks return or raise are pickled, at most 1
     GiB each. They pass through a store in this process, which takes nothing from
-    processes without the secret of the job. What can be imported goes by its name; what
-    was typed at a prompt, and lambdas, go by value, for which every host needs
+    processes without the secret of the job. Importable objects are pickled by name;
+    lambdas, and functions typed at a prompt, by value, for which every host needs
     cloudpickle (``pip install 'collalgo[cloudpickle]'``). A script that is the main
     module is imported again by the ranks: it calls this below
     ``if __name__ == "__main__"``.
@@ -192,7 +192,7 @@ def _run_on_hosts(call: bytes, options: LaunchOptions) -> list[Any]:
     positions = assign_ranks(options.hosts, options.size)
 
     def tell(failures: Sequence[RankFailure], others: bool) -> None:
-        tell_store(job.variables, failures, others)
+        report_failures(job.variables, failures, others)
 
     plan = SshLaunch(options, positions)
     with (

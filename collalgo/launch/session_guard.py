@@ -1,4 +1,4 @@
-"""A process that outlives a killed launcher, to kill what its ranks had started.
+"""A process that outlives a killed launcher, to kill the descendants of its ranks.
 
 The kernel kills a rank with its launcher, but not the processes that the rank has
 started, as of ``sh -c``. They are in the session of the rank, unless they have begun

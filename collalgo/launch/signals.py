@@ -1,4 +1,4 @@
-"""Signals of a launcher: those that ask it to stop, and those meant for the ranks."""
+"""Signals of a launcher: requests to stop it, and signals for the ranks."""
 
 import os
 import selectors
@@ -57,7 +57,7 @@ def check_stop() -> None:
 def signals_raise() -> Iterator[None]:
     """Raise StopRequested at SIGINT, SIGTERM and SIGHUP.
 
-    What is ignored stays ignored, as SIGHUP under ``nohup``.
+    Ignored signals stay ignored, as SIGHUP under ``nohup``.
     """
     last = -SAME_REQUEST
 
@@ -110,7 +110,7 @@ def register_wakeup(selector: selectors.BaseSelector) -> None:
 
 
 def clear_wakeup() -> None:
-    """Forget which signals have come."""
+    """Clear the signals that have arrived."""
     if _Wakeup.reader is not None:
         with suppress(BlockingIOError):
             os.read(_Wakeup.reader, 4096)

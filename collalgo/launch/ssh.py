@@ -54,7 +54,7 @@ class SshLaunch:
             return job.run(job.launch)
 
     def placement(self) -> Placement:
-        """Where the ranks would run, as far as it is known without asking their hosts.
+        """The placement of the ranks, as far as it is known without their hosts.
 
         Raises
         ------
@@ -106,7 +106,7 @@ class Job:
         self.server.close()
 
     def run(self, work: Callable[[], int]) -> int:
-        """Do the work until it ends or signals stop it: its exit code."""
+        """Run the job until it ends or signals stop it: its exit code."""
         agents = self._agents
         with signals_raise(), signals_forwarded(partial(_send, agents), stops=True):
             try:
@@ -182,11 +182,11 @@ class Job:
             return 0
         _stop(agents)
         failed.sort(key=lambda agent: agent.returncode == PEER_FAILED)
-        self._tell_loss(failed[0])
+        self._report_loss(failed[0])
         return exit_code(failed[0].returncode or 0)
 
-    def _tell_loss(self, first: RemoteAgent) -> None:
-        """Say what has failed, if the ranks of the host cannot have said it."""
+    def _report_loss(self, first: RemoteAgent) -> None:
+        """Report a failure that the ranks of the host could not report."""
         code = first.returncode or 0
         if code in (255, PEER_FAILED) or code < 0:
             line = shlex.join(first.command)

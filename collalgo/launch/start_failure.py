@@ -1,4 +1,4 @@
-"""Why a rank of this host cannot be started."""
+"""The reason why a rank of this host cannot be started."""
 
 import errno
 import resource
@@ -8,7 +8,7 @@ DESCRIPTORS_OF_ALL, DESCRIPTORS_OF_A_RANK = 16, 3
 
 
 def start_failure(started: int, size: int, error: OSError) -> str:
-    """Why a rank could not be started, and what to do."""
+    """The reason why a rank could not be started, and the advice."""
     words = f"rank {started} of {size} cannot be started: {error.strerror}"
     if error.errno == errno.EMFILE:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""How a job ends: the failures of its ranks, requests to stop, and their reports."""
+"""The end of a job: the failures of its ranks, requests to stop, and their reports."""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class RankFailure(NamedTuple):
     rank : int
         The rank.
     reason : str
-        What has happened, as a sentence.
+        The event, as a sentence.
     lines : sequence of str
         The traceback, or the last lines of its standard error.
     """
@@ -53,7 +53,7 @@ def show(failures: Sequence[RankFailure], others: bool) -> None:
 
 @dataclass(frozen=True)
 class Supervision:
-    """What follows the failure of a rank, and where output goes.
+    """The reaction to the failure of a rank, and the destination of output.
 
     Attributes
     ----------
@@ -78,14 +78,14 @@ OF_COMMAND = Supervision()
 def run_to_end(
     work: Callable[[], int], stop: Callable[[int], None], sinks: Sinks
 ) -> int:
-    """Run the processes of a job: the exit code of ``work``, or of what ends it.
+    """Run the processes of a job: the exit code of ``work``, or of its interruption.
 
     ``stop`` is called with the number of the signal that asked to stop.
     """
     try:
         return work()
     except StopRequested as request:
-        sinks.hurry(STOP_SECONDS)
+        sinks.limit_wait(STOP_SECONDS)
         with suppress(StopRequested):  # a second request: end them at once
             stop(request.number)
         return 128 + request.number

@@ -18,10 +18,10 @@ HOLD_SECONDS = 0.5
 #: Seconds in which an equal traceback of another rank is a repetition.
 SAME_SECONDS = 10.0
 
-#: The most lines of a traceback that is held; a longer one is forwarded as it comes.
+#: The most lines of a traceback that is held; a longer one is forwarded as it arrives.
 MOST_LINES = 2000
 
-#: The most tracebacks that are remembered.
+#: The most tracebacks that are kept.
 MOST_SHOWN = 64
 
 

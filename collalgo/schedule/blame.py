@@ -137,10 +137,9 @@ class Origin(NamedTuple):
 def origin(
     table: Transfers, events: Ints, rank: int, start: int, grid: int
 ) -> Origin | None:
-    """Where the final value of a rank at ``start / grid`` of the buffer was made.
+    """The step that made the final value of a rank at ``start / grid`` of the buffer.
 
-    What was only copied is followed to the rank that sent it. None if it is what a rank
-    began with.
+    A copied value is followed to its sender. None if it is the initial value of a rank.
     """
     entered, ended = _times(events)
     spare, now = 0, len(events)
@@ -226,7 +225,7 @@ def _writes(
 def _source(
     table: Transfers, taken: int, start: int, grid: int
 ) -> tuple[int, int, int] | None:
-    """Rank, step and buffer from which a receive has what it writes."""
+    """Rank, step and buffer from which the value of a receive was sent."""
     message = table.message_of[taken]
     for i in np.flatnonzero(table.message_of == message).tolist():
         if table.transfers[i].kind is Kind.SEND:

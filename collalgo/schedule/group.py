@@ -133,7 +133,7 @@ class Group:
             return None
         layout = self._layout
         view = layout.once(
-            ("subset", members), lambda: layout.anew(members, layout.whole)
+            ("subset", members), lambda: layout.reassigned(members, layout.whole)
         )
         return Group(members.index(self.rank), view)
 
@@ -154,7 +154,7 @@ class Group:
     def sharing(self, chunks: Chunks) -> "Group":
         """The same group, sharing ``chunks``."""
         layout = self._layout
-        view = layout.once(chunks, lambda: layout.anew(range(self.size), chunks))
+        view = layout.once(chunks, lambda: layout.reassigned(range(self.size), chunks))
         return Group(self.rank, view)
 
     def shares(self, count: int) -> "list[Group]":

@@ -103,7 +103,7 @@ class GroupLayout:
             self._sets[positions] = tuple(chunks)
         return self._sets[positions]
 
-    def anew(self, positions: Sequence[int], chunks: Chunks) -> "GroupLayout":
+    def reassigned(self, positions: Sequence[int], chunks: Chunks) -> "GroupLayout":
         """Share ``chunks`` among ``positions``, whatever their former owners."""
         ranks = [self.ranks[i] for i in positions]
         return GroupLayout(ranks, divide(chunks, len(positions)), self.block_piece)

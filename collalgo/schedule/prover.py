@@ -21,10 +21,10 @@ from collalgo.schedule.transfers import Ints, chunk_bounds
 #: The most values replayed at a time; more cells are replayed in several passes.
 AT_ONCE = 1 << 27
 
-#: What each fault of a transfer is, in words; a format of its rank, and of the rank
-#: that counts twice.
+#: The text of each fault of a transfer; a format of its rank, and of the rank that
+#: counts twice.
 FAULTS: dict[str, str] = {
-    "undefined": "sends what rank {rank} does not have",
+    "undefined": "sends data that rank {rank} does not have",
     "nothing": "reduces into an undefined chunk",
     "overwritten": "is one of two that overwrite it",
     "unequal": "differs from data that another rank sends into the same chunk",
@@ -223,10 +223,10 @@ class Prover:
     def _culprit(
         self, rank: int, cell: int, found: int, wanted: int
     ) -> tuple[Origin | None, str]:
-        """The step that made a wrong result, and what it did in words."""
+        """The step that made a wrong result, and its action in words."""
         lost = sorted(set(members(wanted)) - set(members(found)))
         replay, place = self.replay, (int(self.bounds[cell]), self.grid)
-        verb = "overwrites what that rank contributes"
+        verb = "overwrites the contribution of that rank"
         made = overwritten(replay, replay.events, lost, *place)
         if made is None:
             verb = "has made it"

@@ -1,4 +1,4 @@
-"""Symbolic values: which contributions were combined, and in which order.
+"""Symbolic values: the combined contributions, and their order.
 
 A value is a term; equal terms stand for values that are equal to the last bit.
 """

@@ -1,4 +1,4 @@
-"""Which algorithms can run with a number of ranks, and why the others cannot."""
+"""The algorithms that can run with a number of ranks, and obstacles of the others."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,12 +6,12 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.first_use import prove_once
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 
-#: Why an algorithm cannot be asked for the same bits everywhere.
+#: The obstacle of an algorithm where reproducible results are requested.
 NOT_SERIAL = "does not combine in the order of the ranks"
 
 
 def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
-    """Why an algorithm cannot be chosen for a number of ranks, or None."""
+    """The obstacle of an algorithm for a number of ranks, or None."""
     if obstacle := row.obstacle(size):
         return obstacle
     if reproducible and not row.keeps_rank_order:
@@ -27,7 +27,7 @@ def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
 def applicable(
     rows: Iterable[Algorithm], obstacle: Callable[[Algorithm], str | None]
 ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
-    """The rows that can run, and why the others cannot."""
+    """The rows that can run, and the obstacles of the others."""
     able: list[Algorithm] = []
     unable: dict[Algorithm, str] = {}
     for row in rows:

@@ -47,7 +47,7 @@ def select(
     reproducible
         Only algorithms that combine in the order of the ranks.
     algorithm
-        The algorithm to take whatever its price: a name, several in order of
+        The algorithm to use regardless of its price: a name, several in order of
         preference, or a schedule function.
     policy
         The default decision to take: ``"openmpi"``, ``"mpich"``, ``"nccl"`` (on a
@@ -61,7 +61,7 @@ def select(
     Raises
     ------
     AlgorithmNotApplicable
-        If none can run, or not the one that is asked for.
+        If none can run, or the requested one cannot.
     RulesError
         If a file is not a file of rules.
 

@@ -1,4 +1,4 @@
-"""Decide which schedule runs: for calls, ``select``, the benchmark and torch alike."""
+"""Choose the schedule that runs: for calls, ``select``, the benchmark and torch."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
@@ -27,19 +27,19 @@ PRICE, ARGUMENT = "price", "the argument"
 
 
 class Question(NamedTuple):
-    """All that a decision depends on, beside the ranks and their prices.
+    """The inputs of a decision, beside the ranks and their prices.
 
     Attributes
     ----------
     collective : str
-        What is called.
+        The collective.
     nbytes : int
         Bytes of the larger of input and output of a rank.
     algorithm : None, str, sequence of str, or callable
-        As the user has passed it: nothing, a name, names in order of preference, or a
+        The argument of the user: None, a name, names in order of preference, or a
         schedule function.
     reproducible : bool
-        Whether only algorithms that combine in the order of the ranks will do.
+        Whether the algorithm must combine in the order of the ranks.
     policy : str, optional
         A peer, or a file of rules, whose default decision is taken.
     block_nbytes : tuple of int, optional
@@ -92,7 +92,7 @@ class Decision(NamedTuple):
 
 
 def decide(question: Question, pricer: Pricer) -> Decision:
-    """The schedule for a call; what a user asks for comes before the price.
+    """The schedule for a call; the choice of the user precedes the price.
 
     A name stands for the cheapest variant of an algorithm in the best order of ranks, a
     name with parameters for exactly this. All sizes between two borders have the same
@@ -101,7 +101,7 @@ def decide(question: Question, pricer: Pricer) -> Decision:
     Raises
     ------
     AlgorithmNotApplicable
-        If nothing can run, or not as asked.
+        If no algorithm can run, or the requested one cannot.
     ScheduleError
         If the user's schedule is wrong.
     """
@@ -110,7 +110,7 @@ def decide(question: Question, pricer: Pricer) -> Decision:
 
 
 def decisions(question: Question, pricer: Pricer) -> "Decisions":
-    """The decisions for all sizes of a question, whatever its own size and blocks.
+    """The decisions for all sizes of a question, regardless of its own size and blocks.
 
     They are found once for all communicators and threads with these prices, for as long
     as the environment, the rules and the table of algorithms stay as they are.

@@ -1,4 +1,4 @@
-"""What a fault of a machine costs: the choice beside that of the whole machine."""
+"""The loss by a fault of a machine: the choice against that of the whole machine."""
 
 from typing import Any, NamedTuple
 

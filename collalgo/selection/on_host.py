@@ -24,8 +24,8 @@ from collalgo.selection.prices import ROUGHLY, Choices, LazyCurve, Priced, break
 #: The most ranks on one host that algorithms are priced for, which takes minutes.
 MOST_RANKS = 1024
 
-#: The relative differences up to which prices are taken for equal, and for similar: the
-#: figures that they are made of are not known more precisely.
+#: The relative differences up to which prices count as equal, and as similar: the host
+#: profile is not more precise.
 ALIKE, SIMILAR = 0.001, 0.03
 
 
@@ -84,7 +84,7 @@ class HostPricer(NamedTuple):
 
     @property
     def _shared(self) -> str:
-        """What holds for prices if ranks share cores."""
+        """The caveat of prices if ranks share cores."""
         if self.size <= self.host_profile.cores:
             return ""
         return (
@@ -95,7 +95,7 @@ class HostPricer(NamedTuple):
     def applicable(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
-        """The algorithms that can run, and why the others cannot."""
+        """The algorithms that can run, and the obstacles of the others."""
 
         def obstacle(row: Algorithm) -> str | None:
             if row.hierarchical:
@@ -115,7 +115,7 @@ class HostPricer(NamedTuple):
     def computed(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
     ) -> Value:
-        """What follows from the prices of such ranks, computed once in a process."""
+        """Results from the prices of such ranks, computed once in a process."""
         return _COMPUTED.get((self, key), rows, compute)
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
@@ -176,7 +176,7 @@ class HostPricer(NamedTuple):
         return Priced(row, OfOneRank(cost, copying), work=round(cost.reduced, 6))
 
 
-#: What all threads and communicators of the process share.
+#: The results that all threads and communicators of the process share.
 _COMPUTED = TableCache()
 
 

@@ -73,7 +73,7 @@ class TopologyPricer:
 
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed of the links between the ranks, each rule once."""
+        """The assumptions on the links between the ranks, each rule once."""
         topology = self.topology
         if isinstance(topology, UniformCluster):
             return assumptions(topology.pair, ranks_of(topology.pair))
@@ -87,7 +87,7 @@ class TopologyPricer:
     def applicable(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
-        """The algorithms that can run, and why the others cannot."""
+        """The algorithms that can run, and the obstacles of the others."""
         obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
         rows = [*candidates(collective), *self._synthesis.rows(collective)]
         return applicable(rows, obstacle)
@@ -109,7 +109,7 @@ class TopologyPricer:
             return prune(self.candidates(distinct), sizes)
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
-        """All variants and orders of some algorithms that make sense."""
+        """All useful variants and orders of some algorithms."""
         rows = list(rows)
         self._candidates |= {
             row: self._synthesis.of(row)
@@ -137,7 +137,7 @@ class TopologyPricer:
         self._candidates |= fresh
 
     def _orders(self, row: Algorithm) -> Iterable[str]:
-        """The orders that make sense for a variant.
+        """The useful orders for a variant.
 
         Where the number of a rank has a meaning, as for a root, that is the order of
         the numbers; cycles have an order of their own.
@@ -204,7 +204,7 @@ class TopologyPricer:
     def computed(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
     ) -> Value:
-        """What follows from the prices of these ranks, computed once."""
+        """Results from the prices of these ranks, computed once."""
         return self._computed.get(key, rows, compute)
 
     def choices(self, collective: str, reproducible: bool = False) -> Choices:

@@ -32,7 +32,7 @@ class Pricer(Protocol):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed of the links between the ranks, each rule once."""
+        """The assumptions on the links between the ranks, each rule once."""
 
     def bound(self, collective: str) -> "Bound | None":
         """The lower bound of a collective; None if not known."""
@@ -40,7 +40,7 @@ class Pricer(Protocol):
     def applicable(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
-        """The algorithms that can run, and why the others cannot."""
+        """The algorithms that can run, and the obstacles of the others."""
 
     def find(self, collective: str, name: str) -> Algorithm:
         """The row of a name, which may give parameters."""
@@ -57,7 +57,7 @@ class Pricer(Protocol):
     def computed(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
     ) -> Value:
-        """What follows from the prices of these ranks; see :class:`TableCache`."""
+        """Results from the prices of these ranks; see :class:`TableCache`."""
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among the variants of some algorithms, by size."""
@@ -67,7 +67,7 @@ class Pricer(Protocol):
 
 
 class TableCache:
-    """What is computed once from rows of the table of algorithms.
+    """Results that are computed once from rows of the table of algorithms.
 
     Threads that ask at the same time wait for one of them. A value holds for the rows
     that it was made of: users add to the table.

@@ -86,7 +86,7 @@ def ranked(
 
 @dataclass(frozen=True)
 class Selection:
-    """The algorithm that a call runs, and why.
+    """The algorithm that a call runs, with the reason.
 
     Attributes
     ----------

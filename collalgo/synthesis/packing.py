@@ -19,12 +19,12 @@ from collalgo.synthesis.pair_links import PairLinks
 #: The price of a link is its load to the power of 2 to each of these numbers in turn.
 SQUARINGS = (2, 3, 4, 5, 5, 6, 6, 6)
 
-#: What it is worth that a rank is nearer to the root by one edge, as a part of the mean
-#: price of an edge of a tree, and of the price of a path.
+#: The value of one level less between a rank and the root, as a part of the mean price
+#: of an edge of a tree, and of the price of a path.
 NEAR, NEAR_ON_PATH = 0.3, 0.1
 
-#: What it is worth that trees are less deep by one edge on average, as a part of the
-#: load: data is sent on in a later step than it has come.
+#: The value of one level less in the mean depth of trees, as a part of the load: each
+#: level delays the data by a step.
 DEEP = 0.01
 
 #: The end of a tree to all ranks.

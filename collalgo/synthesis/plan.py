@@ -12,8 +12,8 @@ from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.packing import Trees
 from collalgo.synthesis.pair_links import PairLinks
 
-#: The lanes of what is combined with one peer's in a step, and with several peers';
-#: what is copied beside it has the next lane.
+#: The lanes of units that are combined with those of one peer in a step, and of several
+#: peers; units that are copied in the same step have the next lane.
 OF_ONE, OF_SEVERAL = 1, 7
 
 #: The number of all lanes.
@@ -116,10 +116,10 @@ class Plan(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """Which transfers wait for which, one entry for each such pair.
+    """The dependencies between transfers, one entry for each.
 
     ``joint`` has an entry for each transfer: those with the same number carry one unit
-    that a rank combines, or does backwards; it is -1 for others.
+    that a rank combines (in a reversed plan, distributes); it is -1 for others.
     """
 
     before: Ints
@@ -137,7 +137,7 @@ class Dependencies(NamedTuple):
 
 
 def _split(numbers: Ints, parts: int) -> Ints:
-    """The numbers of the parts of what is numbered."""
+    """The numbers of the parts of numbered items."""
     return (numbers[:, None] * parts + np.arange(parts)).ravel()
 
 
@@ -146,7 +146,7 @@ def down(
 ) -> tuple[Transfers, Dependencies]:
     """The transfers of a unit from the root of each tree to all its ranks.
 
-    With ``to_combine`` the plan is to be used backwards, to combine what ranks have.
+    With ``to_combine`` the plan is used in reverse, to combine contributions.
     """
     tree, target = np.nonzero(trees.parents >= 0)
     source = trees.parents[tree, target].astype(np.int64)
@@ -197,8 +197,8 @@ class Pace(NamedTuple):
     least : float
         The seconds that a step takes at least, for each byte of a unit.
     fraction : float
-        The part of what the busiest link has left to carry that a step takes at most,
-        if that is more.
+        The part of the remaining load of the busiest link that a step takes at most, if
+        that is more.
     several : bool
         Whether a rank combines a unit with those of several others in a step.
     """
@@ -222,12 +222,12 @@ def ordered(
     pairs
         The links between the ranks.
     transfers, waits
-        The transfers, and which of them wait for which.
+        The transfers, and their dependencies.
     pace
         The length of the steps.
     late
-        The number of steps after which each transfer is to be done, if none waits for
-        it; those that others wait for are to be done before them.
+        The number of steps within which each transfer should be done, unless another
+        waits for it; then it is done before that one.
     """
     height = _heights(len(transfers.source), waits)
     order = np.argsort(late - height, kind="stable")

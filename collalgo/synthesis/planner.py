@@ -42,7 +42,7 @@ class Stage(NamedTuple):
     reduces: bool = False
 
 
-#: How each collective can be done, by the name of the way.
+#: The ways to do each collective, by name.
 PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
     {
         "allgather": {"trees": (Stage(traffic.allgather),)},
@@ -60,15 +60,16 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
 )
 
 
-#: The names of paces, and the part of what the busiest link has left to carry that a
-#: step takes at most; even steps are all alike.
+#: The names of paces, and the part of the remaining load of the busiest link that a
+#: step takes at most; even steps are all equal.
 EVEN = "even"
 PACES: Mapping[str, float] = MappingProxyType({EVEN: 0.0, "fifth": 0.2, "half": 0.5})
 
-#: In how many steps the busiest link carries its load, if a name does not say.
+#: The default number of steps in which the busiest link carries its load.
 ROUNDS = 16
 
-#: With how many peers a rank combines a unit in a step; if with one, steps are even.
+#: The number of peers with which a rank combines a unit in a step; with one, steps are
+#: even.
 ONE, SEVERAL = "one", "several"
 PEERS = (ONE, SEVERAL)
 
@@ -95,7 +96,7 @@ class Form(NamedTuple):
     peers: str = ONE
 
     def fraction(self, reduces: bool) -> float:
-        """The part of what is left that a step of a stage takes at most."""
+        """The part of the remaining load that a step of a stage takes at most."""
         return 0.0 if reduces and self.peers == ONE else PACES[self.pace]
 
     def least_steps(self, collective: str) -> int:
@@ -119,7 +120,7 @@ def _keys(collective: str, form: Form, root: int = 0) -> list[PlanKey]:
 
 
 def _steps(rounds: int, fraction: float) -> int:
-    """The number of steps that take a fraction of what is left, or a round if more."""
+    """The number of steps that take a fraction of the remaining load, or a round."""
     left, found = float(rounds), 0
     while left > LEFT:
         left -= max(1.0, fraction * left)

@@ -33,15 +33,15 @@ NAME = "synthesized"
 #: The numbers of rounds and the paces that are tried.
 TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
-#: What is tried beside them where some steps may be longer than others, and elsewhere.
+#: Further forms where some steps may be longer than others, and elsewhere.
 LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
 
-#: What is tried beside them where the data of a buffer comes from one rank or goes to
-#: one: links wait for it during the first or last steps, which few steps make long.
+#: Further forms where the data of a buffer has one source or one destination: links
+#: wait for it during the first or last steps, which are long if there are few.
 OF_ONE_RANK = ((24, EVEN), (32, EVEN))
 
-#: What is tried where a rank combines with several peers in a step. It is not tried
-#: where sums are sent back down the trees meanwhile: it did not pay on any server.
+#: Forms where a rank combines with several peers in a step. They are not tried where
+#: sums are sent back down the trees meanwhile: they were slower on every server.
 JOINT = ((4, EVEN), (16, "half"), (32, "half"), (64, "fifth"))
 
 

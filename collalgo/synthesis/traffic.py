@@ -45,7 +45,7 @@ class Traffic(NamedTuple):
     blocks, units : int
         As of the plan.
     transfers, waits : Transfers, Dependencies
-        The transfers, and which wait for which.
+        The transfers, and their dependencies.
     busy : float
         The seconds that the busiest link needs, for each byte of a unit.
     """
@@ -60,7 +60,7 @@ class Traffic(NamedTuple):
     def plan(self, rounds: int, fraction: float = 0.0, several: bool = False) -> Plan:
         """The plan in which the busiest link carries its load in a number of steps.
 
-        There are fewer steps if one may take a fraction of what is left to carry.
+        There are fewer steps if one may take a fraction of the remaining load.
         """
         parts = self._parts(rounds)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
@@ -83,7 +83,7 @@ class Traffic(NamedTuple):
 
 
 def phases(unit: Ints, parts: int) -> Reals:
-    """When the transfers of each part of each unit are to begin, from 0 to 1.
+    """The begin of the transfers of each part of each unit, from 0 to 1.
 
     The parts of a unit are spread evenly, those of one unit between those of others.
     """

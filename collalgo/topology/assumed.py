@@ -18,7 +18,7 @@ from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
 
 
 class Speed(NamedTuple):
-    """GB/s in each direction of one cable, and what the cable is."""
+    """GB/s in each direction of one cable, and the name of the cable."""
 
     bandwidth: float
     what: str
@@ -50,7 +50,7 @@ SPEEDS: Mapping[str, Speed] = MappingProxyType(
 #: The mark of figures that rest on such a speed.
 ASSUMED = "assumed"
 
-#: What links take whose ends only pass on what other links carry.
+#: The rule of links whose ends only forward the traffic of other links.
 PASSED_ON = "as much as the links below it"
 
 
@@ -77,7 +77,7 @@ def extremes(kinds: Iterable[str]) -> dict[str, tuple[float, float]]:
 
 
 def marked(is_assumed: object) -> str:
-    """What stands behind a figure that rests on an assumed speed."""
+    """The mark of a figure that rests on an assumed speed."""
     return f" ({ASSUMED})" if is_assumed else ""
 
 
@@ -235,7 +235,7 @@ def _xgmi_generation(ends: Iterable[Device]) -> int:
 
 
 def _pass_on(topology: Topology, links: Iterable[Link], otherwise: float) -> None:
-    """Give links what others carry that they pass on, nearest to the devices first.
+    """Give forwarding links the speed of the links below, nearest to the devices first.
 
     A link without others below it has the speed ``otherwise``, in GB/s of a cable.
     """
@@ -263,7 +263,7 @@ def _level(device: Device, distance: Mapping[str, int]) -> int:
 
 
 def assumptions(topology: Topology, ranks: Iterable[str]) -> tuple[str, ...]:
-    """What is assumed of the links that may be between ranks, each rule once.
+    """The assumptions on the links that may be between ranks, each rule once.
 
     Links that lead to no other rank, as to the NICs of a single host, do not count.
     """
@@ -282,6 +282,6 @@ def assumptions(topology: Topology, ranks: Iterable[str]) -> tuple[str, ...]:
 
 
 def rules_of(links: Iterable[Link]) -> tuple[str, ...]:
-    """What is assumed of some links, each rule once."""
+    """The assumptions on some links, each rule once."""
     rules = (f"{link.kind.value} {rule}" for link in links for rule in link.assumed)
     return tuple(dict.fromkeys(rules))

@@ -10,10 +10,9 @@
     links:
       - {ends: [host0/gpu0, host0/gpu1], kind: nvlink, count: 2, bandwidth: 2*nvlink}
 
-A range in an id stands for several devices, and a range in the ends of a link for as
-many links. A range in the host, the name or another word of several devices is spread
-over them in order. A number is one, a parameter, a multiple of a parameter, or null if
-unknown.
+Ranges in ``id`` expand to devices; ranges in ``ends`` pair one to one. A range in the
+host, the name or another word of several devices is spread over them in order. A number
+may be written as a parameter, a multiple of a parameter, or null if unknown.
 """
 
 import json
@@ -153,7 +152,7 @@ def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None
 
 
 def _pairs(ends: list[Any], what: str) -> Iterator[tuple[str, str]]:
-    """The ends of all links that an entry with ranges stands for."""
+    """The ends of all links of an entry with ranges."""
     firsts, seconds = (
         [identifier(id) for id in expand(name(end, what))] for end in ends
     )

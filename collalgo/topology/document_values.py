@@ -17,7 +17,7 @@ WORDS = ("affinity", "allowed", "cores", "busid", "gcn", "arch", "vendor", "rail
 #: The words that are lists of cores.
 CORE_LISTS = ("cores", "allowed")
 
-#: What makes a word a range.
+#: The pattern of a range in a word.
 RANGE = re.compile(r"\[[0-9][0-9, -]*\]")
 
 Parameters = dict[str, float]

@@ -59,8 +59,8 @@ def draw(
     host
         Draw the inside of this host instead.
     faults
-        What has failed, which is drawn dashed in red, and what is slow, which has the
-        fraction that is left beside it.
+        Failed elements, drawn dashed in red, and slow ones, with the remaining fraction
+        beside them.
     force
         Write over a file that collalgo has not written.
 
@@ -90,7 +90,7 @@ def draw(
 def _fill(
     axes: Any, graph: Graph, positions: dict[str, Any], topology: Topology
 ) -> None:
-    """Draw the lines, the boxes and the legend, marked by what a machine has left."""
+    """Draw the lines, the boxes and the legend, with marks for faults."""
     axes.set_axis_off()
     lines = [
         Line(positions[a], positions[b], links, left_of(links, topology))

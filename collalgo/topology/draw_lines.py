@@ -17,7 +17,7 @@ COLOURS = {
     LinkKind.NETWORK: "#c07800",
 }
 
-#: The colours of what has failed, and of what is slow.
+#: The colours of failed and of slow elements.
 FAILED, SLOW = "#e00000", "#ff6a00"
 
 #: The most values that an entry of the legend lists.
@@ -25,7 +25,7 @@ MOST_LISTED = 4
 
 
 class Line(NamedTuple):
-    """A line between two places: whole links of one kind, and the fraction left."""
+    """A line between two places: links of one kind, and the remaining fraction."""
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -101,7 +101,7 @@ def _draw_arc(axes: Any, line: Line, width: float, opacity: float) -> None:
 
 
 def _draw_fraction(axes: Any, line: Line) -> None:
-    """Write the fraction that is left at the middle of a slow line."""
+    """Write the remaining fraction at the middle of a slow line."""
     x, y = ((a + b) / 2 for a, b in zip(line.start, line.end, strict=True))
     is_arc = abs(line.start[1] - line.end[1]) < 1e-6
     axes.annotate(

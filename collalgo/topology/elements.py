@@ -134,7 +134,7 @@ class Link:
     assumed : tuple of str
         The values that were assumed, with their rules.
     fraction : float
-        What a fault has left of the bandwidth; ``bandwidth`` is what is left.
+        The fraction of the bandwidth after a fault; ``bandwidth`` includes it.
     """
 
     ends: tuple[str, str]

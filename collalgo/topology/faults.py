@@ -15,7 +15,7 @@ from collalgo.topology.model import Link, LinkKind, Topology
 #: Between the two ends of a link in its name.
 BETWEEN = "-"
 
-#: How messages and tables show a link: maybe with its kind, and with spaces.
+#: The form of a link in messages and tables: maybe with its kind, and with spaces.
 _SHOWN = re.compile(
     rf"(?:({'|'.join(kind.value for kind in LinkKind)})\s+)?(?:from\s+)?"
     r"(\S+)\s+(?:-|->|<->|to)\s+(\S+)"
@@ -34,13 +34,13 @@ class Element(NamedTuple):
 
 
 class Faults(NamedTuple):
-    """What has failed in a machine, and what is slow, by name."""
+    """The failed and the slow elements of a machine, by name."""
 
     lost: tuple[str, ...] = ()
     slow: tuple[tuple[str, float], ...] = ()
 
     def of(self, topology: Topology) -> Topology:
-        """The topology with these faults; what is slow may be lost as well."""
+        """The topology with these faults; a slow element may be lost as well."""
         for name, factor in self.slow:
             topology = degraded(topology, name, factor)
         return without(topology, *self.lost) if self.lost else topology

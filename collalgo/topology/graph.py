@@ -66,7 +66,7 @@ class DeviceGraph:
         )
 
     def warn(self, text: str) -> None:
-        """Add a warning, unless it is there already."""
+        """Add a warning, unless it was added already."""
         if text not in self._warned:
             self._warned.add(text)
             self.warnings.append(text)

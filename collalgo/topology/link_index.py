@@ -40,7 +40,7 @@ class LinkIndex:
         self._parts: dict[PathType, dict[str, str]] = {}
 
     def parts(self, limit: PathType) -> dict[str, str]:
-        """The connected components by links up to a type, regardless of relaying.
+        """The connected components by links up to a type, regardless of forwarding.
 
         Each device maps to one device that represents its component.
         """

@@ -1,4 +1,4 @@
-"""The graph of a machine or a cluster, and where it comes from."""
+"""The graph of a machine or a cluster, and its constructors."""
 
 from typing import Any
 
@@ -113,7 +113,7 @@ class Topology(DeviceGraph):
         name
             A link, or a device or a host with all of its links, as of :meth:`without`.
         factor
-            The fraction of the bandwidth that is left, above 0 and at most 1.
+            The remaining fraction of the bandwidth, above 0 and at most 1.
 
         Raises
         ------

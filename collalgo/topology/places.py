@@ -7,7 +7,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.cores import add_cores
 from collalgo.topology.model import Device, Kind, Topology
 
-#: The kinds of devices that ranks are on: the first kind found. NICs stand for hosts
+#: The kinds of devices that ranks are on: the first kind found. NICs represent hosts
 #: of which nothing else is known.
 RANK_KINDS = (Kind.GPU, Kind.CORE, Kind.CPU, Kind.HOST, Kind.NIC)
 

@@ -9,7 +9,7 @@ INSIDE = (Kind.GPU, Kind.NIC, Kind.PCI, Kind.CARD, Kind.ROOT, Kind.CPU, Kind.COR
 
 
 def add_hosts(topology: Topology) -> None:
-    """Put devices without a host on that of the devices that they are linked to.
+    """Put devices without a host on the host of the devices linked to them.
 
     Network links do not count. Without any host, the first part of their ids is one, as
     in ``host0/gpu3``, or else they are a host together. Each is a warning. A GPU that

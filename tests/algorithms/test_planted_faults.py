@@ -44,7 +44,7 @@ def test_a_tree_that_sends_before_it_has_received():
 
     message, rank = planted("broadcast", "binomial", 8, faults)
     assert "step 0 of rank 4: send to 6" in message
-    assert "sends what rank 4 does not have" in message
+    assert "sends data that rank 4 does not have" in message
     assert rank == 4
 
 
@@ -54,7 +54,7 @@ def test_a_bruck_that_forgets_to_receive():
             steps[1] = tuple(t for t in steps[1] if t.kind is Kind.SEND)
 
     message, rank = planted("allgather", "bruck", 6, faults)
-    assert "step 1 of rank 4 sends what rank 2 never takes" in message
+    assert "step 1 of rank 4 sends data that rank 2 never takes" in message
     assert "chunk 4-5/6" in message
     assert rank == 4
 
@@ -129,7 +129,7 @@ def test_a_gather_that_hands_on_what_has_not_come():
 
     message, rank = planted("gather", "binomial", 4, faults)
     assert "step 0 of rank 2: send to 0: chunk 2-3/4" in message
-    assert "sends what rank 2 does not have (in block 3)" in message
+    assert "sends data that rank 2 does not have (in block 3)" in message
     assert rank == 2
 
 
@@ -149,7 +149,7 @@ def test_a_circulant_that_takes_its_steps_in_another_order():
 
     message, rank = planted("allgather", "circulant", 8, faults)
     assert "step 1 of rank 3: send to 7: chunk 3-6/8" in message
-    assert "sends what rank 3 does not have (in block 5)" in message
+    assert "sends data that rank 3 does not have (in block 5)" in message
     assert rank == 3
 
 
@@ -163,7 +163,7 @@ def test_a_pipeline_that_is_ahead_of_its_data():
 
     message, rank = planted("broadcast", "pipeline", 4, faults)
     assert "step 2 of rank 1: send to 2: chunk" in message
-    assert "on lane 5 sends what rank 1 does not have" in message
+    assert "on lane 5 sends data that rank 1 does not have" in message
     assert rank == 1
 
 
@@ -194,5 +194,5 @@ def test_a_spare_buffer_that_was_never_filled():
 
     message, rank = planted("exscan", "123_doubling", 5, faults)
     assert "step 2 of rank 0: send to 2: chunk 0-4/5 of spare 1" in message
-    assert "sends what rank 0 does not have" in message
+    assert "sends data that rank 0 does not have" in message
     assert rank == 0

@@ -81,7 +81,7 @@ def test_an_unmatched_send_is_found():
 
     with pytest.raises(
         ScheduleError,
-        match=r"step 2 of rank 1 sends what rank 2 never takes",
+        match=r"step 2 of rank 1 sends data that rank 2 never takes",
     ):
         verify(allgather, size=3)
 

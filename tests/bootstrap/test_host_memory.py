@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from collalgo import BootstrapError
-from collalgo._kernels.engine.transport.group_memory import claim_directory
+from collalgo._kernels.engine.transport.group_memory import lock_directory
 from collalgo.bootstrap.host_memory import HostMemory, await_all, withdraw
 from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
@@ -71,7 +71,7 @@ def test_groups_of_one_name_share_their_memory_and_others_do_not():
     host = Host()
     host.memories[0].world()  # which keeps the memory
     one, same, different = host.group(0, "a"), host.group(1, "a"), host.group(0, "b")
-    one.break_off(3)
+    one.abort_calls(3)
     assert one.failure() == same.failure() is not None
     assert different.failure() is None
     host.leave(0, one)
@@ -91,7 +91,7 @@ def test_memory_of_groups_is_used_again(in_order):
         transports = [host.group(place, f"g{number}") for place in range(2)]
         assert [t.absent() for t in transports] == [[], []]
         if not in_order:
-            transports[number % 2].break_off(1)
+            transports[number % 2].abort_calls(1)
         for place, transport in enumerate(transports):
             assert (transport.failure() is None) == in_order
             host.leave(place, transport)
@@ -116,20 +116,20 @@ def test_who_comes_after_the_others_have_left_finds_them_gone():
 def test_a_directory_in_which_a_rank_has_ended_is_taken(other):
     host = Host(other.pid)
     host.memories[0].world()
-    claim_directory(host.segments[1], 1)
+    lock_directory(host.segments[1], 1)
     end(other)
     transport = host.group(0, "a", 0)
     assert transport.absent() == [1]
-    claim_directory(host.segments[0], 1)  # of whom this rank knows that it has ended
+    lock_directory(host.segments[0], 1)  # of whom this rank knows that it has ended
     assert withdraw(transport)
-    claim_directory(host.segments[0], 1)
+    lock_directory(host.segments[0], 1)
     host.leave(0, transport)
     assert host.group(0, "b", 0).absent() == [1]
 
 
 def test_a_directory_in_use_is_waited_for_until_the_deadline(other):
     host = Host(other.pid)
-    claim_directory(host.segments[1], 1)
+    lock_directory(host.segments[1], 1)
     with pytest.raises(BootstrapError, match="rank 1 of this host uses the directory"):
         host.group(0, "a", 0.05)
 
@@ -137,7 +137,7 @@ def test_a_directory_in_use_is_waited_for_until_the_deadline(other):
 def test_a_group_that_is_withdrawn_while_the_directory_is_in_use_is_tried_again(other):
     host = Host(other.pid)
     transport = host.group(0, "a")
-    claim_directory(host.segments[1], 1)
+    lock_directory(host.segments[1], 1)
     assert not withdraw(transport)
     end(other)
     assert withdraw(transport)

@@ -96,8 +96,8 @@ def test_silent_visitors_take_no_more_than_some_descriptors(size):
         def meanwhile(address):
             most = host_root.VISITORS + size
             visitors = [stack.enter_context(visit(address)) for _ in range(3 * most)]
-            for visitor in visitors[: 2 * most]:  # the oldest are told and closed
-                assert b"which rank" in visitor.recv(500)
+            for visitor in visitors[: 2 * most]:  # the oldest are refused
+                assert b"not sent its rank" in visitor.recv(500)
 
         worlds(secrets.token_hex(8), size, meanwhile)
 

@@ -192,7 +192,7 @@ def test_ranks_with_different_secrets_name_the_secret(caplog, reserved_port):
     assert str(error).startswith(f"the store at {url[6:]} has another secret than this")
     assert "it does not know the secret" in caplog.text
     assert "rank 1, which has not joined" in str(at_root)
-    assert "Processes at 127.0.0.1 have come with another secret" in str(at_root)
+    assert "127.0.0.1 have tried to join with another secret" in str(at_root)
     assert (at_root.rank, at_root.missing) == (0, (1,))
     for each in (error, at_root):
         assert "pass the same secret= on all ranks" in str(each)
@@ -267,7 +267,7 @@ def test_what_is_no_rendezvous_url_is_refused(url):
 
 
 def test_a_port_that_cannot_be_is_named():
-    with pytest.raises(ValueError, match=r"'h:99999' has a port that cannot be"):
+    with pytest.raises(ValueError, match=r"'h:99999' has an invalid port"):
         collalgo.init("etcd://h:99999/x", rank=0, size=1)
 
 

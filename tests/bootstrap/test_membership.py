@@ -127,7 +127,7 @@ def test_one_of_the_ranks_of_a_host_decides(members):
         members=(0, 1),
         entered=lambda _place: 5,
         call=lambda _place, _sequence=-1: None,
-        break_off=lambda sequence=0: None,
+        abort_calls=lambda sequence=0: None,
     )
     one, other = (
         FailureAgreement(

@@ -64,7 +64,7 @@ def test_ranks_meet_although_what_their_launcher_calls_the_job_is_occupied(name)
 
 def test_the_name_of_a_job_of_collalgo_run_needs_no_secret(cache):
     me = identity({"RANK": "0", "WORLD_SIZE": "3", "COLLALGO_JOB": "f00"})
-    assert joining._meeting_name(me) == "f00"
+    assert joining._rendezvous_name(me) == "f00"
     assert not cache.exists()
 
 

@@ -135,7 +135,7 @@ def test_who_cannot_read_the_memory_of_a_living_rank_says_so(call):
 
     def on_each_rank(comm):
         if comm.rank == 1:
-            runner_of(comm).context.shared.allow_fetching(stranger.pid)
+            runner_of(comm).context.shared.publish_can_fetch(stranger.pid)
         programs = runner_of(comm).programs
         programs.host_profile = replace(host_profile(), exchange=2.0, fetch=1e-3)
         comm.barrier()

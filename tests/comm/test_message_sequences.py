@@ -97,7 +97,7 @@ def test_long_messages_arrive_where_ranks_must_not_read_each_others_memory(monke
     make = thread.SharedMemory
 
     class Unreadable(make):
-        def allow_fetching(self, process):
+        def publish_can_fetch(self, process):
             """Allow nothing."""
 
     monkeypatch.setattr(thread, "SharedMemory", Unreadable)

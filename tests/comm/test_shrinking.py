@@ -201,7 +201,7 @@ def test_all_accept_one_decision_whatever_dies_meanwhile(size, seed):
             if number > lives[rank]:
                 world[rank].announce_leaving("planted", True)
                 break
-            survivors.come(world[rank], number)
+            survivors.enter_round(world[rank], number)
             while (gone := survivors.await_decision(world[rank], number, 1.0)) is None:
                 pass
             found.append(gone)

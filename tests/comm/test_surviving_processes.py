@@ -63,7 +63,7 @@ def during_the_agreement(comm):
     if comm.rank in (2, 3):
         context = runner_of(comm).context
         context.revoke(survivors.next_call(context.shared))
-        survivors.come(context.shared, 1)
+        survivors.enter_round(context.shared, 1)
         while comm.rank == 3 and not survivors.await_decision(context.shared, 1, 1.0):
             pass
         os.kill(os.getpid(), signal.SIGKILL)

@@ -71,17 +71,17 @@ def test_a_root_of_many_ranks_that_share_cores_uses_the_kernel(collective, first
     sizes = np.array([128, 256, 2048, 4096, 65536]) * KIB
     policy = copy_policy(collective, 4, SOONER - 0.1)
     assert policy.held(4096 * KIB) == policy.profile.cache
-    by_kernel = policy.is_handed_out_by_kernel(sizes)
+    by_kernel = policy.is_rooted_copy_by_kernel(sizes)
     assert by_kernel.tolist() == (sizes >= first * KIB).tolist()
     for other in (
         copy_policy(collective, 4, SOONER + 0.1),
         copy_policy("broadcast", 4, 0.5),
     ):
-        assert not np.any(other.is_handed_out_by_kernel(sizes))
+        assert not np.any(other.is_rooted_copy_by_kernel(sizes))
 
 
 def test_the_kernel_does_not_copy_short_messages_of_a_long_scatter():
     sizes = np.array([256 * KIB, 64 * LONG - 64, 64 * LONG])
     policy = copy_policy("scatter", 64, 0.5)
     assert np.all(policy.held(sizes) >= policy.profile.cache)
-    assert policy.is_handed_out_by_kernel(sizes).tolist() == [False, False, True]
+    assert policy.is_rooted_copy_by_kernel(sizes).tolist() == [False, False, True]

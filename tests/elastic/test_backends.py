@@ -64,7 +64,7 @@ def test_a_store_that_was_started_anew_ends_the_job_with_the_reason(reserved_por
     nodes = [elastic.rendezvous(place, "j", settings, name, SECRET) for name in "ab"]
     all_join(*nodes)
     nodes[0].shutdown()
-    with pytest.raises(RendezvousError, match=r"j at .* was started anew"):
+    with pytest.raises(RendezvousError, match=r"j at .* was restarted"):
         nodes[1].join(DEADLINE)
     nodes[1].shutdown()
 
@@ -122,6 +122,6 @@ def test_a_wrong_secret_is_an_error_with_place_and_time(reserved_port):
 
 
 def test_who_looks_at_a_job_makes_no_folder(tmp_path):
-    with pytest.raises(BootstrapError, match="no job 'j' meets in file://"):
+    with pytest.raises(BootstrapError, match="no job 'j' uses file://"):
         backends.store_at(f"file://{tmp_path}/other", "j")
     assert not list(tmp_path.iterdir())

@@ -11,7 +11,7 @@ def test_who_comes_after_the_end_is_told(meet):
     meeting = meet("n0")
     train = elastic.run(lambda comm, state: comm.size)
     assert train(State(), comm=elastic.connect(meeting)) == 1
-    with pytest.raises(RendezvousClosed, match="it has come to its end"):
+    with pytest.raises(RendezvousClosed, match="it has ended normally"):
         elastic.connect(meet("n1"))
 
 
@@ -20,7 +20,7 @@ def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
     meet, monkeypatch, caplog, restarts
 ):
     meeting = meet("late", 1)
-    meeting.close("it has come to its end")
+    meeting.close("it has ended normally")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
     monkeypatch.setattr("collalgo.elastic.running.meeting_of_launcher", lambda: meeting)
     with pytest.raises(SystemExit) as caught:
@@ -30,4 +30,4 @@ def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
     if restarts in ("1", "3"):
         assert line == "the job ended before this rank, started again, was needed"
     else:
-        assert "which is closed (it has come to its end); start another job" in line
+        assert "which is closed (it has ended normally); start another job" in line

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 import pytest
 
 from collalgo.elastic.documents import COMMON
-from collalgo.elastic.events import Command, Delete, Survey
+from collalgo.elastic.events import Command, Delete, ListProcesses
 from collalgo.elastic.link import StoreLink
 from collalgo.elastic.participant import Participant, Phase
 from collalgo.elastic.rounds import step
@@ -34,8 +34,8 @@ class Agents:
             events = [each for each in done if each is not None]
 
     def perform(self, action):
-        if isinstance(action, Survey):
-            return self.link.survey()
+        if isinstance(action, ListProcesses):
+            return self.link.list_processes()
         is_deletion = isinstance(action, Delete)
         return self.link.delete(action) if is_deletion else self.link.write(action)
 

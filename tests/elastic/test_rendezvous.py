@@ -183,7 +183,7 @@ def test_too_few_nodes_are_an_error_that_says_how_many(node):
     with pytest.raises(RendezvousError, match=r"in 0\.3 s: 1 processes ask but 2 are"):
         alone.join(0.3)
     other = node("b")
-    with pytest.raises(RendezvousError, match=r"b was not taken into job j in 0\.1 s"):
+    with pytest.raises(RendezvousError, match=r"b did not join job j in 0\.1 s"):
         other.join(0.1)  # the first one asks no more
     assert all_join(alone, other)[0].epoch == 1
 

@@ -105,7 +105,7 @@ def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
     agent_of, capfd, monkeypatch
 ):
     monkeypatch.setattr(nodes, "REPORT_SECONDS", 0.2)
-    monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(nodes, "POLL_SECONDS", 0.05)
 
     def start(node):
         agent = agent_of('[ "$0" = a ] || { sleep 1; exit 5; }', node.host.name)

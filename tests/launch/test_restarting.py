@@ -82,7 +82,7 @@ def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     done = run("-n 2 --min 2 --max-restarts 1", script=script)
     assert done.returncode == 1
     assert "exit code 1; restart 1 of 1" in done.stderr
-    assert "after 1 restarts; it is given up" in done.stderr
+    assert "after 1 restarts; it is not restarted" in done.stderr
     assert "(fewer than 2 ranks are left)" in done.stderr
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
@@ -113,7 +113,7 @@ def test_survivors_that_shrink_end_the_job_in_order(tmp_path, restarts):
     done = run(f"-n 3 --min 2 --max-restarts {restarts}", script=script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sum 2.0") == 2, done.stdout
-    told = "a world that goes on takes in nobody; make the program elastic"
+    told = "a running world admits no ranks; make the program elastic"
     assert (told in done.stderr) == (restarts == 1), done.stderr
 
 

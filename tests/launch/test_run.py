@@ -260,7 +260,7 @@ def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
     path = script(
         "from collalgo.bootstrap import host_root\n"
         "from collalgo.comm.current import runner_of\n"
-        "host_root.may_read = lambda processes: False\n"
+        "host_root.can_read_memory_of = lambda processes: False\n"
         "comm = collalgo.init()\n"
         "machine = runner_of(comm).programs.host_profile\n"
         "assert machine.fetch == machine.exchange > 0\n"

@@ -22,7 +22,7 @@ from collalgo.launch.function_call import (
     encode_failure,
     encode_result,
 )
-from collalgo.launch.function_store import opened, tell_store
+from collalgo.launch.function_store import opened, report_failures
 from collalgo.launch.rank_function import Failure
 from collalgo.launch.supervision import RankFailure
 from tests.support.rank_functions import rank_times
@@ -146,7 +146,7 @@ def test_what_does_not_survive_pickling_arrives_as_text():
     )
     result, failure = decode_outcome(b"no pickle", 4)
     assert result is None
-    assert "what rank 4 has returned cannot be unpickled" in str(failure.error)
+    assert "the result of rank 4 cannot be unpickled" in str(failure.error)
 
 
 def test_results_are_pickled_by_value_only_if_they_need_it(monkeypatch):
@@ -194,7 +194,7 @@ def test_what_is_too_long_is_refused_by_sender_and_receiver(variables, monkeypat
 
 def test_failures_are_found_in_the_order_in_which_they_were_told(variables):
     told = [RankFailure(rank, f"rank {rank} ended", ["a", "b"]) for rank in (12, 3, 7)]
-    tell_store(variables, told, True)
+    report_failures(variables, told, True)
     with opened(variables) as store:
         found = [RankFailure(*each) for _, each in sorted(store.failures().items())]
     assert found == [RankFailure(t.rank, t.reason, ["a", "b"]) for t in told]

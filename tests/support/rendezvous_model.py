@@ -22,9 +22,9 @@ from collalgo.elastic.events import (
     Command,
     Delete,
     Elapsed,
+    ListProcesses,
+    ProcessesListed,
     Seen,
-    Survey,
-    Surveyed,
     Write,
 )
 from collalgo.elastic.participant import Known, Participant, Phase
@@ -161,8 +161,8 @@ class Model(Properties):
         process = world.processes[number]
         queue = (*keep, *process.queue[1:])
         world = self.put(world, number, process._replace(queue=queue))
-        if isinstance(action, Survey):
-            return self.hear(world, number, Surveyed(tuple(nodes_of(world))))
+        if isinstance(action, ListProcesses):
+            return self.hear(world, number, ProcessesListed(tuple(nodes_of(world))))
         present = world.get(action.key)
         if self.rules.checks_versions and present.expected != action.version:
             return world

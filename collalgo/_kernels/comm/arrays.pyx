@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The arrays of a call, and whether they fit each other, at a glance.
+"""Fast checks of the arrays of a call: shapes, dtypes and shared memory.
 
-What these do not see at once, :mod:`collalgo.engine.arrays` looks into, and says what is wrong.
+A check that fails is repeated by :mod:`collalgo.engine.arrays`, which decides and raises errors.
 """
 
 cimport numpy as cnp
@@ -19,8 +19,8 @@ cdef cnp.ndarray array_of(buf, str caller):
     return as_array(buf, caller)
 
 
-cdef bint apart(cnp.ndarray a, cnp.ndarray b):
-    """Whether two arrays surely share no memory: contiguous, one behind the other."""
+cdef bint are_disjoint(cnp.ndarray a, cnp.ndarray b):
+    """Whether two arrays certainly share no memory: contiguous, one behind the other."""
     cdef char *first = cnp.PyArray_BYTES(a)
     cdef char *second = cnp.PyArray_BYTES(b)
     return (
@@ -46,16 +46,16 @@ cdef bint has_shape(cnp.ndarray target, cnp.ndarray like, int64_t rows, int firs
 
 
 cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
-    """Whether ``out`` surely has memory apart from ``like`` and a certain shape."""
+    """Whether ``out`` certainly has the shape, and shares no memory with ``like``."""
     return (
         type(out) is cnp.ndarray
         and has_shape(out, like, rows, first_axis)
-        and apart(out, like)
+        and are_disjoint(out, like)
     )
 
 
-cdef bint is_twin(out, cnp.ndarray source):
-    """Whether ``out`` surely is the same array, or another one on the same memory."""
+cdef bint is_same_array(out, cnp.ndarray source):
+    """Whether ``out`` certainly is the same array, or another one on the same memory."""
     return out is source or (
         type(out) is cnp.ndarray
         and cnp.PyArray_BYTES(out) == cnp.PyArray_BYTES(source)
@@ -65,12 +65,12 @@ cdef bint is_twin(out, cnp.ndarray source):
     )
 
 
-cdef cnp.ndarray like_it(out, cnp.ndarray source, str caller):
-    """The array on ``out``, which takes a result like ``source``, in place or apart."""
+cdef cnp.ndarray output_array(out, cnp.ndarray source, str caller):
+    """The array on ``out`` for a result like ``source``, in place or disjoint."""
     if out is None:
         return source
     if cnp.PyArray_NDIM(source) and (
-        fits(out, source, cnp.PyArray_DIM(source, 0), 1) or is_twin(out, source)
+        fits(out, source, cnp.PyArray_DIM(source, 0), 1) or is_same_array(out, source)
     ):
         return out
     return result_like(out, source, caller)

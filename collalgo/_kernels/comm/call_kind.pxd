@@ -12,7 +12,7 @@ cdef class SharedRange:
     cdef list spare
 
     cdef Program take(self)
-    cdef int give(self, Program program) except -1
+    cdef int put_back(self, Program program) except -1
 
 
 @cython.final
@@ -43,7 +43,7 @@ cdef class CallKind:
     cdef SizeRange range_of(self, const buffer_length *length, tuple counts)
 
     cdef inline Program program(self, int64_t count, tuple counts):
-        """The program of a call; it is to be used before the next one is asked for."""
+        """The program of a call; it holds until the program of the next call is requested."""
         if counts is None and self.latest is not None and self.latest.called == count:
             return self.latest
         return self.find_program(count, counts)

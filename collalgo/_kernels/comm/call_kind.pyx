@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """From the length of a call to its program, without Python objects.
 
-What depends on the length of calls that are alike otherwise is found by its size in
-bytes, in a few ranges. The programs of a range are filled in again and again.
+Calls that differ only in their length share a kind. Its programs are grouped by the size
+in bytes, in a few ranges. The programs of a range are filled in again and again.
 """
 
 cimport cython
@@ -31,9 +31,9 @@ cdef class SharedRange:
     Parameters
     ----------
     least, limit : float
-        It holds for all ``least <= nbytes < limit``.
+        The range is ``least <= nbytes < limit``, in bytes.
     make : callable
-        Makes a program for it.
+        Makes a program for the range.
     """
 
     def __init__(self, double least, double limit, make):
@@ -41,10 +41,10 @@ cdef class SharedRange:
         self.spare = []
 
     cdef Program take(self):
-        """A program that no communicator has."""
+        """An idle program, or a new one."""
         return self.spare.pop() if self.spare else self.make()
 
-    cdef int give(self, Program program) except -1:
+    cdef int put_back(self, Program program) except -1:
         """Take back a program that is not in use."""
         if len(self.spare) < SPARE:
             self.spare.append(program)
@@ -76,7 +76,7 @@ cdef class SizeRange:
         cdef Program program
         for program in self.programs:
             if not program.users:
-                self.shared.give(program)
+                self.shared.put_back(program)
         self.programs = []
         return 0
 
@@ -99,14 +99,14 @@ cdef class CallKind:
     Parameters
     ----------
     call : collalgo.engine.call.Call
-        One of them, under its plain name.
+        One of the calls, without the suffix of its name.
     find_range : callable
-        Gives the :class:`SharedRange` for a call, its bytes and its counts. If it is
-        empty, it holds for these counts only.
+        Returns the :class:`SharedRange` for a call, its bytes and its counts. An empty
+        range is for these counts only.
     itemsize : int
         The bytes of an element.
     shares : int
-        The number of equal blocks of what a rank passes; 0 if borders are free.
+        The number of equal blocks of the array of a rank; 0 if borders are free.
     blocks, buffers : int
         The number of blocks of the buffer of the schedules, and how many buffers of a
         rank it holds.

@@ -15,7 +15,7 @@ from threading import Lock
 
 import numpy as np
 
-from collalgo._kernels.comm.arrays cimport is_elsewhere, size_of
+from collalgo._kernels.comm.arrays cimport is_on_device, size_of
 from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.comm.last_call cimport LastCall, is_like
 from collalgo._kernels.comm.op_check cimport check_op
@@ -61,14 +61,14 @@ cdef class CallRunner(CommunicatorBase):
     transport : Transport
         This rank's end of the channels to the others.
     find_kind : callable
-        Gives the kind of a :class:`collalgo.engine.call.Call`.
+        Returns the kind of a :class:`collalgo.engine.call.Call`.
     handle_status : callable
         Called with the arguments of :meth:`run`, a status other than GO_ON, and that
         method.
     interrupted : callable
         Called with the name of a call and the exception that interrupted it.
     seconds : float
-        How long a call waits for the other ranks; negative to wait for ever.
+        The timeout of a call in seconds; negative for none.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ cdef class CallRunner(CommunicatorBase):
         if count < 0:
             count = 0 if like is None else size_of(like)
         caller = collective if caller is None else caller
-        if is_elsewhere(source) or is_elsewhere(target):
+        if is_on_device(source) or is_on_device(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
             return self.call_on_devices(fields, source, target, waiting, caller)
         if last is None or last.collective is not collective:
@@ -267,7 +267,7 @@ cdef inline int run_once(
         runner.handle_status(
             program, source, target, waiting, caller, status, runner.run
         )
-    if program.of_user:
+    if program.is_python_op:
         check_op(runner, program, waiting, caller)
     return 0
 
@@ -293,7 +293,7 @@ cdef inline int run_in_turn(
             runner.transport.log.call = number
         status = run_once(runner, program, source, target, waiting, caller)
         if pending_call is not None:
-            pending_call.go_on()
+            pending_call.enqueue()
     finally:
         program.users -= 1
         runner.recorder.end(number, status)

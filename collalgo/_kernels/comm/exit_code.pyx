@@ -1,6 +1,6 @@
 # cython: language_level=3
 # cython: freethreading_compatible=True
-"""The exit code of a process in which nobody can catch an error any more."""
+"""The exit code of a process whose interpreter ends, where errors cannot be raised."""
 
 from libc.stdio cimport fflush
 from posix.types cimport pid_t
@@ -9,7 +9,7 @@ from posix.unistd cimport _exit, getpid
 cdef extern from "<stdlib.h>" nogil:
     int call_at_exit "atexit"(void (*function)() noexcept nogil)
 
-cdef pid_t failed = 0  # the process that is to fail, which its children are not
+cdef pid_t failed = 0  # the process that ends with an error; not its children
 
 
 cdef void end() noexcept nogil:
@@ -19,7 +19,7 @@ cdef void end() noexcept nogil:
 
 
 def fail_at_exit():
-    """Let this process end with exit code 1, after everything else that it does then."""
+    """Make this process end with exit code 1, after all other exit handlers."""
     global failed
     if failed != getpid():
         failed = getpid()

@@ -1,4 +1,4 @@
-/* Where the interpreter is. */
+/* The current position of the interpreter. */
 #ifndef COLLALGO_FRAMES_H
 #define COLLALGO_FRAMES_H
 
@@ -24,7 +24,7 @@ static inline int instruction_of(PyFrameObject *frame)
 }
 
 #if PY_VERSION_HEX >= 0x030B0000
-/* The frame that runs; NULL if none does. */
+/* The running frame, or NULL. */
 static inline struct _PyInterpreterFrame *running_frame(void)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -35,7 +35,7 @@ static inline struct _PyInterpreterFrame *running_frame(void)
 }
 #endif
 
-/* What a frame runs, a new reference, and the instruction that it is at; NULL if none runs. */
+/* The executable of the running frame, a new reference, and its instruction; or NULL. */
 static inline PyObject *running_executable(int *instruction)
 {
 #if PY_VERSION_HEX >= 0x030C0000
@@ -56,8 +56,8 @@ static inline PyObject *running_executable(int *instruction)
 #endif
 }
 
-/* The code that runs, a new reference, and the instruction that it is at; NULL if none does.
- * To make an object of its frame would take the interpreter a fifth of a short call. */
+/* The running code, a new reference, and its instruction; or NULL. To make an object of its
+ * frame would take a fifth of the time of a short call. */
 static inline PyObject *running_code(int *instruction)
 {
     PyObject *code = running_executable(instruction);

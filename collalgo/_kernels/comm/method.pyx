@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Methods of a communicator made of functions that take one.
+"""Methods of a communicator, made of functions that take a communicator.
 
 ``function(buf, comm, ...)`` becomes ``comm.method(buf, ...)``. The interpreter passes the
 arguments of a method as an array, so that the method only has to copy it with the first
@@ -86,7 +86,7 @@ cdef class Method:
 
     @property
     def __signature__(self):
-        """That of the function, with ``self`` instead of the communicator."""
+        """The signature of the function, with ``self`` instead of the communicator."""
         import inspect
 
         if self.signature is None:
@@ -97,7 +97,7 @@ cdef class Method:
         return self.signature
 
     cdef object call_slowly(self, tuple args, dict named):
-        """Make a call with any arguments; the function raises what is wrong."""
+        """Make a call with any arguments; the function raises the errors."""
         if not args:
             raise TypeError(f"{self.function.__name__}() needs a communicator")
         before, after = args[1:self.place + 1], args[self.place + 1:]
@@ -151,7 +151,7 @@ cdef PyObject *call_by_objects(
 
 
 cdef int prepare_type() except -1:
-    """Let the interpreter call methods by vector."""
+    """Make the interpreter call methods by the vectorcall protocol."""
     global OFFSET
     cdef Method some = Method.__new__(Method)
     OFFSET = <char *>&some.vector - <char *><PyObject *>some

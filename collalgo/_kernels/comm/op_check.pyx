@@ -8,7 +8,7 @@ from collalgo.comm.op_failures import agree
 
 
 cdef int check_op(runner, Program program, double waiting, str caller) except -1:
-    """Raise, on all ranks, what the op of a program has raised on one of them."""
+    """Raise the error that the op of a program has raised on one rank, on all ranks."""
     failure = (<PythonReduction>program.reduction).take_failure()
     agree(runner, runner.run, failure, waiting, caller)
     return 0

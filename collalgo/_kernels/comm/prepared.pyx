@@ -34,7 +34,7 @@ def in_order(first, second):
 
 
 cdef class PreparedCall(Task):
-    """A call in the background, from its preparation until it is settled."""
+    """A call in the background, from its preparation to its end."""
 
     def __init__(self, owner, str name, Progress progress, handle_status):
         super().__init__(name)
@@ -67,7 +67,7 @@ cdef class PreparedCall(Task):
         return 0
 
     cdef int check_turn(self) except -1:
-        """Check that no call runs that does not know of calls in the background yet."""
+        """Check that no call runs that began before the first call in the background."""
         if self.progress.transport.busy and not self.progress.used:
             self.handle_status(None, None, None, -1, self.name, RUN_BUSY, None)
         return 0
@@ -82,13 +82,13 @@ cdef class PreparedCall(Task):
         self.pins = pinned(source, target)
         self.find_arrays()
         program.users += 1
-        self.uses, self.settles = True, self.settles or program.of_user
+        self.uses, self.settles = True, self.settles or program.is_python_op
         return 0
 
     cdef int prepare_on_device(
         self, pending_call, cnp.ndarray scratch, double waiting
     ) except -1:
-        """Set a call on arrays on devices, which continues when the ranks have met."""
+        """Set a call on arrays on devices, which continues when all ranks have made it."""
         if self.repeats:
             raise TypeError(
                 f"{self.name}: on arrays on a device, capture the call itself in a "
@@ -109,7 +109,7 @@ cdef class PreparedCall(Task):
         return size <= SHORT and self.pending_call is None
 
     cdef int find_arrays(self) except -1:
-        """Find the addresses of the arrays, or that they must be packed."""
+        """Find the addresses of the arrays, and whether they must be packed."""
         cdef int status = self.program.bind(
             &self.arrays, self.source, self.target, self.scratch
         )
@@ -164,10 +164,10 @@ cdef class PreparedCall(Task):
 
     cdef int complete(self) except -100:
         """Finish a call that has succeeded."""
-        if self.program.of_user:
+        if self.program.is_python_op:
             check_op(self.owner, self.program, self.waiting, self.name)
         if self.pending_call is not None:
-            self.pending_call.go_on()
+            self.pending_call.enqueue()
         if self.packed_target is not None:
             (<object>self.target)[...] = self.packed_target
         if self.after is not None:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The progress thread, which runs calls in the background without the GIL.
 
-It leaves a short call to a possible waiter for a moment, because waking a thread takes
+It leaves a short call to a possible waiter for a short time, because waking a thread takes
 longer than the call.
 """
 
@@ -28,7 +28,7 @@ from collalgo._kernels.comm.waiting cimport WaitableQueue
 from collalgo._kernels.engine.transport.transport cimport Transport
 
 cdef int64_t TIDY = 100_000_000  # ns without work before arrays are released
-cdef int64_t MOMENT = 100_000  # ns before the thread runs a short call
+cdef int64_t HANDOVER = 100_000  # ns in which a waiter may run a short call itself
 cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread polls
 cdef int64_t HELD = 100_000_000  # ns before the thread runs held calls
 cdef int64_t HABIT = 10 * HELD  # ns after a held call in which more are expected
@@ -93,9 +93,9 @@ cdef class Progress(WaitableQueue):
     cdef bint await_call(self, bint tidy) noexcept nogil:
         """Wait, in the thread, until it has to run a call: whether there is one.
 
-        It waits without limit only if all ended calls are released.
+        It waits without a limit only if all ended calls are released.
         """
-        cdef int64_t now = nanoseconds(), pause = MOMENT
+        cdef int64_t now = nanoseconds(), pause = HANDOVER
         cdef int64_t release = NEVER if tidy else now + TIDY
         cdef bint free
         pthread_mutex_lock(&self.mutex)
@@ -116,9 +116,9 @@ cdef class Progress(WaitableQueue):
     cdef int64_t next_poll(
         self, int64_t now, int64_t release, int64_t *pause
     ) noexcept nogil:
-        """When the thread polls again, while it has no call to run.
+        """The time of the next poll of the thread, while it has no call to run.
 
-        ``release`` is the time to release the calls that have ended, if none comes.
+        ``release`` is the time to release the calls that have ended, without a new call.
         """
         if now < self.last_held + HABIT:
             return now + HELD  # so that none of them wakes it
@@ -139,7 +139,7 @@ cdef class Progress(WaitableQueue):
     cdef void arrive(self, bint short) noexcept nogil:
         self.submitted = nanoseconds()
         if self.waiting == 1:
-            self.due = self.submitted + MOMENT
+            self.due = self.submitted + HANDOVER
         if short:
             self.wake_if_late()
         else:

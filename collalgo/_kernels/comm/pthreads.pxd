@@ -31,7 +31,7 @@ cdef extern from "<pthread.h>" nogil:
 
 
 cdef inline void condition(pthread_cond_t *cond) noexcept nogil:
-    """Make something to wait for, until a time of the monotonic clock."""
+    """Initialise a condition variable that waits until a time of the monotonic clock."""
     cdef pthread_condattr_t monotonic_clock
     pthread_condattr_init(&monotonic_clock)
     pthread_condattr_setclock(&monotonic_clock, CLOCK_MONOTONIC)
@@ -39,7 +39,7 @@ cdef inline void condition(pthread_cond_t *cond) noexcept nogil:
 
 
 cdef inline timespec at(int64_t nanosecond) noexcept nogil:
-    """A time as threads wait for it."""
+    """A time in nanoseconds as a timespec."""
     cdef timespec time
     time.tv_sec = nanosecond // 1_000_000_000
     time.tv_nsec = nanosecond % 1_000_000_000

@@ -20,11 +20,11 @@ from collalgo._kernels.engine.program cimport INTERRUPTED
 from collalgo._kernels.engine.transport.transport cimport (
     CLOSED,
     GO_ON,
-    NOBODY,
+    NO_CALLER,
     Transport,
 )
 
-from collalgo.comm.callbacks import run_callback
+from collalgo.base.callbacks import run_callback
 
 
 cdef class Queue:
@@ -96,7 +96,7 @@ cdef class Queue:
         return 0
 
     cdef int perform_next(self, bint yields) noexcept nogil:
-        """Run the next call of the queue: its status, or PENDING if there is none.
+        """Run the next call of the queue: its status; PENDING without one.
 
         With ``yields`` it yields the core while the thread of the caller computes.
         """
@@ -135,11 +135,11 @@ cdef class Queue:
             return status
         if self.transport.log != NULL:
             self.transport.log.call = (<Task>task).number
-        self.transport.yield_core((<Task>task).caller if yields else NOBODY)
+        self.transport.yield_core((<Task>task).caller if yields else NO_CALLER)
         status = (<Task>task).program.run_without_gil(
             self.transport, &(<Task>task).arrays, (<Task>task).waiting
         )
-        self.transport.yield_core(NOBODY)
+        self.transport.yield_core(NO_CALLER)
         return status
 
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil:
@@ -170,14 +170,14 @@ cdef class Queue:
         Freeing may run other threads, so it comes after the queue is consistent.
         """
         cdef Task task
-        gone = []
+        ended = []
         while self.kept and (<Task>self.kept[0]).status != PENDING:
             task = self.kept.popleft()
             task.next = None
-            gone.append(task)
+            ended.append(task)
         if not self.kept:
             self.last = None
-        for task in gone:
+        for task in ended:
             task.unpin()
         return 0
 
@@ -188,6 +188,6 @@ cdef class Queue:
         if pending:
             task.watched = True
             task.callbacks.append(callback)
-            self.run_soon()  # since nobody may wait for it
+            self.run_soon()  # since no thread may wait for it
         pthread_mutex_unlock(&self.mutex)
         return pending

@@ -217,7 +217,7 @@ cdef class Recorder:
             entry.ended = ticks()
 
     cdef int complete(self) except -1:
-        """Enlarge the ring to its full size, before another thread uses it, too."""
+        """Enlarge the ring to its full size, before a second thread uses it."""
         if self.capacity < CALLS:
             self.grow(CALLS)
         return 0

@@ -11,9 +11,9 @@ import numpy as np
 from collalgo._kernels.comm.arrays cimport (
     array_of,
     fits,
-    is_elsewhere,
+    is_on_device,
     length_of,
-    like_it,
+    output_array,
 )
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.rooted cimport Rooted
@@ -58,7 +58,7 @@ cdef class Reducing(Rooted):
 
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
-        cdef cnp.ndarray target = like_it(out, source, "allreduce")
+        cdef cnp.ndarray target = output_array(out, source, "allreduce")
         if may_convert(op, source) and (found := self.converted(op, source, "allreduce")):
             check_result(target, "allreduce")
             way, inner = found
@@ -71,7 +71,7 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
     def run_parts(self, cnp.ndarray flat, op, tuple counts):
-        if is_elsewhere(flat):
+        if is_on_device(flat):
             call = Call("allreduce", flat.dtype, flat.size, op, parts=counts)
             self.call_on_devices(tuple(call), flat, flat, self.seconds, "allreduce")
         elif may_convert(op, flat) and (found := self.converted(op, flat, "allreduce")):
@@ -85,7 +85,7 @@ cdef class Reducing(Rooted):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
-            target = like_it(out, source, "reduce")
+            target = output_array(out, source, "reduce")
         if may_convert(op, source) and (found := self.converted(op, source, "reduce")):
             if target is not None:
                 check_result(target, "reduce")
@@ -142,7 +142,7 @@ cdef class Reducing(Rooted):
         return result
 
     cdef tuple converted(self, op, source, str caller):
-        """How to convert elements, and those of this rank; None if there is no need.
+        """The conversion of elements and the converted ones of this rank, or None.
 
         In the background these are filled in the turn of the call.
         """
@@ -186,12 +186,12 @@ cdef class Reducing(Rooted):
     cdef object prefix(self, str name, buf, op, out, algorithm, timeout):
         """Run a scan or an exscan."""
         cdef cnp.ndarray source = array_of(buf, name)
-        cdef cnp.ndarray target = like_it(out, source, name)
+        cdef cnp.ndarray target = output_array(out, source, name)
         if may_convert(op, source) and (found := self.converted(op, source, name)):
             check_result(target, name)
             way, inner = found
             self.prefix(name, inner, way.op, None, algorithm, timeout)
-            if self.rank or name == "scan":  # else nothing precedes it
+            if self.rank or name == "scan":  # else no rank precedes it
                 self.convert_back(way, inner, target)
         else:
             self.combine(name, source, target, timeout, algorithm, op, 0, None, False)
@@ -200,7 +200,7 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
     cdef int set_identity(self, target, identity) except -1:
-        """Write the neutral element, if there is one, after the call."""
+        """Write the neutral element of the op, if it has one, after the call."""
         if identity is None:
             return 0
         if self.is_preparing():
@@ -214,7 +214,7 @@ cdef class Reducing(Rooted):
         int64_t root, counts, bint reproducible
     ) except -1:
         """Make a call that combines arrays of its own elements."""
-        if is_cut(source) and not is_elsewhere(source) and needs_gathering(op, name):
+        if is_cut(source) and not is_on_device(source) and needs_gathering(op, name):
             call = Call(
                 name, source.dtype, source.size, op, root, algorithm, counts
             )
@@ -227,7 +227,7 @@ cdef class Reducing(Rooted):
     cdef int gather_and_combine(
         self, call, cnp.ndarray source, cnp.ndarray target, timeout
     ) except -1:
-        """Combine elements that messages would cut."""
+        """Combine elements that would be split between messages."""
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         name = call.collective
         check_packable(source, target, name)
@@ -247,7 +247,7 @@ cdef class Reducing(Rooted):
         return 0
 
     def end_gathered(self, run, work, target, double waiting, str name):
-        """Combine what was gathered; all ranks raise what the op raises."""
+        """Combine the gathered elements; all ranks raise the error of the op."""
         work.combine(target)
         agree(self, run, work.failure, waiting, name)
 
@@ -275,9 +275,9 @@ cdef inline bint is_cut(cnp.ndarray source):
 
 
 cdef inline bint may_convert(op, cnp.ndarray source):
-    """Whether elements may have to be converted, at a glance.
+    """Whether elements may have to be converted: a fast check.
 
-    That is for the mean of integers, and where their bytes are in another order.
+    They are for the mean of integers, and where their bytes are in another order.
     """
     if not cnp.PyArray_ISNOTSWAPPED(source):
         return True

@@ -9,7 +9,7 @@ from functools import partial
 
 from numpy import copyto
 
-from collalgo._kernels.comm.arrays cimport array_of, fits, is_elsewhere, length_of
+from collalgo._kernels.comm.arrays cimport array_of, fits, is_on_device, length_of
 from collalgo._kernels.comm.sharing cimport Sharing
 
 from collalgo.base.foreign import package_of
@@ -113,14 +113,14 @@ cdef class Rooted(Sharing):
         return counts
 
     cdef object keep_row(self, buf, cnp.ndarray source, mine, out):
-        """The root's own row of a table; ``mine`` unless ``out`` surely takes it."""
+        """The root's own row of a table; ``mine`` unless ``out`` certainly takes it."""
         if mine is None and out is not None and not self.is_preparing():
             copy_row(source, self.rank, out)
             return out
         return self.keep(buf, source, self.rank, out, "scatter")
 
     cdef object keep(self, buf, cnp.ndarray source, part, out, str caller):
-        """The root's own part of what it scatters: a view, or copied to ``out``.
+        """The root's own part of the scattered array: a view, or copied to ``out``.
 
         In the background it is copied in the turn of the call, because earlier calls
         may change it. On a device the stream orders the copy.
@@ -129,7 +129,7 @@ cdef class Rooted(Sharing):
             return buf[part]
         mine = source[part, ...]
         if out is None:
-            return mine.on_device() if is_elsewhere(source) else mine
+            return mine.on_device() if is_on_device(source) else mine
         target = as_array(out, caller)
         if self.is_preparing() and type(mine) is cnp.ndarray:
             self.prepared.add(None, partial(copyto, target, mine))
@@ -139,12 +139,12 @@ cdef class Rooted(Sharing):
 
 
 cdef list shares_of(list lengths, int64_t root):
-    """The rows of each rank, of which the root keeps what the others leave."""
+    """The rows of each rank; the root keeps all remaining ones."""
     total, others = lengths[root], sum(lengths) - lengths[root]
     if others > total:
         raise ValueError(
             f"scatterv: the root, rank {root}, passed {total} rows but the arrays of the "
-            f"other ranks have {others} in all, and no rank passed counts; pass counts "
+            f"other ranks have {others} rows together, and no rank passed counts; pass counts "
             "on every rank, or at the root an array with all rows"
         )
     return [*lengths[:root], total - others, *lengths[root + 1 :]]
@@ -161,7 +161,7 @@ cdef int check_rows(cnp.ndarray source, int64_t size) except -1:
 
 
 cdef bint takes_row(out, cnp.ndarray source):
-    """Whether ``out`` fits a row of a table, both contiguous and apart."""
+    """Whether ``out`` fits a row of a table, both contiguous and disjoint."""
     if cnp.PyArray_NDIM(source) < 2 or not fits(out, source, cnp.PyArray_DIM(source, 1), 2):
         return False
     return cnp.PyArray_ISCARRAY(out) and cnp.PyArray_ISCARRAY_RO(source)
@@ -177,7 +177,7 @@ cdef int copy_row(cnp.ndarray source, int64_t number, cnp.ndarray target) except
 
 
 cdef int check_kept(cnp.ndarray source, mine, out, str caller) except -1:
-    """Check that ``out`` fits the root's own part of what it scatters."""
+    """Check that ``out`` fits the root's own part of the scattered array."""
     target = as_array(out, caller)
     check_output(target, source, mine.shape, caller)
     check_writeable(target, "out", caller)

@@ -130,7 +130,7 @@ cdef class Sharing(CallRunner):
         return counts
 
     cdef tuple joined(self, buf, cnp.ndarray source, list counts, out, str caller):
-        """The result of a call that joins all arrays, and the array that it writes."""
+        """The result of a call that concatenates all arrays, and the array that it writes."""
         shape = (sum(counts), *(<object>source).shape[1:])
         result, target = result_array(buf, out, source, shape, caller)
         if out is not None:

@@ -16,7 +16,7 @@ cdef class Task:
     cdef Program program
     cdef array_bounds arrays
     cdef clockid_t caller  # of the processor time of the thread that made it
-    cdef double waiting  # seconds for the others to come; negative for ever
+    cdef double waiting  # the timeout in seconds; negative for none
     cdef int status
     cdef int64_t number
     cdef bint packs  # whether its beginning needs the GIL
@@ -27,4 +27,4 @@ cdef class Task:
     cdef bint is_short(self) noexcept
     cdef int begin(self) noexcept
     cdef int settle(self, int status) except -100
-    cdef void unpin(self) noexcept  # when it has ended, with the GIL
+    cdef void unpin(self) noexcept  # after its end, with the GIL

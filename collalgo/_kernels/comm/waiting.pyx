@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Waiting for calls in the background, and turns of calls in the foreground.
+"""Waits for calls in the background, and the order of calls in the foreground.
 
-A waiter runs the calls that have not begun itself, in their order. So a call that is
-waited for at once costs little more than one in the foreground.
+A waiter runs the calls that have not begun itself, in their order. So an asynchronous call
+with an immediate wait costs little more than a call in the foreground.
 """
 
 from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
@@ -51,7 +51,7 @@ cdef class WaitableQueue(Queue):
         return (<object>self.transport).forked or self.closing
 
     def peer_state(self, int64_t rank):
-        """The state of a rank apart from the current call with it."""
+        """The state of a rank between the calls with it."""
         cdef int found = QUIET
         if not self.transport.busy and self.try_reserve():
             found = self.transport.peer_state(rank)
@@ -134,7 +134,7 @@ cdef class WaitableQueue(Queue):
         self.wake()
 
     cdef bint await_end(self, Task task, double seconds) except -1:
-        """Wait for the end of a call, for ever or ``seconds``: whether it has ended."""
+        """Wait for the end of a call, up to ``seconds`` if not negative: whether it has ended."""
         cdef double left = SIGNAL_CHECK, deadline = monotonic() + seconds
         cdef int status = PENDING
         if seconds >= 0:

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Calls in the background as their caller sees them: wait for one, take its result."""
+"""Calls in the background for their callers: wait for a call, take its result."""
 
 from time import monotonic, sleep
 
@@ -8,20 +8,20 @@ from collalgo._kernels.comm.task cimport PENDING
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
-from collalgo.comm.callbacks import run_callback
+from collalgo.base.callbacks import run_callback
 
 cdef double LOOK = 1e-4  # seconds between two polls of a stream
 
 
 cdef class Work(PreparedCall):
-    """A call in the background, as the calls whose names end in ``_async`` give it.
+    """A call in the background, as returned by calls whose names end in ``_async``.
 
     Its arrays must not be touched until it is done.
 
     Attributes
     ----------
     name : str
-        Of the call.
+        The name of the call.
     """
 
     def __repr__(self):
@@ -32,7 +32,7 @@ cdef class Work(PreparedCall):
         return f"<Work {self.name} {state}>"
 
     def done(self):
-        """Whether the call has ended, well or not."""
+        """Whether the call has ended, with a result or an error."""
         if self.status == PENDING:
             self.progress.release_held()  # a caller that polls never waits
         return self.status != PENDING and (
@@ -67,13 +67,13 @@ cdef class Work(PreparedCall):
             over = self.await_device(seconds < 0, deadline)
         if not over:
             raise TimeoutError(
-                f"{self.name} is not done after {timeout:g} s; it goes on in the "
-                "background, and can be waited for again"
+                f"{self.name} is not done after {timeout:g} s; it continues in the "
+                "background: wait for it again"
             )
         return self.outcome()
 
     cdef bint await_end(self, double seconds) except -1:
-        """Wait for the end of the call, for ever or ``seconds``: whether it has ended."""
+        """Wait for the end of the call, up to ``seconds`` if not negative: whether it has ended."""
         if self.status != PENDING:
             return True
         self.check_open()

@@ -37,7 +37,7 @@ cdef class Records:
         self.memory = bytearray(self.room * sizeof(Record))
 
     cdef int add(self, int64_t step, int64_t rank, transfer) except -1:
-        """Add a transfer, unless a rank has it with itself."""
+        """Add a transfer, unless it is from a rank to itself."""
         cdef int64_t peer = field(transfer, 1)
         if peer == rank:
             return 0
@@ -80,7 +80,7 @@ def columns(traces):
 
 
 cdef bint is_step(yielded):
-    """Whether a yielded object is a tuple of transfers, as it mostly is."""
+    """Whether a yielded object is a tuple of transfers, the usual case."""
     if type(yielded) is not tuple:
         return False
     for transfer in <tuple> yielded:
@@ -100,7 +100,7 @@ cdef double share_of(chunks) except -1:
 
 
 cdef inline object field(row, Py_ssize_t index):
-    """A field of a named tuple; Cython does not treat one as a tuple by itself."""
+    """A field of a named tuple, which Cython does not treat as a tuple by itself."""
     return (<tuple> row)[index] if isinstance(row, tuple) else row[index]
 
 
@@ -153,7 +153,7 @@ def spread(
 
 
 cdef int64_t largest(ints numbers) except -1:
-    """The largest of some numbers; 0 of none."""
+    """The largest of some numbers; 0 of an empty array."""
     cdef int64_t found = 0
     cdef Py_ssize_t i
     for i in range(numbers.shape[0]):

@@ -54,7 +54,7 @@ def seconds_of(
     Parameters
     ----------
     message, link, part
-        Of each load, as returned by :func:`loads_of`.
+        The arrays of the loads, as returned by :func:`loads_of`.
     step, share
         The step of each message, and its share of the buffer.
     times

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Where the parts of a template lie in a buffer of some length, in bytes."""
+"""The offsets of the parts of a template in a buffer of some length, in bytes."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -34,7 +34,7 @@ cdef int64_t share(int64_t count, int64_t part, int64_t parts) noexcept nogil:
 
 
 cdef inline bint is_free(const buffer_length *length) noexcept nogil:
-    """Whether borders between blocks may lie anywhere."""
+    """Whether borders between blocks may be at any element."""
     return length.each == NONE and length.starts == NULL
 
 
@@ -81,7 +81,7 @@ cdef class Borders(TemplateTables):
         self.starts = <int64_t *>self.room(self.blocks + 1)
 
     cdef void place_parts(self, const buffer_length *length) noexcept nogil:
-        """Find where the parts lie in a buffer of some length."""
+        """Find the offsets of the parts in a buffer of some length."""
         self.place_borders(length)
         self.place_runs()
 

@@ -26,7 +26,7 @@ cdef int measure(
     buffer_length *length, int64_t count, tuple counts, int64_t shares, int64_t blocks,
     int64_t *starts
 ) except -1:
-    """Set all of a length but the bytes of an element.
+    """Set all fields of a length but the bytes of an element.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ cdef int64_t elements_of_blocks(
 
 
 cdef int64_t mixed(int64_t fingerprint, int64_t number) noexcept nogil:
-    """A fingerprint with a further number: no two numbers give the same."""
+    """A fingerprint with a further number: different numbers give different fingerprints."""
     cdef uint64_t bits = <uint64_t>fingerprint ^ <uint64_t>number
     bits *= <uint64_t>0x9E3779B97F4A7C15
     bits ^= bits >> 29

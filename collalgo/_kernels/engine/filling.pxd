@@ -42,6 +42,6 @@ cdef class Filling(Borders):
         self, const template_row *rows, int64_t count, piece_row *filled,
         int64_t *before
     ) noexcept nogil
-    cdef void leave_out_empty(self) noexcept nogil
+    cdef void drop_empty(self) noexcept nogil
     cdef void number_messages(self) noexcept nogil
     cdef void add_message(self, int64_t m, bint received) noexcept nogil

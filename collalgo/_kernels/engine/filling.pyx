@@ -33,9 +33,9 @@ cdef object copy_of(const void *table, int64_t rows, int64_t columns=0):
 cdef inline bint fill_piece(
     Borders places, const template_row *row, piece_row *piece
 ) noexcept nogil:
-    """Fill in a piece: whether it is left.
+    """Fill in a piece: whether it is kept.
 
-    Those without bytes are left out, but for those of messages without chunks (tokens).
+    Pieces without bytes are dropped, except those of messages without chunks (tokens).
     """
     cdef int64_t start = places.border_bytes[row.first]
     cdef int64_t nbytes = places.border_bytes[row.last] - start
@@ -98,7 +98,7 @@ cdef class Filling(Borders):
             self.piece_template, self.all_pieces, self.pieces, self.before
         )
         if self.pieces_end < self.all_pieces:
-            self.leave_out_empty()
+            self.drop_empty()
             self.tables = self.reduced
         else:
             self.tables = self.full
@@ -139,7 +139,7 @@ cdef class Filling(Borders):
     ) noexcept nogil:
         """Fill in pieces, and return their number.
 
-        ``before`` takes the number of pieces that are left before each.
+        ``before`` takes the number of pieces that are kept before each.
         """
         cdef int64_t i, n = 0
         for i in range(count):
@@ -150,7 +150,7 @@ cdef class Filling(Borders):
             before[count] = n
         return n
 
-    cdef void leave_out_empty(self) noexcept nogil:
+    cdef void drop_empty(self) noexcept nogil:
         """Write the steps and messages that have bytes, or are tokens."""
         cdef step_row *steps = <step_row *>self.reduced.steps
         cdef const step_row *step
@@ -171,7 +171,7 @@ cdef class Filling(Borders):
         self.reduced.steps_end = n
 
     cdef void number_messages(self) noexcept nogil:
-        """Number the messages that are left: those with pieces."""
+        """Number the messages that are kept: those with pieces."""
         cdef const message_row *message
         cdef int64_t m, n = 0
         for m in range(self.full.messages_end):
@@ -183,7 +183,7 @@ cdef class Filling(Borders):
 
     @cython.final
     cdef void add_message(self, int64_t m, bint received) noexcept nogil:
-        """Add a message that is left to the reduced tables."""
+        """Add a message that is kept to the reduced tables."""
         cdef int64_t n = self.message_numbers[m], forward = self.full.forwards[m]
         if n == NONE:
             return
@@ -206,7 +206,7 @@ cdef class Filling(Borders):
 cdef inline void number_on_channels(
     Filling filling, const message_row *row, bint received
 ) noexcept nogil:
-    """Number a message that is left on each of its channels."""
+    """Number a message that is kept on each of its channels."""
     cdef int64_t *earlier = &filling.earlier[filling.lanes if received else 0]
     cdef int64_t i
     for i in range(row.first_channel, row.end_channel):
@@ -217,7 +217,7 @@ cdef inline void number_on_channels(
 cdef inline void add_hazards(
     Filling filling, const message_row *row
 ) noexcept nogil:
-    """Add the hazards of a message that are left to the reduced tables."""
+    """Add the hazards of a message that are kept to the reduced tables."""
     cdef int64_t i, number
     for i in range(row.first_hazard, row.end_hazard):
         number = filling.message_numbers[filling.full.hazards[i]]

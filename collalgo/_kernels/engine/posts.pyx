@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The posts of a rank: the messages that it sends.
 
-A message takes the shortest path that is open to it: its sender writes it to its
-destination, or its readers read the sender's memory, or it is staged in between.
+A message takes the shortest possible path: its sender writes it to its destination, or its
+readers read the sender's memory, or it is staged in between.
 """
 
 cimport cython
@@ -40,7 +40,7 @@ cdef enum:
 
 
 cdef class Posts(Messages):
-    """The posts of one rank, and what its receives offer to senders.
+    """The posts of one rank, and the offers of its receives to senders.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ cdef class Posts(Messages):
         """Whether the plan allows other ranks to read or write the memory of a message."""
         cdef int64_t mark = self.tables.direct[m]
         return mark == ALWAYS or mark == RETURNED or (
-            mark == APART and self.arrays.apart
+            mark == APART and self.arrays.are_disjoint
         )
 
     @cython.final
@@ -73,15 +73,15 @@ cdef class Posts(Messages):
         in the caches takes longer than a copy. Data that its reader overwrites anyway
         moves to the cache of the reader in any case.
         """
-        if self.tables.direct[m] == RETURNED and not self.arrays.apart:
+        if self.tables.direct[m] == RETURNED and not self.arrays.are_disjoint:
             return SHARED
         return self.mapped if self.may_share(m) else STAGED
 
     @cython.final
     cdef void offer(self, Transport transport) noexcept nogil:
-        """Offer the destinations of messages of this call, where that pays.
+        """Offer the destinations of messages of this call, where that is faster.
 
-        An offer stands for the whole call: a sender may be about to write there.
+        An offer holds for the whole call, as a sender may be about to write there.
         """
         cdef const message_row *message
         cdef const piece_row *piece
@@ -155,7 +155,7 @@ cdef class Posts(Messages):
     cdef bint send_direct(
         self, Transport transport, int64_t m, int64_t post
     ) noexcept nogil:
-        """Send the next piece of a post without a copy, if that is possible and pays."""
+        """Send the next piece of a post without a copy, if that is possible and faster."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]

@@ -57,7 +57,7 @@ RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, NEEDS_PACKING, NEEDS_SCRATC
 cdef class Program(Steps):
     """A template with its reduction and the record that the ranks compare.
 
-    A length fills it in, again and again; it must not while the program is in use.
+    A length fills it in, again and again, but not while the program is in use.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ cdef class Program(Steps):
         As of :class:`Steps`.
     record : tuple
         Fingerprint, collective, dtype, op, root, count, and the name of the algorithm.
-        If the count is None, it is that of the length.
+        If the count is None, the count of the length is used.
     itemsize, shares : int
         The bytes of an element, and the equal blocks of what a rank passes, 0 if borders
         are free.
@@ -260,7 +260,7 @@ cdef class Program(Steps):
         return status
 
     cdef int settle(self, Transport transport) noexcept nogil:
-        """Wait until no peer needs this rank any more to receive its messages."""
+        """Wait until all peers have received the messages of this rank."""
         cdef int64_t idle = 0
         cdef int status = GO_ON
         while status == GO_ON and transport.is_needed():

@@ -20,15 +20,15 @@ typedef struct {
 } reduction;
 
 /* Reduce the next bytes into a target. */
-static void reduce_next(const reduction *r, char *target, int64_t nbytes) {
+static inline void reduce_next(const reduction *r, char *target, int64_t nbytes) {
     r->function(target, r->inputs, r->n, nbytes / r->itemsize, r->divisor, r->tables);
     for (int64_t i = 0; i < r->n; i++)
         r->inputs[i] = (const char *)r->inputs[i] + nbytes;
 }
 
 /* Reduce into all targets, through the caches. */
-static void reduce_forward(const reduction *r, char **targets, int64_t count,
-                           int64_t nbytes) {
+static inline void reduce_forward(const reduction *r, char **targets, int64_t count,
+                                  int64_t nbytes) {
     while (nbytes > 0) {
         int64_t part = nbytes < FORWARDED_BYTES ? nbytes : FORWARDED_BYTES;
         reduce_next(r, targets[0], part);
@@ -39,7 +39,7 @@ static void reduce_forward(const reduction *r, char **targets, int64_t count,
 }
 
 /* The bytes to the next cache line, or -1 if they differ or are no whole elements. */
-static int64_t to_next_line(const reduction *r, char *const *targets, int64_t count) {
+static inline int64_t to_next_line(const reduction *r, char *const *targets, int64_t count) {
     int64_t head = -(uintptr_t)targets[0] % CACHE_LINE;
     for (int64_t i = 1; i < count; i++)
         if (-(uintptr_t)targets[i] % CACHE_LINE != (uintptr_t)head) return -1;
@@ -47,8 +47,8 @@ static int64_t to_next_line(const reduction *r, char *const *targets, int64_t co
 }
 
 /* Reduce into all targets, with whole lines past the caches. */
-static void reduce_forward_streamed(const reduction *r, char **targets, int64_t count,
-                                    int64_t nbytes) {
+static inline void reduce_forward_streamed(const reduction *r, char **targets, int64_t count,
+                                           int64_t nbytes) {
     _Alignas(CACHE_LINE) char block[STREAMED_BYTES];
     int64_t head = to_next_line(r, targets, count);
     if (head >= 0 && head < nbytes) {

@@ -29,7 +29,7 @@ cdef enum:
 
 cdef struct array_bounds:  # the arrays of a call: input, output, scratch
     char *base[3]
-    bint apart
+    bint are_disjoint
 
 
 cdef extern from "reduce_forward.h" nogil:
@@ -50,7 +50,7 @@ cdef class Rows(Filling):
     cdef int64_t early_end  # of the copies that depend on no message
     cdef int64_t copied, copied_bytes  # pieces in this slice, and bytes of the next one
     cdef bint reads, streamed, interleaved
-    cdef bint of_user  # whether its op may raise
+    cdef bint is_python_op  # whether its op may raise
     cdef array_bounds arrays
     cdef const void **inputs  # of a reduction
     cdef char **targets  # of a reduction: this rank, then the readers of its forward
@@ -106,7 +106,7 @@ cdef class Rows(Filling):
     cdef inline bint is_streamed(self) noexcept nogil:
         """Whether results that are not read again are written past the caches."""
         # In place the caches hold the target already: it was the input.
-        return self.streamed and self.arrays.apart
+        return self.streamed and self.arrays.are_disjoint
 
     @cython.final
     cdef inline void reduce(

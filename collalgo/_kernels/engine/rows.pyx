@@ -43,8 +43,8 @@ cdef class Rows(Filling):
     """
     def __init__(self, template, Reduction reduction, int64_t divisor, copying):
         Filling.__init__(self, template)
-        self.of_user = isinstance(reduction, PythonReduction)
-        if self.of_user:
+        self.is_python_op = isinstance(reduction, PythonReduction)
+        if self.is_python_op:
             reduction = (<PythonReduction>reduction).for_program()
         self.reduction = reduction
         self.divisor = divisor
@@ -76,7 +76,7 @@ cdef class Rows(Filling):
             if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
                 return NEEDS_PACKING
             arrays.base[1] = cnp.PyArray_BYTES(target)
-        arrays.apart = not self.reads or arrays.base[0] != arrays.base[1]
+        arrays.are_disjoint = not self.reads or arrays.base[0] != arrays.base[1]
         return GO_ON
 
     cdef int64_t length_in_slice(self, int64_t m) noexcept nogil:

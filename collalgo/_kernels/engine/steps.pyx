@@ -31,7 +31,7 @@ cdef enum:
 cdef inline int64_t received_by_all(
     const segment_state *segments, int64_t senders, int64_t most
 ) noexcept nogil:
-    """The bytes of a message that have come from all senders, up to some limit."""
+    """The bytes of a message that have arrived from all senders, up to some limit."""
     cdef int64_t i
     for i in range(senders):
         most = min(most, segments[i].left)
@@ -89,7 +89,7 @@ cdef class Steps(Posts):
 
     @cython.final
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil:
-        """Receive the bytes that have come from all peers: GO_ON, NOTHING or STOP."""
+        """Receive the bytes that have arrived from all peers: GO_ON, NOTHING or STOP."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The rows of a template as tables in memory: what does not depend on the length."""
+"""The rows of a template as tables in memory, which do not depend on the length."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
@@ -15,7 +15,7 @@ cdef void *address(cnp.ndarray array) except? NULL:
 
 
 cdef class TemplateTables:
-    """The rows of a template, and memory for what is made of them.
+    """The rows of a template, and memory for derived tables.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ cdef class TemplateTables:
         return 0
 
     cdef int point_at_pieces(self, template) except -1:
-        """Set the pointers to the pieces and where they lie."""
+        """Set the pointers to the pieces and their offsets."""
         self.borders = <const border_row *>address(template.borders)
         self.runs = <const run_row *>address(template.runs)
         self.piece_template = <const template_row *>address(template.pieces)

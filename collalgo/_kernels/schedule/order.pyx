@@ -14,7 +14,7 @@ ctypedef const int64_t[::1] ints
 
 
 def in_order(ints first_step, ints first_message, ints messages, ints out, ints into):
-    """Order the steps such that each ends only when all its peers are in theirs.
+    """Order the steps such that each ends only once its peers are in the matching steps.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def critical_path(
     """The time at which each rank ends, for each column of the weights.
 
     A step takes ``sending`` before its messages leave, ``latency`` for a message, and
-    ``receiving`` once all its messages have come.
+    ``receiving`` once all its messages have arrived.
     """
     cdef int64_t width = sending.shape[1], e, step, rank, i, k, sender
     cdef double[:, ::1] sent = np.empty((sending.shape[0], width))

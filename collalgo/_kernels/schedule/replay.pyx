@@ -112,7 +112,7 @@ cdef class SymbolicReplay:
         return 0
 
     cdef int receive(self, int64_t step) except -1:
-        """Combine the own value and the received ones, in the order of the ranks."""
+        """Combine the rank's own value and the received ones, in the order of the ranks."""
         cdef int64_t rank = self.rank_of[step], i
         for i in range(self.first_taking[step], self.first_taking[step + 1]):
             self.take(rank, self.taking[i])
@@ -162,7 +162,7 @@ cdef class SymbolicReplay:
         return 0
 
     cdef int own(self, int64_t rank, int64_t transfer, int64_t cell) except -1:
-        """Add the own value of the rank, in its order."""
+        """Add the rank's own value, in the order of the ranks."""
         if not self.owned[cell]:
             self.owned[cell] = True
             if self.values[rank, cell] == 0:

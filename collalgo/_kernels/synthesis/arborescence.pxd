@@ -7,7 +7,7 @@ cdef enum:
 
 
 cdef class Arborescence:
-    """Room for the cheapest arborescence of a dense graph."""
+    """Memory for the cheapest arborescence of a dense graph."""
 
     cdef Py_ssize_t size, used
     cdef double[:, ::1] enter

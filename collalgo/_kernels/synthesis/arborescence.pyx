@@ -14,7 +14,7 @@ import numpy as np
 
 
 cdef class Arborescence:
-    """Room for the cheapest arborescence of a dense graph.
+    """Memory for the cheapest arborescence of a dense graph.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ cdef class Arborescence:
         parents[root] = ROOT
 
     cdef void _reset(self, const double[:, ::1] cost, Py_ssize_t root) noexcept:
-        """Make each vertex a node; every vertex leads to the root at a great price."""
+        """Make each vertex a node; every vertex has an expensive edge to the root."""
         cdef Py_ssize_t u, v
         cdef double great = 1
         for v in range(self.size):
@@ -95,7 +95,7 @@ cdef class Arborescence:
             self.path[i], self.on_path[node] = node, True
 
     cdef Py_ssize_t _cheapest_entry(self, Py_ssize_t node) noexcept:
-        """Choose the cheapest edge into a node; the node that it leaves, or -1."""
+        """Choose the cheapest edge into a node; return its source, or -1."""
         cdef Py_ssize_t u, chosen = -1
         cdef double least = INFINITY
         for u in range(self.size):
@@ -129,7 +129,7 @@ cdef class Arborescence:
     cdef void _enter_from(
         self, Py_ssize_t node, Py_ssize_t part, double paid
     ) noexcept:
-        """Let edges into a part of a cycle lead into its node, less what is paid."""
+        """Redirect edges into a part of a cycle to its node, less the price already paid."""
         cdef Py_ssize_t u
         for u in range(self.size):
             if self.enter[part, u] - paid < self.enter[node, u]:

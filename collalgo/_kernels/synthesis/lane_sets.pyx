@@ -1,9 +1,10 @@
 # cython: language_level=3, wraparound=False, boundscheck=False
 # cython: freethreading_compatible=True
-"""Sets of transfers on lanes: what a rank combines at once is equal from every peer.
+"""Sets of transfers on lanes: a rank combines messages of equal units from its peers.
 
-A message is all that one rank sends another in a step on a lane. So a lane has sets of
-pairs of a rank with its peers, each pair in one set at most; a unit takes a whole set.
+A message holds all units that one rank sends another in a step on a lane. So a lane has
+sets of pairs of a rank with its peers, each pair in at most one set; a unit takes a whole
+set.
 """
 
 import numpy as np
@@ -20,8 +21,8 @@ cdef class LaneSets:
     Parameters
     ----------
     hub, spoke
-        The rank that combines a unit or does so backwards, and its peer, of each
-        transfer.
+        For each transfer the rank that combines the unit (in a reversed schedule,
+        distributes it), and its peer.
     ranks
         The number of ranks; 0 if nothing is combined.
 
@@ -48,10 +49,10 @@ cdef class LaneSets:
         self.set_of[:] = NEW
 
     cdef Py_ssize_t put(self, int64_t[::1] chosen, Py_ssize_t count) noexcept:
-        """Put the most transfers of a unit on a lane that one takes; their number.
+        """Put as many transfers of a unit as possible on one lane; their number.
 
-        They are moved to the front. A set that a lane has adds no messages, so it is
-        taken rather than a new one of the same size.
+        They are moved to the front. An existing set of a lane adds no messages, so it is
+        preferred to a new one of the same size.
         """
         cdef Py_ssize_t lane, size, best = 0, best_lane = 0
         cdef int64_t found, best_set = NEW

@@ -2,7 +2,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class LinkLoads:
-    """What each link carries in a step, and has left to carry."""
+    """The load of each link in a step, and its remaining load."""
 
     cdef const int64_t[::1] first, links
     cdef const double[::1] busy

@@ -4,7 +4,7 @@
 
 import numpy as np
 
-#: A link must not be idle if it has as much to carry as this part of the most.
+#: A link must not be idle if its remaining load is at least this part of the largest one.
 cdef double CRITICAL = 0.9
 
 #: The difference of sums by rounding.
@@ -12,7 +12,7 @@ cdef double ROUNDING = 1e-9
 
 
 cdef class LinkLoads:
-    """What each link carries in a step, and has left to carry.
+    """The load of each link in a step, and its remaining load.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ cdef class LinkLoads:
     pairs_open
         The number of pairs with a transfer that is ready and may fit into the step. A
         pair is refused from its first transfer that does not fit until the step gets
-        longer, since its links only carry more and more.
+        longer, since the loads of its links only grow.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ cdef class LinkLoads:
         self.state = 0
 
     cdef void clear(self) noexcept:
-        """Begin without steps, and with nothing to carry."""
+        """Begin without steps and without loads."""
         self.now[:] = 0
         self.total[:] = 0
         self.left[:] = 0
@@ -54,14 +54,14 @@ cdef class LinkLoads:
         self.until = 0
 
     cdef void begin(self, double length) noexcept:
-        """Begin a step of some seconds, in which no link carries anything yet."""
+        """Begin a step of some seconds, in which all links are empty."""
         self.now[:] = 0
         self.longest = self.length = length
         self.until += length
         self._reopen_all()
 
     cdef void end_early(self) noexcept:
-        """Leave a step out; all its transfers have been taken off the links."""
+        """Drop a step, after all its transfers have been taken off the links."""
         self.until -= self.length
 
     cdef bint fits(self, Py_ssize_t pair) noexcept:
@@ -84,13 +84,13 @@ cdef class LinkLoads:
         return True
 
     cdef void reopen(self, Py_ssize_t pair) noexcept:
-        """Let a pair be tried again, after transfers have been taken off its links."""
+        """Allow a pair again, after transfers have been taken off its links."""
         if self.refused[pair] == self.state:
             self.refused[pair] = 0
             self.pairs_open += self.waiting[pair] > 0
 
     cdef void _reopen_all(self) noexcept:
-        """Let all pairs be tried again."""
+        """Allow all pairs again."""
         self.state += 1
         self.pairs_open = self.pairs_waiting
 
@@ -119,11 +119,11 @@ cdef class LinkLoads:
         self.pairs_open += change if self.refused[pair] != self.state else 0
 
     cdef void plan(self, Py_ssize_t pair) noexcept:
-        """Count a transfer as one that the links have left to carry."""
+        """Add a transfer to the remaining load of its links."""
         self._add(pair, self.left)
 
     cdef void prepare(self, Py_ssize_t pair) noexcept:
-        """Count a transfer as one that waits for no other."""
+        """Count a transfer as ready: it waits for no other."""
         self._add(pair, self.ready)
         self._count(pair, 1)
 
@@ -133,7 +133,7 @@ cdef class LinkLoads:
             seconds[self.links[i]] += self.busy[i]
 
     cdef double possible_length(self, double fraction) noexcept:
-        """The seconds for which the links that have most to carry have some of it."""
+        """The seconds for which the links with the largest remaining load have ready transfers."""
         cdef Py_ssize_t link
         cdef double most = 0, length
         for link in range(self.left.shape[0]):
@@ -145,7 +145,7 @@ cdef class LinkLoads:
         return length
 
     cdef bint is_idle(self, double most) noexcept:
-        """Whether a link that had the most to carry is idle in the step for longer."""
+        """Whether a link with the largest remaining load is idle in the step for longer."""
         cdef Py_ssize_t link
         cdef double before = 0
         for link in range(self.left.shape[0]):

@@ -2,9 +2,9 @@
 # cython: freethreading_compatible=True
 """Order transfers into steps, so that each step loads its links evenly.
 
-Steps may have different lengths. A long step saves the start-up of several short ones,
-but a link that has nothing to send before the next step is idle in it; so a step is as
-long as those links have something to send that have the most to carry until the end.
+Steps may have different lengths. A long step saves the start-up of several short ones, but
+a link without ready transfers is idle until the next step; so a step is as long as the
+links with the largest remaining load have ready transfers.
 """
 
 from libc.stdint cimport int64_t
@@ -19,7 +19,7 @@ from collalgo._kernels.synthesis.sorting import grouped
 
 ctypedef const int64_t[::1] ints
 
-#: The time for which a link that has the most to carry may be idle in a step, as a
+#: The time for which a link with the largest remaining load may be idle in a step, as a
 #: part of the shortest step.
 cdef double IDLE = 0.5
 
@@ -30,7 +30,7 @@ cdef class Ordering:
     Parameters
     ----------
     pair
-        The pair of ranks of each transfer; transfers that are to come first come first.
+        The pair of ranks of each transfer, in the order of their priority.
     first, links, busy
         The directed links of each pair, as of a packing, and the seconds that a
         transfer keeps each of them busy.
@@ -42,7 +42,7 @@ cdef class Ordering:
     part
         0 or 1 for each transfer: those of one key in one step are of one part.
     hub, spoke
-        That rank, and the other one, for each transfer.
+        For each transfer the one rank of its unit, and the other rank.
     several
         Whether a step can have several transfers with the same key; else it has one.
     count
@@ -130,7 +130,7 @@ cdef class Ordering:
         return np.asarray(self.step)
 
     def _begin_all(self):
-        """Begin with no steps; count what each link has to carry."""
+        """Begin without steps; count the load of each link."""
         cdef Py_ssize_t i, count = self.pair.shape[0]
         self.step = np.full(count, -1, np.int64)
         self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
@@ -260,7 +260,7 @@ cdef class Ordering:
     cdef Py_ssize_t _release(
         self, int64_t[::1] taken, int64_t[::1] released
     ) noexcept:
-        """Find the transfers that waited only for those of a step; their number."""
+        """Find the transfers that waited only for transfers of a step; their number."""
         cdef Py_ssize_t i, j, after, found = 0
         for i in range(taken.shape[0]):
             for j in range(self.first_after[taken[i]], self.first_after[taken[i] + 1]):

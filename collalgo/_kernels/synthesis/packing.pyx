@@ -3,9 +3,9 @@
 """Pack trees over links: each tree in turn is replaced by the cheapest one.
 
 The price of a link is a high power of its load over its capacity, so that the sum over
-the links is nearly the largest load. That sum is convex, so trees that are the cheapest
-for the prices that they make are nearly the best of all. All arithmetic is of additions,
-products and quotients in a fixed order: every rank computes the same trees.
+the links is nearly the largest load. That sum is convex, so trees that are cheapest at the
+prices of their own loads are nearly optimal. All arithmetic consists of additions, products
+and quotients in a fixed order: every rank computes the same trees.
 """
 
 from libc.math cimport INFINITY
@@ -19,7 +19,7 @@ ctypedef const int64_t[::1] ints
 
 
 cdef class Packing:
-    """Trees, and the loads that they make.
+    """Trees and their loads.
 
     Parameters
     ----------
@@ -30,12 +30,11 @@ cdef class Packing:
         of the first of them, and the part of a message on each. ``first`` has one more
         entry at its end.
     usable
-        Which of these pairs trees may have as an edge.
+        The pairs that may be edges of trees.
     capacity
-        Of each directed link.
+        The capacity of each directed link.
     roots, ends
-        The root of each tree, and the one rank that it leads to, or -1 for a tree to
-        all ranks.
+        The root of each tree, and its only destination, or -1 for a tree to all ranks.
     both_ways
         Whether a tree is used in both directions, to reduce and to broadcast.
 
@@ -135,7 +134,7 @@ cdef class Packing:
             self.arborescence.path_to(self.cost, root, end, parents)
 
     cdef void _average(self, int32_t[::1] parents) noexcept:
-        """Take a tree into the mean price of an edge, or of a path, of recent trees."""
+        """Include a tree in the mean price of an edge, or of a path, of recent trees."""
         cdef Py_ssize_t v, edges = 0
         cdef double price = 0, count = self.roots.shape[0]
         for v in range(self.size):
@@ -150,9 +149,9 @@ cdef class Packing:
         self.mean += (price - self.mean) / max(self.seen, 1)
 
     cdef void _flatten(self, Py_ssize_t root, int32_t[::1] parents) noexcept:
-        """Give ranks parents that are nearer to the root where that costs little.
+        """Give ranks parents nearer to the root where that costs little.
 
-        A rank that is less deep is no descendant, so that it is still a tree.
+        A parent of lower depth is not a descendant, so the result is still a tree.
         """
         cdef Py_ssize_t u, v, chosen, place, count = self._by_depth(root, parents)
         cdef double price, best

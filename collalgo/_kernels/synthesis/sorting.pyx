@@ -1,12 +1,12 @@
 # cython: language_level=3, wraparound=False, boundscheck=False
 # cython: freethreading_compatible=True
-"""Sort numbers of transfers in time proportional to how many there are."""
+"""Sort numbers of transfers in linear time."""
 
 import numpy as np
 
 
 def grouped(const int64_t[::1] keys, Py_ssize_t count):
-    """The places of each key below a number, in their order; others are left out.
+    """The positions of each key below a number, in order; larger keys are dropped.
 
     Returns
     -------

@@ -32,7 +32,7 @@ from collalgo.bootstrap.store.session import (
     OK,
 )
 
-#: Seconds that the store has, at the end, to read all that was sent.
+#: Seconds that the store has, at the end, to read all requests.
 DRAIN_SECONDS = 2.0
 
 
@@ -97,11 +97,11 @@ class Client:
         return self.expect(key).result(timeout)
 
     def read(self, key: str) -> Entry | None:
-        """What a key holds now, if it exists."""
+        """The present value of a key, if it exists."""
         return _entry(self._ask(b"get", checked_key(key.encode())))
 
     def expect(self, key: str) -> "Expected":
-        """Request the value of a key, so that the wait for it can be broken off."""
+        """Request the value of a key, so that the wait for it can be cancelled."""
         text = checked_key(key.encode())
         number, answer = self._connection.send(b"wait", text)
         forget = partial(self._connection.send, b"forget", text, number)
@@ -129,7 +129,7 @@ class Client:
         return self._ask(b"delete", checked_key(key.encode()), expected)[0] == OK
 
     def entries(self, prefix: str) -> dict[str, Entry]:
-        """The keys that start with a prefix, sorted, and what they hold."""
+        """The keys that start with a prefix, sorted, with their values."""
         fields = self._ask(b"entries", prefix.encode())
         return {
             fields[i].decode(): Entry(fields[i + 2], int(fields[i + 1]))
@@ -155,7 +155,7 @@ class Client:
         return lease
 
     def close(self) -> None:
-        """Wait until the store has read what was sent, and end all leases."""
+        """Wait until the store has read all requests, and end all leases."""
         for lease in list(self._leases):
             lease.stop()
         self._connection.end("it was closed here")

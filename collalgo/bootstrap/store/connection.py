@@ -99,7 +99,7 @@ class Connection:
         return number, answer
 
     def forget_watcher(self, number: bytes) -> None:
-        """Call a watcher no more."""
+        """Stop calling a watcher."""
         with self._lock:
             self._watchers.pop(number, None)
 

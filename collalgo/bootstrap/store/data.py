@@ -1,4 +1,4 @@
-"""The keys of the embedded store: what each command of a client does to them.
+"""The keys of the embedded store, and the commands of clients on them.
 
 No socket, no thread: the server calls it from its event loop.
 """
@@ -103,14 +103,14 @@ class Data:
             client.send(number, *answer)
 
     def drop(self, client: Client) -> None:
-        """End the leases of a client that is gone, and all that it waits for."""
+        """End the leases and the pending requests of a client that has left."""
         self.unsubscribe(client)
         for name, lease in list(self._leases.items()):
             if lease.holder is client:
                 self._end(name)
 
     def unsubscribe(self, client: Client) -> None:
-        """Forget what a client watches and waits for."""
+        """Drop the watches and the pending requests of a client."""
         for request in [each for each in self._watches if each[0] is client]:
             del self._watches[request]
         for key in list(self._waiting):
@@ -175,7 +175,7 @@ class Data:
     def _refusal(
         self, client: Client, lease: bytes, fences: tuple[bytes, ...]
     ) -> list[bytes]:
-        """Why a change is refused: its lease has ended, or a fence does not hold."""
+        """The reason to refuse a change: an ended lease, or a broken fence."""
         if lease and self._held(client, lease) is None:
             return [EXPIRED]
         for key, version in zip(fences[::2], fences[1::2], strict=True):
@@ -217,7 +217,7 @@ class Data:
     def _forget(
         self, client: Client, _number: bytes, key: bytes, request: bytes
     ) -> Iterable[bytes]:
-        """Withdraw a ``wait`` whose client has given up."""
+        """Withdraw a ``wait`` that its client has cancelled."""
         self._withdraw(key, lambda each: each == (client, request))
         return []
 

@@ -41,7 +41,7 @@ class Etcd:
     members
         Host and port of each member of the cluster; one that answers is used.
     prefix
-        What precedes all keys.
+        The prefix of all keys.
 
     Raises
     ------
@@ -88,12 +88,12 @@ class Etcd:
         return self.expect(key).result(timeout)
 
     def read(self, key: str) -> Entry | None:
-        """What a key holds now, if it exists."""
+        """The present value of a key, if it exists."""
         found = self._gateway.ask("kv/range", {"key": self._name(key)})
         return _entry(found)
 
     def expect(self, key: str) -> "Expected":
-        """Request the value of a key, so that the wait for it can be broken off."""
+        """Request the value of a key, so that the wait for it can be cancelled."""
         checked_key(key.encode())
         return Expected(self, key)
 
@@ -121,7 +121,7 @@ class Etcd:
         condition: list[dict[str, Any]],
         fences: Sequence[Fence],
     ) -> tuple[Entry | None, int]:
-        """Put a key under a condition of it: what it held if not, and the revision."""
+        """Put a key under a condition: the value if it fails, and the revision."""
         names = [self._name(fence.key) for fence in checked_fences(fences)]
         held = [_has_version(n, f.version) for n, f in zip(names, fences, strict=True)]
         transaction = {
@@ -152,7 +152,7 @@ class Etcd:
         return any(int(answer.get("deleted", 0)) for answer in answers)
 
     def entries(self, prefix: str) -> dict[str, Entry]:
-        """The keys that start with a prefix, sorted, and what they hold."""
+        """The keys that start with a prefix, sorted, with their values."""
         return self._list(prefix)[0]
 
     def watch(self, prefix: str, watcher: Watcher) -> EtcdWatch:
@@ -182,7 +182,7 @@ class Etcd:
         self._gateway.ask("kv/deleterange", {"key": start, "range_end": end})
 
     def close(self) -> None:
-        """Carry out what was posted, and end all leases and watches."""
+        """Carry out all posts, and end all leases and watches."""
         with self._lock:
             leases, self._leases = self._leases, []
             watches, self._watches = self._watches, []

@@ -21,7 +21,7 @@ from collalgo.bootstrap.store.etcd_messages import (
     as_object,
     term_of,
 )
-from collalgo.bootstrap.store.liveness import has_hung_up, is_silent, keep_alive
+from collalgo.bootstrap.store.liveness import is_closed_by_peer, is_silent, keep_alive
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, StoreError
 from collalgo.bootstrap.store.race import Race, Server
 
@@ -36,11 +36,11 @@ AUTHORITY, CERTIFICATE, KEY = "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"
 #: Seconds to connect with a member.
 CONNECT_SECONDS = 2.0
 
-#: Seconds between two looks at a member that is slow.
-LOOK_SECONDS = 0.25
+#: Seconds between two checks of a member that is slow.
+POLL_SECONDS = 0.25
 
-#: The number of looks in succession at a member whose host does not answer, or that has
-#: no leader, after which another is asked.
+#: The number of successive checks of a member whose host does not answer, or that has
+#: no leader, after which another is tried.
 SILENT_LOOKS, LEADERLESS_LOOKS = 2, 4
 
 #: The header of a stream that is to end where there is no leader, as behind a cut.
@@ -151,7 +151,7 @@ class Gateway:
         end, term = monotonic() + ANSWER_SECONDS, self._term
         others = len(self._members) > 1
         silent = leaderless = 0
-        while not _is_readable(connection, LOOK_SECONDS) and monotonic() < end:
+        while not _is_readable(connection, POLL_SECONDS) and monotonic() < end:
             silent = silent + 1 if is_silent(connection.sock) else 0
             if others and silent >= SILENT_LOOKS:
                 raise ConnectionAbortedError("its host does not answer")
@@ -166,7 +166,7 @@ class Gateway:
         A member may have passed the request to the former leader; it then waits for
         some 7 s for what is lost.
         """
-        other = self._connection(connection.host, connection.port, LOOK_SECONDS)
+        other = self._connection(connection.host, connection.port, POLL_SECONDS)
         found: dict[str, Any] = {}
         with suppress(OSError, HTTPException, StoreError), closing(other):
             other.request("POST", "/v3/maintenance/status", "{}")
@@ -190,7 +190,7 @@ class Gateway:
             members = list(self._members)
             idle = self._idle.pop() if self._idle else None
         if idle is not None:
-            if idle.sock is not None and not has_hung_up(idle.sock):
+            if idle.sock is not None and not is_closed_by_peer(idle.sock):
                 return idle
             idle.close()
         race = Race(members)
@@ -227,7 +227,7 @@ class Gateway:
     def _fail(
         self, connection: HTTPConnection, error: Exception, problems: dict[Server, str]
     ) -> None:
-        """Note why a member cannot be asked, and turn to the next one."""
+        """Note the failure of a member, and turn to the next one."""
         connection.close()
         member = connection.host, connection.port
         problems[member] = str(error)
@@ -253,7 +253,7 @@ def members_of(netloc: str) -> list[Server]:
         return [(member.hostname or "", member.port or PORT) for member in members]
     except ValueError as error:
         raise ValueError(
-            f"{netloc!r} has a port that cannot be ({error}); pass HOST:PORT, with "
+            f"{netloc!r} has an invalid port ({error}); pass HOST:PORT, with "
             "commas between several members of etcd"
         ) from None
 

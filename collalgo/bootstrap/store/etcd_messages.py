@@ -83,7 +83,7 @@ def term_of(found: dict[str, Any]) -> int:
 
 
 def as_object(line: bytes) -> dict[str, Any]:
-    """What etcd says; StoreError if it is nothing of etcd."""
+    """The content of an answer of etcd; StoreError if it is not of etcd."""
     try:
         found = json.loads(line)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A watch of etcd that goes on after interruptions."""
+"""A watch of etcd that continues after interruptions."""
 
 import logging
 from collections.abc import Callable
@@ -27,9 +27,9 @@ class EtcdWatch:
     Parameters
     ----------
     gateway
-        To etcd.
+        The requests to etcd.
     root
-        What precedes all keys of the store.
+        The prefix of all keys of the store.
     list_entries
         Lists the keys of the watch, with the revision of etcd that holds them.
     prefix

@@ -34,10 +34,10 @@ from collalgo.bootstrap.store.protocol import (
     refuse_large,
 )
 
-#: Seconds between two looks at the log, and at the leases of others.
-LOOK_SECONDS, LEASE_LOOK_SECONDS = 0.02, 0.2
+#: Seconds between two reads of the log, and of the leases of others.
+POLL_SECONDS, LEASE_POLL_SECONDS = 0.02, 0.2
 
-#: Bytes of the log from which it is written anew without what was overwritten.
+#: Bytes of the log above which it is rewritten without overwritten values.
 COMPACTED = 64 << 20
 
 
@@ -100,13 +100,13 @@ class FileStore:
         return self.expect(key).result(timeout)
 
     def read(self, key: str) -> Entry | None:
-        """What a key holds now, if it exists."""
+        """The present value of a key, if it exists."""
         checked_key(key.encode())
         with self._changing(is_write=False):
             return self._data.entries.get(key)
 
     def expect(self, key: str) -> Expected:
-        """Request the value of a key, so that the wait for it can be broken off."""
+        """Request the value of a key, so that the wait for it can be cancelled."""
         checked_key(key.encode())
         return Expected(self, key)
 
@@ -156,7 +156,7 @@ class FileStore:
             return True
 
     def entries(self, prefix: str) -> dict[str, Entry]:
-        """The keys that start with a prefix, sorted, and what they hold."""
+        """The keys that start with a prefix, sorted, with their values."""
         with self._changing(is_write=False):
             found = self._data.entries
             return {key: found[key] for key in sorted(found) if key.startswith(prefix)}
@@ -210,7 +210,7 @@ class FileStore:
             self._beats.end(lease)
 
     def close(self) -> None:
-        """Carry out what was posted, and end all leases and watches."""
+        """Carry out all posts, and end all leases and watches."""
         self._posts.close()
         for lease in self._leases:
             if not lease.ended:
@@ -222,7 +222,7 @@ class FileStore:
 
     @contextmanager
     def _changing(self, is_write: bool = True) -> Iterator[None]:
-        """Know all changes, and let nobody make others meanwhile if this does."""
+        """Read all changes; hold the lock for own changes if ``writes``."""
         with self._reporting(), ExitStack() as held:
             if is_write:  # leases are renewed while this waits for other processes
                 held.enter_context(self._writing)
@@ -266,12 +266,12 @@ class FileStore:
 
     @serving()
     def _run(self) -> None:
-        """Look at the log and at the leases now and then, and call the watchers."""
+        """Read the log and the leases at intervals, and call the watchers."""
         looked = monotonic()
-        while not self._closed.wait(LOOK_SECONDS):
+        while not self._closed.wait(POLL_SECONDS):
             with suppress(StoreError), self._changing(is_write=False):
                 pass
-            if monotonic() - looked > LEASE_LOOK_SECONDS:
+            if monotonic() - looked > LEASE_POLL_SECONDS:
                 looked = monotonic()
                 with suppress(StoreError):
                     self._end_silent()
@@ -281,7 +281,7 @@ class FileStore:
                 watch.tell(change)
 
     def _end_silent(self) -> None:
-        """End the leases whose holders are gone."""
+        """End the leases whose holders have ended."""
         with self._lock, self._reporting():
             silent = self._beats.ended(self._data.leases)
         if silent:

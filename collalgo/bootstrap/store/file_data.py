@@ -1,4 +1,4 @@
-"""The keys and leases of a store in a folder, as its log tells them; no file."""
+"""The keys and leases of a store in a folder, from the records of its log; no file."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ class FileData:
     version : int
         The version of the last change.
     entries : dict
-        What each key holds.
+        The value of each key.
     leases : dict
         The seconds of each lease that has not ended, by its identifier.
     """
@@ -59,14 +59,14 @@ class FileData:
         return [*records, Record(Kind.END, self.version, lease)]
 
     def records(self) -> Iterator[Record]:
-        """The records that tell all of this anew."""
+        """The records of the whole state, for a new log."""
         for lease, seconds in self.leases.items():
             yield Record(Kind.GRANT, 0, lease, value=repr(seconds).encode())
         for key, (value, version) in self.entries.items():
             yield Record(Kind.PUT, version, self._lease_of.get(key, 0), key, value)
 
     def changes_from(self, before: "FileData") -> list[Change]:
-        """What differs from an earlier state, in the order of versions."""
+        """The differences from an earlier state, in the order of versions."""
         gone = before.entries.keys() - self.entries.keys()
         found = [
             Change(key, *entry)

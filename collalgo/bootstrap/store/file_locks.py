@@ -19,12 +19,12 @@ MOUNTS = Path("/proc/self/mountinfo")
 
 
 def refuse_local_locks(folder: Path) -> None:
-    """Refuse a folder whose locks other hosts do not see, as far as its mount tells.
+    """Refuse a folder whose mount options make its locks local to a host.
 
     Raises
     ------
     StoreError
-        If it is so: two hosts would change the store at once.
+        If they do: two hosts would change the store at once.
     """
     device = folder.stat().st_dev
     with MOUNTS.open(errors="replace") as mounts:
@@ -32,7 +32,7 @@ def refuse_local_locks(folder: Path) -> None:
     if found:
         raise StoreError(
             f"{folder} is mounted with {found}, so its locks hold on this host only; "
-            "mount it without, or let the job meet elsewhere"
+            "mount it without, or use another rendezvous"
         )
 
 

@@ -45,7 +45,7 @@ LOCK_PAUSE = 0.002
 
 
 class Kind(Enum):
-    """What a record tells."""
+    """The kind of a record."""
 
     PUT = 1
     DELETE = 2
@@ -108,7 +108,7 @@ class FileLog:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let no other process append meanwhile.
+        """Hold the lock, so that no other process appends.
 
         Raises
         ------
@@ -134,7 +134,7 @@ class FileLog:
             os.close(descriptor)
 
     def read(self) -> tuple[bool, list[Record]]:
-        """Whether the file was written anew, and the records since the last read.
+        """Whether the file was rewritten, and the records since the last read.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class FileLog:
                     file.seek(0)
                     yield file
                     return
-            list(self._path.parent.iterdir())  # an NFS client then looks at it anew
+            list(self._path.parent.iterdir())  # an NFS client then reads it again
         raise StoreError(f"{self._path} has just been replaced; try again")
 
     def _head(self, data: bytes) -> tuple[bytes, int]:

@@ -37,7 +37,7 @@ class Watches:
         self._pending: list[tuple[Watch, Change]] = []
 
     def add(self, prefix: str, watcher: Watcher, entries: Mapping[str, Entry]) -> Watch:
-        """Register a watcher, which is told of the keys that exist."""
+        """Register a watcher, which is called for the existing keys."""
         watch = Watch(prefix, watcher)
         self._watches.append(watch)
         present = sorted(entries.items(), key=lambda item: item[1].version)
@@ -58,7 +58,7 @@ class Watches:
             ]
 
     def take(self) -> list[tuple[Watch, Change]]:
-        """What is to be told now, in the order of versions."""
+        """The changes to report now, in the order of versions."""
         self._watches = [each for each in self._watches if not each.cancelled]
         pending, self._pending = self._pending, []
         return pending

@@ -13,15 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-#: Seconds that an observer waits longer than the lease, as it looks now and then.
+#: Seconds that an observer waits longer than the lease, as it checks at intervals.
 MARGIN = 0.3
 
-#: Seconds between two looks after which the observer was itself paused.
+#: Seconds between two checks after which the observer was itself paused.
 PAUSE_SECONDS = 1.0
 
 
 class _Beat(NamedTuple):
-    """What a file held, and when this process first saw that."""
+    """The content of a file, and the time at which this process first saw it."""
 
     content: bytes
     since: float

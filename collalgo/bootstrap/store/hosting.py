@@ -8,10 +8,10 @@ from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import RendezvousError, VariableError
 
-#: Seconds between two looks whether somebody uses the store.
+#: Seconds between two checks whether the store is in use.
 DRAIN_PAUSE = 0.05
 
-#: Hosts that only this host can mean.
+#: Names that always mean this host.
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -44,20 +44,20 @@ class Hosting:
             time.sleep(DRAIN_PAUSE)
 
     def end(self) -> None:
-        """Hold the store no more."""
+        """Close the store."""
         if self._server is not None:
             self._server.close()
 
 
 def secret_of_job(host: str, who: str, place: str, given: bytes | None = None) -> bytes:
-    """The secret of a job; if its store is on this host, that of the user will do.
+    """The secret of a job; if its store is on this host, by default that of the user.
 
     Parameters
     ----------
     host
         The host of the store.
     who, place
-        Who asks, and for what, in errors.
+        The caller and its purpose, for errors.
     given
         The secret that the user has passed; by default that of ``COLLALGO_SECRET``.
 

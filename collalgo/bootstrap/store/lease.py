@@ -63,11 +63,11 @@ class Lease:
 
     @property
     def ended(self) -> bool:
-        """Whether it has certainly ended, or is renewed no more."""
+        """Whether it has certainly ended, or is no longer renewed."""
         return self._stopped.is_set()
 
     def stop(self) -> None:
-        """Renew it no more."""
+        """Stop renewing it."""
         self._stopped.set()
 
     def revoke(self) -> None:

@@ -32,7 +32,7 @@ def is_silent(connection: socket.socket) -> bool:
     return any(state[RETRANSMITS : PROBES + 1])
 
 
-def has_hung_up(connection: socket.socket) -> bool:
+def is_closed_by_peer(connection: socket.socket) -> bool:
     """Whether the other end has closed its side; unread data may still be there."""
     polling = select.poll()
     polling.register(connection, select.POLLRDHUP)

@@ -1,4 +1,4 @@
-"""What stores that only answer requests add to them: waits for a key, and posts."""
+"""Waits for a key, and posts, for stores that only answer requests."""
 
 from collections.abc import Callable
 from concurrent.futures import Future, TimeoutError as TooLate
@@ -12,7 +12,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.store.protocol import Entry, NotSet, StoreError
 
 #: Seconds between two reads of a key that another process is to set.
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 
 #: Seconds that posted changes have when the store is closed.
 DRAIN_SECONDS = 2.0
@@ -22,7 +22,7 @@ class Readable(Protocol):
     """A store whose keys can be read."""
 
     def read(self, key: str) -> Entry | None:
-        """What a key holds now, if it exists."""
+        """The present value of a key, if it exists."""
 
 
 class Expected:
@@ -39,7 +39,7 @@ class Expected:
             if monotonic() > deadline:
                 raise NotSet(self._key, timeout)
             with suppress(TooLate):
-                self._failure.result(LOOK_SECONDS)
+                self._failure.result(POLL_SECONDS)
         return entry.value
 
     def fail(self, error: BaseException) -> None:
@@ -65,7 +65,7 @@ class Posts:
         self._requests.put(request)
 
     def close(self) -> None:
-        """Carry out what is pending, and no more."""
+        """Carry out all pending requests, and take no more."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:

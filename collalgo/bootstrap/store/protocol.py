@@ -65,7 +65,7 @@ class Entry(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Whether ``compare_set`` has set a key, and what the key holds now."""
+    """Whether ``compare_set`` has set a key, and the present value of the key."""
 
     succeeded: bool
     entry: Entry | None
@@ -90,7 +90,7 @@ Watcher = Callable[[Change], None]
 
 
 class ExchangeStore(Protocol):
-    """What an exchange among ranks needs of a store: each key is set once."""
+    """The interface of a store for an exchange among ranks: each key is set once."""
 
     def set(self, key: str, value: bytes) -> object:
         """Set a key that does not exist yet."""
@@ -166,10 +166,10 @@ class KeyValueStore(ExchangeStore, Protocol):
         """
 
     def read(self, key: str) -> Entry | None:
-        """What a key holds now, if it exists."""
+        """The present value of a key, if it exists."""
 
     def expect(self, key: str) -> PendingValue:
-        """Request the value of a key, so that the wait for it can be broken off."""
+        """Request the value of a key, so that the wait for it can be cancelled."""
 
     def compare_set(
         self,
@@ -194,7 +194,7 @@ class KeyValueStore(ExchangeStore, Protocol):
         """Delete a key, if it has the version given; return whether it was deleted."""
 
     def entries(self, prefix: str) -> dict[str, Entry]:
-        """The keys that start with a prefix, sorted, and what they hold."""
+        """The keys that start with a prefix, sorted, with their values."""
 
     def watch(self, prefix: str, watcher: Watcher) -> Subscription:
         """Call a watcher for all keys with a prefix, now and at each change.
@@ -213,7 +213,7 @@ class KeyValueStore(ExchangeStore, Protocol):
         """
 
     def close(self) -> None:
-        """Carry out what was posted, and end all leases of this object."""
+        """Carry out all posts, and end all leases of this object."""
 
 
 def checked_key(key: bytes) -> bytes:
@@ -245,7 +245,7 @@ def fenced(key: str, fence: Fence, version: int) -> Fenced:
     """The error of a change that a fence forbids, as its key has another version."""
     return Fenced(
         f"key {key} was not changed: key {fence.key} has version {version}, and the "
-        f"change needs {fence.version}; whoever made it is no longer entitled to it"
+        f"change needs {fence.version}; its caller has lost the right to make it"
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from collalgo.base.finalizers import serving
 from collalgo.bootstrap.store.data import Data
-from collalgo.bootstrap.store.liveness import has_hung_up, is_silent, keep_alive
+from collalgo.bootstrap.store.liveness import is_closed_by_peer, is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
     CLAIM_BYTES,
     HEAD,
@@ -58,7 +58,7 @@ class ServedClient:
     def send(self, *fields: bytes) -> None:
         """Send a frame, unless the client has closed its side."""
         # A failed write would end the connection before its last frames are read.
-        if self.writer.is_closing() or has_hung_up(self._socket):
+        if self.writer.is_closing() or is_closed_by_peer(self._socket):
             return
         self.writer.write(self.session.frame(fields))
         if self.writer.transport.get_write_buffer_size() > BACKLOG:
@@ -78,7 +78,7 @@ class Server:
     Attributes
     ----------
     other_secrets : set of str
-        The addresses from which clients with another secret have come.
+        The addresses of clients with another secret.
     """
 
     def __init__(self, secret: bytes, host: str = "", port: int = 0):
@@ -225,7 +225,7 @@ class Server:
     def _drop_silent(self, lost: ServedClient) -> None:
         """Drop the other clients of a lost host, once the kernel has given it up.
 
-        To send them the news of each other would only start the kernel's wait anew.
+        Notifying them of each other would only restart the kernel's wait.
         """
         for client in self._clients - {lost}:
             if client.address == lost.address and client.is_silent:

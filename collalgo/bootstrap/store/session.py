@@ -23,7 +23,7 @@ HELLO_BYTES = len(GREETING) + NONCE
 CLAIM_BYTES = NONCE + PROOF
 WELCOME_BYTES = PROOF
 
-#: What a store sends in place of the welcome if the claim does not prove the secret. It
+#: Sent by a store in place of the welcome if the claim does not prove the secret. It
 #: reveals nothing: the connection would be closed in any case.
 REFUSAL = b"collalgo: another secret".ljust(WELCOME_BYTES)
 
@@ -36,7 +36,7 @@ LARGEST = 64 << 20
 #: Bytes of a value at most, so that a frame holds it with its key.
 MOST_BYTES = LARGEST - (1 << 16)
 
-#: What precedes the number of a request in an answer that another frame continues.
+#: The prefix of the number of a request in an answer that another frame continues.
 CONTINUED = b"+"
 
 #: The first field of an answer: the command was carried out; the key has another

@@ -43,7 +43,7 @@ class DeviceCalls(DeviceContext):
     hosts
         The number of the host of each rank.
     runner
-        Gives the runner of the communicator, unless it is gone.
+        Returns the runner of the communicator, or None after its end.
     shares_facts
         Whether the ranks exchange facts about their devices before the first call, for
         prices; that call then blocks until all ranks make it, in the background too.
@@ -86,7 +86,7 @@ class DeviceCalls(DeviceContext):
         caller: str,
         background: bool,
     ) -> PendingCall:
-        """Begin a call on arrays on a device, before the ranks have met.
+        """Begin a call on arrays on a device, before the other ranks have made it.
 
         Raises
         ------
@@ -167,7 +167,7 @@ def _refuse_ops_of_host(call: Call) -> None:
 
 
 def _shadow(array: Array | None, caller: str) -> Shadow | None:
-    """Check that an array is on a device, as the other one of the call.
+    """Check that an array is on a device, like the other array of the call.
 
     Raises
     ------

@@ -10,7 +10,7 @@ from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base.finalizers import Lock
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.devices.arrays import Shadow
-from collalgo.engine.devices.network import come_up
+from collalgo.engine.devices.network import connect_network
 from collalgo.engine.devices.peers import Exchange, Peers
 from collalgo.engine.devices.runtime import Mark, Network, Runtime
 
@@ -51,7 +51,7 @@ class DeviceContext:
     hosts
         The number of the host of each rank.
     runner
-        Gives the runner of the communicator, unless it is gone.
+        Returns the runner of the communicator, or None after its end.
 
     Attributes
     ----------
@@ -104,7 +104,7 @@ class DeviceContext:
         self._last = runtime.stream, end
         return end
 
-    def put_aside(self, fill: Fill, arrays: DeviceArrays, begun: Mark) -> Mark:
+    def put_on_own_stream(self, fill: Fill, arrays: DeviceArrays, begun: Mark) -> Mark:
         """Enqueue a call on a stream of its own: its end.
 
         Its arrays are kept until then, because the stream of the user may be ahead.
@@ -131,7 +131,7 @@ class DeviceContext:
     def network(self, runtime: Runtime, exchange: Exchange) -> Network | None:
         """The network between the devices, if all ranks have it."""
         if not self._came_up:
-            self._network = come_up(runtime, self.rank, self.hosts, exchange)
+            self._network = connect_network(runtime, self.rank, self.hosts, exchange)
             self._came_up = True
         return self._network
 
@@ -155,7 +155,7 @@ class DeviceContext:
         if not ended:
             log.error(
                 "rank %d: calls on devices have not ended %g s after their "
-                "communicator was closed: what they give is not to be used",
+                "communicator was closed: do not use their results",
                 self.rank,
                 PATIENCE,
             )

@@ -1,4 +1,4 @@
-"""Where ranks with arrays on devices are, and what the candidates cost there."""
+"""The placement of ranks with arrays on devices, and the prices of candidates there."""
 
 import json
 from collections.abc import Sequence
@@ -14,17 +14,17 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.nvml import short_busid
 from collalgo.topology.path_types import PathType
 
-#: Seconds of a message between two devices: two flags, and what waits for them.
-#: Computed, not measured.
+#: Seconds of a message between two devices: two flags and their waits. Computed, not
+#: measured.
 LATENCY = 2e-6
 
-#: How often a byte that is received touches the memory of a device: it is read and
-#: written; what it is reduced with is read, too.
+#: The accesses to the memory of a device for a received byte: it is read and written;
+#: the other operand of a reduction is read, too.
 TOUCHED, REDUCED = 2, 1
 
 
 def link_model(reduction: float = 0.0) -> LinkModel:
-    """What messages cost between devices that read each other's memory.
+    """The costs of messages between devices that read each other's memory.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def pricer_of(parts: Sequence[dict[str, Any]]) -> TopologyPricer:
 
 @lru_cache(maxsize=64)
 def shared(size: int, bandwidth: float) -> TopologyPricer:
-    """The prices on one device that all ranks share, or of which no more is known."""
+    """The prices on one device that all ranks share, or on unknown devices."""
     topology = Topology(f"one device shared by {size} ranks", "of its memory")
     topology.add("memory", Kind.NVSWITCH, host="host0")
     share = bandwidth / size

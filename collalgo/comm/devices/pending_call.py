@@ -1,4 +1,4 @@
-"""A pending call on arrays on devices: the ranks meet, then it goes on a stream."""
+"""A pending call on arrays on devices: the ranks exchange records, then enqueue it."""
 
 from functools import cached_property, partial
 from typing import Any
@@ -28,7 +28,7 @@ class Lowered:
     programs
         Make the plans of all ranks.
     exchange
-        The program by which the ranks meet before the call.
+        The program that exchanges the records of the ranks before the call.
     """
 
     def __init__(self, call: Call, programs: ProgramCache, exchange: Program):
@@ -51,12 +51,12 @@ class Lowered:
 
 
 class PendingCall:
-    """A pending call: the ranks have to meet, then it goes on a stream.
+    """A pending call: the ranks exchange their records, then it is enqueued.
 
     Attributes
     ----------
     exchange : Program
-        The program by which the ranks meet.
+        The program that exchanges the records.
     mine, everyone : ndarray
         The message of this rank, and those of all ranks.
     """
@@ -81,12 +81,12 @@ class PendingCall:
         with runtime.current():
             self.mine = _padded(self._offer(runtime))
             if background or context.peers.crowded:
-                # Before the ranks meet: on a stream that they share, none may wait
-                # for another before all have come so far.
+                # Before the exchange: on a stream that they share, no rank may wait for
+                # another before all have enqueued up to here.
                 self._begun = runtime.mark()
 
-    def go_on(self) -> None:
-        """Enqueue the call on a stream after the ranks have met."""
+    def enqueue(self) -> None:
+        """Enqueue the call on a stream after the exchange."""
         with self._arrays.runtime.current():
             self._put(self._arrays.runtime)
 
@@ -110,11 +110,12 @@ class PendingCall:
             self._end = runtime.mark()
         elif self._background or self._context.peers.crowded:
             assert self._begun is not None
-            self._end = self._context.put_aside(fill, self._arrays, self._begun)
+            self._end = self._context.put_on_own_stream(fill, self._arrays, self._begun)
             if self._context.peers.crowded:
-                # Whoever goes on may load a kernel, which waits for all streams of the
-                # process while nobody else can fill his: first all fill theirs.
-                self._tell(b"")
+                # A rank that continues may load a kernel, which waits for all streams
+                # of the process, while no other rank can enqueue: first all ranks
+                # enqueue.
+                self._exchange_records(b"")
             if not self._background:
                 runtime.after(self._end)
         else:
@@ -136,8 +137,8 @@ class PendingCall:
         own = peers.own(runtime, self._arrays.addresses, *needs)
         return partial(grouped.put, network=network, bases={self._context.rank: own})
 
-    def _tell(self, mine: bytes) -> list[bytes]:
-        """The messages of all ranks after they have met, each at most an offer long."""
+    def _exchange_records(self, mine: bytes) -> list[bytes]:
+        """The records of all ranks after the exchange, each at most an offer long."""
         self._run(self.exchange, _padded(mine), self.everyone)
         return [row.tobytes() for row in self.everyone]
 

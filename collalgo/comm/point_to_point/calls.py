@@ -10,7 +10,7 @@ from collalgo.engine.arrays import as_array, check_overlap
 
 
 class Envelope(NamedTuple):
-    """What a probe returns for a message that has come.
+    """The result of a probe: a message that has arrived.
 
     Attributes
     ----------
@@ -108,9 +108,10 @@ class Messages:
         Parameters
         ----------
         buf, to, tag
-            What is sent, see :meth:`send`.
+            The array to send, its receiver and tag; see :meth:`send`.
         out, source
-            What is received, see :meth:`recv`; ``out`` has memory of its own.
+            The array to receive into and the sender; see :meth:`recv`. ``out`` has
+            memory of its own.
         recv_tag
             The tag of the message that is received; by default ``tag``.
         timeout
@@ -156,14 +157,14 @@ class Messages:
         Raises
         ------
         CollectiveTimeout
-            If no message comes in time.
+            If no message arrives in time.
         PeerFailed
-            If the sender is gone.
+            If the sender has left.
         """
         waiting = self._runner.seconds if timeout is None else seconds(timeout)
         return Envelope(*self._mailbox.probe(source, tag, waiting))
 
     def iprobe(self, source: int | None, tag: int = 0) -> Envelope | None:
-        """The message that :meth:`probe` waits for, or None if none has come."""
+        """The message that :meth:`probe` waits for, or None if none has arrived."""
         found = self._mailbox.iprobe(source, tag, self._runner.seconds)
         return None if found is None else Envelope(*found)

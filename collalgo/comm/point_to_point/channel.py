@@ -1,8 +1,8 @@
 """The channel between two ranks: a lane for each direction.
 
 A lane is a communicator of the two, in which everything is a broadcast of its sender.
-It carries the elements of messages, and records of a fixed size, so that their receiver
-needs to know nothing of them.
+It carries the elements of messages, and records of a fixed size, which their receiver
+can read without further information.
 """
 
 import struct
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 #: longer ones only when their receiver calls.
 EAGER_BYTES = 1024
 
-#: The bytes of what one rank tells another of a message, as in ``segment.h``: the kind
-#: in the first byte, the number of bytes at :data:`NBYTES`. Behind it a record has the
-#: bytes of short messages that its sender has taken so far, and room for as much again.
+#: The bytes of the header of a message, as in ``segment.h``: the kind in the first
+#: byte, the number of bytes at :data:`NBYTES`. Behind it a record has the bytes of
+#: short messages that its sender has taken so far, and room for as much again.
 HEAD_BYTES, NBYTES = 48, 32
 RECORD_BYTES = 2 * HEAD_BYTES + 8
 
-#: The bytes taken after which a rank tells the other.
+#: The bytes taken after which a rank notifies the other.
 TOLD_BYTES = 1 << 20
 
-#: Why a rank is gone that has said nothing.
+#: The reason for the end of a rank that has given none.
 ENDED = "its process ended"
 
-#: A single message each, whatever the environment says.
+#: The algorithm of both: a single message, whatever the environment sets.
 ALGORITHM = "binomial"
 
 
@@ -82,7 +82,7 @@ class Channel:
         return bool(state != "quiet" or time.monotonic() >= begun + seconds)
 
     def read(self) -> tuple[bytes, bytes]:
-        """The head of the next record, and what follows it."""
+        """The header of the next record, and its payload."""
         self._receive(self._received)
         packed = self._received.tobytes()
         head, behind = packed[:HEAD_BYTES], packed[HEAD_BYTES + 8 :]
@@ -110,17 +110,17 @@ class Channel:
 
     @property
     def is_writing(self) -> bool:
-        """Whether something that was written waits for room."""
+        """Whether a written record waits for room."""
         return self._last is not None and not self._last.done()
 
     def take(self, nbytes: int) -> None:
-        """Count a short message as taken; tell the other rank now and then."""
+        """Count a short message as taken, and notify the other rank at intervals."""
         self._taken += nbytes + HEAD_BYTES
         if self._taken - self._told >= TOLD_BYTES:
             self.write(bytes([Kind.CREDIT]).ljust(HEAD_BYTES, b"\0"), b"")
 
     def write(self, head: bytes, behind: bytes) -> None:
-        """Send a record and what follows it; this never waits for the other rank."""
+        """Send a record and its payload; this never waits for the other rank."""
         self._told = self._taken
         packed = head + struct.pack("q", self._taken)
         if len(behind) <= HEAD_BYTES:
@@ -139,7 +139,7 @@ class Channel:
             )
 
     def exit_reason(self) -> str:
-        """Why the other rank has left, after an error of a lane."""
+        """The reason why the other rank has left, after an error of a lane."""
         for context in (self._incoming.context, self._outgoing.context):
             if not context.transport.closed and context.shared.failure() is not None:
                 return str(context.failure()["exit_reason"]) or ENDED
@@ -150,6 +150,6 @@ class Channel:
         self._incoming.close()
 
     def abort(self, reason: str) -> None:
-        """Close because of an error, which the other rank is told."""
+        """Close because of an error, and send its reason to the other rank."""
         self._outgoing.context.abort(reason)
         self._incoming.context.abort(reason)

@@ -1,4 +1,4 @@
-"""How two ranks connect, at their first message."""
+"""The connection of two ranks, made at their first message."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from threading import TIMEOUT_MAX, Thread
 from collalgo._kernels.comm.point_to_point.peer import Peer
 from collalgo.bootstrap.context import Rendezvous
 from collalgo.comm.point_to_point.channel import Channel
-from collalgo.comm.point_to_point.errors import gone, not_met
+from collalgo.comm.point_to_point.errors import not_connected, peer_left
 from collalgo.comm.runner import Runner
 from collalgo.errors import BootstrapError, CommunicatorClosed
 
@@ -48,7 +48,7 @@ class Connection:
         connects.
 
         The calls that wait for the channel fail with CollectiveTimeout if the other
-        rank does not connect in time, and with PeerFailed if it is gone.
+        rank does not connect in time, and with PeerFailed if it has left.
         """
         if self._begun:
             return
@@ -76,10 +76,10 @@ class Connection:
             return self._channel(deadline)
         except BootstrapError as error:
             if time.monotonic() >= deadline:
-                raise not_met(call, self._me, self._peer, timeout) from None
+                raise not_connected(call, self._me, self._peer, timeout) from None
             if self._peer not in error.missing:
                 raise
-            raise gone(call, self._me, self._peer, str(error)) from None
+            raise peer_left(call, self._me, self._peer, str(error)) from None
 
     def _channel(self, deadline: float) -> Channel:
         place = self._members.index(self._me)
@@ -87,7 +87,7 @@ class Connection:
         return Channel(lanes[place], lanes[1 - place], place)
 
     def _lane(self, sender: int, place: int, deadline: float) -> Runner:
-        """Connect to the other rank for what one of the two sends."""
+        """Connect to the other rank for the messages of one direction."""
         low, high = self._members
         name = f"pair {low}-{high} from {self._members[sender]}"
         left = deadline - time.monotonic()
@@ -96,5 +96,5 @@ class Connection:
         home = self._home()
         if home is None:
             context.release()
-            raise CommunicatorClosed(f"{name}: the communicator is gone")
+            raise CommunicatorClosed(f"{name}: the communicator has ended")
         return Runner(home.subgroup(context), home.timeout)

@@ -12,7 +12,7 @@ from collalgo.errors import (
     PeerFailed,
 )
 
-#: What errors call a message.
+#: The name of a message in errors.
 MESSAGE = "message"
 
 #: A rank and the collective that it is in.
@@ -20,7 +20,7 @@ InCollective = tuple[int, dict[str, Any] | None]
 
 
 class End(NamedTuple):
-    """What one of the two ranks of a message passed."""
+    """The argument of one of the two ranks of a message."""
 
     rank: int
     dtype: int
@@ -29,7 +29,7 @@ class End(NamedTuple):
 
 
 def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchError:
-    """The error of both ranks of a message: the same sentence, told to ``rank``."""
+    """The error of both ranks of a message, in the same words; raised on ``rank``."""
     if sender.dtype != receiver.dtype:
         what, ours, its = "dtype", dtype_text(sender.dtype), dtype_text(receiver.dtype)
     elif sender.count != receiver.count:
@@ -51,8 +51,8 @@ def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchErro
     )
 
 
-def gone(message: str, rank: int, peer: int, why: str) -> PeerFailed:
-    """The other rank of a call is gone."""
+def peer_left(message: str, rank: int, peer: int, why: str) -> PeerFailed:
+    """The other rank of a call has left."""
     return PeerFailed(
         f"{message}: rank {peer} is gone: {why}",
         rank=rank,
@@ -62,7 +62,7 @@ def gone(message: str, rank: int, peer: int, why: str) -> PeerFailed:
 
 
 def unreadable(message: str, rank: int, peer: int, why: str) -> PeerFailed:
-    """The memory of the other rank, which goes on, cannot be read any more."""
+    """The memory of the other rank, which is alive, can no longer be read."""
     return PeerFailed(
         f"{message}: rank {rank} cannot read the memory of rank {peer} any more "
         f"({why}); the processes must keep the rights that they had when they "
@@ -82,8 +82,8 @@ def closed(call: str, rank: int) -> CommunicatorClosed:
     )
 
 
-def all_gone(message: Message, rank: int, others: tuple[int, ...]) -> PeerFailed:
-    """Nobody is left from whom a message could come."""
+def all_left(message: Message, rank: int, others: tuple[int, ...]) -> PeerFailed:
+    """All ranks that could send a message have left."""
     return PeerFailed(
         f"{message.name}: rank {rank} waits for a message from any rank under tag "
         f"{message.tag}, but all others have closed their communicator",
@@ -92,13 +92,13 @@ def all_gone(message: Message, rank: int, others: tuple[int, ...]) -> PeerFailed
     )
 
 
-def nothing_came(
+def no_message(
     message: Message,
     rank: int,
     peers: tuple[int, ...],
     busy: InCollective | None = None,
 ) -> CollectiveTimeout:
-    """A receive that was given up, and one of its senders that is in a collective."""
+    """A receive that was cancelled, and one of its senders that is in a collective."""
     awaited = "a message from any rank"
     if message.source is not None:
         awaited = f"rank {peers[0]} to send a message"
@@ -111,14 +111,14 @@ def nothing_came(
 
 
 def _meanwhile(rank: int, busy: InCollective | None) -> str:
-    """That a rank is in a collective, and so waits for this one, too."""
+    """The note that a rank is in a collective, and so waits for this rank, too."""
     if busy is None or busy[1] is None:
         return ""
     named = f"{call_name(busy[1])} #{busy[1]['number']}"
     return f", but rank {busy[0]} is in {named}, which rank {rank} has not called"
 
 
-def not_probed(
+def probe_error(
     source: int | None,
     tag: int,
     rank: int,
@@ -139,7 +139,7 @@ def not_probed(
 def not_received(
     message: Message, rank: int, peer: int, busy: InCollective | None
 ) -> CollectiveTimeout:
-    """A send that was given up, and whether its receiver is in a collective."""
+    """A send that was cancelled, and whether its receiver is in a collective."""
     return CollectiveTimeout(
         f"{MESSAGE} #{message.number}: rank {rank} waited {message.timeout:g} s for "
         f"rank {peer} to receive it under tag {message.tag}{_meanwhile(rank, busy)}; "
@@ -152,7 +152,7 @@ def not_received(
 
 
 def withdrawn(number: int, rank: int, peer: int, tag: int) -> CollectiveTimeout:
-    """A message that its sender has given up."""
+    """A message that its sender has cancelled."""
     return CollectiveTimeout(
         f"{MESSAGE} #{number}: rank {peer} no longer waits for rank {rank} to receive "
         f"it under tag {tag}; receive earlier, or wait longer there",
@@ -163,8 +163,8 @@ def withdrawn(number: int, rank: int, peer: int, tag: int) -> CollectiveTimeout:
     )
 
 
-def not_met(call: str, rank: int, peer: int, timeout: float) -> CollectiveTimeout:
-    """The other rank has made no call to this one."""
+def not_connected(call: str, rank: int, peer: int, timeout: float) -> CollectiveTimeout:
+    """The other rank has made no call with this rank."""
     return CollectiveTimeout(
         f"{call}: rank {rank} waited {timeout:g} s for rank {peer}, which has neither "
         "sent to it nor received from it; make the call there too, or pass a longer "

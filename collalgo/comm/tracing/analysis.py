@@ -102,14 +102,14 @@ def _behind(ranks: Sequence[Rank]) -> tuple[int, tuple[int, ...]]:
 def _skipped(
     ranks: Sequence[Rank], culprits: tuple[int, ...], awaited: int
 ) -> tuple[int, list[str]]:
-    """The call that the ranks behind have skipped, as far as their lines tell.
+    """The call that the ranks behind have skipped, according to their lines.
 
     Returns
     -------
     int
         The number of the call, or that of the call that the others wait in.
     list of str
-        What the lines tell.
+        The sentences of the analysis.
     """
     if not culprits:
         return awaited, []
@@ -122,10 +122,10 @@ def _skipped(
         return found[0], _one_skip(first, other, found[0], awaited)
     name = f"rank {first.rank}"
     calls = f"one of the calls #{found[0]} to #{min(found[-1], awaited - 1)}"
-    cannot = "the same lines have made them all, so that dumps cannot tell"
+    cannot = "all are made by the same lines, so dumps do not show which"
     if awaited in found:
         return awaited, [f"{name} may instead have skipped {calls}: {cannot}"]
-    return found[0], [f"{name} has skipped {calls}: {cannot} which"]
+    return found[0], [f"{name} has skipped {calls}: {cannot}"]
 
 
 def _one_skip(behind: Rank, other: Rank, number: int, awaited: int) -> list[str]:

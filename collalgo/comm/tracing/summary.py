@@ -1,4 +1,4 @@
-"""Sum up a trace: where the time of the calls went, in waiting or in transfer."""
+"""Sum up a trace: the time of the calls, in waiting and in transfer."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence

@@ -13,7 +13,7 @@ _HELLO = struct.Struct("=?32s128s")
 log = logging.getLogger("collalgo")
 
 
-def come_up(
+def connect_network(
     runtime: Runtime, rank: int, hosts: Sequence[int], exchange: Exchange
 ) -> Network | None:
     """The network of this rank; None on all ranks if one has no network.
@@ -38,7 +38,7 @@ def come_up(
     try:
         network = runtime.join(told[0][2], rank, len(hosts))
     except OSError as error:
-        log.warning("rank %d: %s does not come up: %s", rank, runtime.network, error)
+        log.warning("rank %d: %s cannot connect: %s", rank, runtime.network, error)
     if all_can(network is not None, exchange):
         return network
     if network is not None:

@@ -70,8 +70,8 @@ class Wait(NamedTuple):
 class Clear(NamedTuple):
     """Reset a flag to 0, after the last wait for it in a call.
 
-    Who sets it does so again only in another call, which it begins when it has been
-    told of all that comes here: so every call begins with flags that are 0, however
+    The rank that sets it does so again only in another call, which it begins once all
+    ranks have finished this one: so every call begins with flags that are 0, however
     often it is replayed.
     """
 

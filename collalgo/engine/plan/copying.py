@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Copying(NamedTuple):
-    """The ways of copying that pay for a call; the cost model knows which.
+    """The fastest ways of copying for a call, chosen by the cost model.
 
     Attributes
     ----------

@@ -140,7 +140,7 @@ class RowWriter:
                     raise ScheduleError(
                         f"rank {self.rank} uses parts {span.start} to {span.stop} of "
                         f"{self.grid.parts} of the buffer, which it does not have; "
-                        "collalgo.verify says where the schedule is wrong",
+                        "collalgo.verify reports the error of the schedule",
                         rank=self.rank,
                     )
                 yield (

@@ -40,7 +40,7 @@ class RankTransport(Protocol):
     def close(
         self, exit_reason: str = "its communicator was closed", failed: bool = False
     ) -> None:
-        """Leave the world, and tell the others the reason; closing twice does nothing.
+        """Leave the world, and announce the reason; closing twice does nothing.
 
         A call of another thread fails with STOP.
         """

@@ -99,7 +99,7 @@ class Mpi:
     def end(self, *, peer_died: bool) -> None:
         """Leave the end to mpi4py or, if a peer has died, call MPI_Abort.
 
-        MPI_Finalize would wait for the peer for ever, here and on all other ranks.
+        MPI_Finalize would wait for the peer without end, here and on all other ranks.
         """
         if peer_died:
             sys.stdout.flush()

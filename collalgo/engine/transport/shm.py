@@ -8,7 +8,10 @@ import errno
 import os
 import resource
 
-from collalgo._kernels.engine.transport.memory_access import are_numbered_here, may_read
+from collalgo._kernels.engine.transport.memory_access import (
+    are_numbered_here,
+    can_read_memory_of,
+)
 from collalgo._kernels.engine.transport.segment import (
     Segment,
     segment_size,
@@ -53,21 +56,21 @@ def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:
 
 
 def readable(processes: list[int], me: int) -> set[int]:
-    """The other ranks whose processes this one may read the memory of.
+    """The other ranks whose memory this process can read.
 
     The result is empty if the ids are of another namespace.
     """
     if not are_numbered_here(processes, me):
         return set()
     others = {rank for rank in range(len(processes)) if rank != me}
-    return {rank for rank in others if may_read([processes[rank]])}
+    return {rank for rank in others if can_read_memory_of([processes[rank]])}
 
 
 def process_ends(processes: list[int], me: int) -> dict[int, int]:
     """For other ranks, a descriptor that is readable once their process has ended.
 
-    An unknown process (0), as in another namespace, is left out, and so are all if the
-    ids are of another namespace, and threads of this process.
+    Unknown processes (0), as in another namespace, and threads of this process have
+    none; without ids of this namespace the result is empty.
     """
     if not are_numbered_here(processes, me):
         return {}

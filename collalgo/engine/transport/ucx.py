@@ -19,11 +19,11 @@ from collalgo.topology.ranks import identity
 #: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // LANES
 
-#: The bit of ``ucp_context_attr_t`` that asks for its types of memory, and that of CUDA
-#: (``UCS_MEMORY_TYPE_CUDA``) among these.
+#: The bit of ``ucp_context_attr_t`` that requests its types of memory, and the bit of
+#: CUDA (``UCS_MEMORY_TYPE_CUDA``) among these.
 FIELD_MEMORY_TYPES, CUDA_MEMORY = 1 << 2, 1 << 1
 
-#: What a rank that cannot use UCX publishes instead of the address of its worker.
+#: The text that a rank without UCX publishes instead of the address of its worker.
 MISSING = b""
 
 #: Inside a host collalgo's own shared memory is used. A lost host is detected after
@@ -40,7 +40,7 @@ SETTINGS = {
 
 
 class Ucx:
-    """UCX, for the ranks that meet at a store; see :class:`~.engine.Engine`."""
+    """UCX, for ranks that connect over a store; see :class:`~.engine.Engine`."""
 
     kind = "ucx"
 
@@ -140,7 +140,7 @@ def version(functions: dict[str, int]) -> str:
 
 
 class ContextAttributes(ctypes.Structure):
-    """``ucp_context_attr_t``, as far as it is asked for."""
+    """The requested fields of ``ucp_context_attr_t``."""
 
     _fields_ = (
         ("field_mask", ctypes.c_uint64),
@@ -151,7 +151,7 @@ class ContextAttributes(ctypes.Structure):
 
 
 def memory_types(functions: dict[str, int], context: int) -> int:
-    """The types of memory that a context of UCX can send, a bit each; 0 if unknown."""
+    """The types of memory that a context of UCX can send, as bits; 0 if unknown."""
     found = ContextAttributes(field_mask=FIELD_MEMORY_TYPES)
     types = ctypes.c_void_p, ctypes.POINTER(ContextAttributes)
     ask = ctypes.CFUNCTYPE(ctypes.c_int8, *types)(functions["ucp_context_query"])

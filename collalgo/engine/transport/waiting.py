@@ -45,7 +45,7 @@ ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=1000, yields_in_slices=1000)
 #: these sleep.
 SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=1000, yields_in_slices=10)
 
-#: The process needs the core for another thread meanwhile.
+#: Another thread of the process needs the core.
 BACKGROUND = WaitPolicy(spins=0, spin_ticks=0, yields=20, yields_in_slices=20)
 
 #: Some ranks are on other hosts: a poll of the engine takes as long as many spins, and

@@ -23,7 +23,7 @@ class Move(NamedTuple):
     homes: tuple[int, ...]
 
 
-class Where(NamedTuple):
+class Location(NamedTuple):
     """The location of a value: its home in the buffer (0) or in a spare buffer."""
 
     home: int
@@ -31,7 +31,7 @@ class Where(NamedTuple):
 
 
 #: Source, target, and whether the transfer adds to the target.
-Ends = list[tuple[Where, Where, bool]]
+Ends = list[tuple[Location, Location, bool]]
 
 #: The moves of a rank, by step.
 RankSteps = list[list[Move]]
@@ -58,7 +58,7 @@ class Memory:
         touches: dict[Cell, list[Touch]],
     ):
         self.name, self.wanted = name, wanted
-        self.where = {cell: Where(home, 0) for cell, home in given.items()}
+        self.where = {cell: Location(home, 0) for cell, home in given.items()}
         self.used = Counter(self.where.values())
         self._left = {cell: list(reversed(uses)) for cell, uses in touches.items()}
         for cell in given:
@@ -69,7 +69,7 @@ class Memory:
         """Begin a step, whose transfers are concurrent."""
         self._before = frozenset(self.where.values())
 
-    def at(self, cell: Cell) -> Where:
+    def at(self, cell: Cell) -> Location:
         """The location of a cell that is read."""
         if cell not in self.where:
             raise ScheduleError(
@@ -96,7 +96,7 @@ class Memory:
         if where is not None:
             self.used[where] -= 1
 
-    def put(self, cell: Cell, where: Where, event: int) -> None:
+    def put(self, cell: Cell, where: Location, event: int) -> None:
         """Record that an event puts a cell at a location."""
         self.forget(cell)
         self.where[cell] = where
@@ -111,7 +111,7 @@ class Memory:
         With ``untouched`` they must also have been free when the step began.
         """
         before = self._before if untouched else frozenset()
-        places = [Where(home, 0) for home in homes]
+        places = [Location(home, 0) for home in homes]
         for spare in count():
             there = [place._replace(spare=spare) for place in places]
             if not any(self.used[place] or place in before for place in there):
@@ -176,7 +176,7 @@ class Translator:
                 ends[event.connection] += zip(sources, targets, event.adds, strict=True)
         return [self._within(apart), self._moves(ends)]
 
-    def _read(self, number: int, event: Event) -> list[Where]:
+    def _read(self, number: int, event: Event) -> list[Location]:
         """The locations that an event reads."""
         gpu = event.gpu if event.message is None else event.message.sender
         memory = self.memories[gpu]
@@ -187,8 +187,8 @@ class Translator:
         return found
 
     def _write(
-        self, number: int, event: Event, sources: list[Where], apart: Ends
-    ) -> list[Where]:
+        self, number: int, event: Event, sources: list[Location], apart: Ends
+    ) -> list[Location]:
         """The locations that an event writes."""
         memory = self.memories[event.gpu]
         fresh = [
@@ -202,18 +202,18 @@ class Translator:
         spare = memory.free(fresh)
         found = []
         for source, cell, adds in zip(sources, event.targets, event.adds, strict=True):
-            where = Where(source.home, spare)
+            where = Location(source.home, spare)
             if adds:
                 where = self._own(memory, event, source, cell, apart)
             elif memory.used[where]:  # by another part of this message
-                where = Where(source.home, memory.free([source.home]))
+                where = Location(source.home, memory.free([source.home]))
             memory.put(cell, where, number)
             found.append(where)
         return found
 
     def _own(
-        self, memory: Memory, event: Event, source: Where, cell: Cell, apart: Ends
-    ) -> Where:
+        self, memory: Memory, event: Event, source: Location, cell: Cell, apart: Ends
+    ) -> Location:
         """The location of a cell to add to; a shared one is first copied apart."""
         where = memory.at(cell)
         if where.home != source.home:
@@ -224,7 +224,7 @@ class Translator:
                 rank=event.gpu,
             )
         if memory.used[where] > 1:
-            alone = Where(where.home, memory.free([where.home], untouched=True))
+            alone = Location(where.home, memory.free([where.home], untouched=True))
             apart.append((where, alone, False))
             return alone
         return where
@@ -259,7 +259,7 @@ class Translator:
                         rank=rank,
                     )
                 if where.spare:
-                    ends[rank].append((where, Where(home, 0), False))
+                    ends[rank].append((where, Location(home, 0), False))
         return self._within(ends)
 
 

@@ -1,4 +1,4 @@
-"""Where the calls of a process group come from: the user's line, and DDP's bucket."""
+"""The origin of the calls of a process group: the user's line, and DDP's bucket."""
 
 import os
 import sys

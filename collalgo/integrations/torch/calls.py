@@ -1,4 +1,4 @@
-"""How a process group of torch makes a call on its communicator."""
+"""The calls of a process group of torch on its communicator."""
 
 from functools import partial
 from typing import Any

@@ -3,7 +3,7 @@
 ``torchrun --rdzv-backend=collalgo --rdzv-endpoint=HOST:PORT --nnodes 1:4 script.py``
 
 The endpoint may be any URL of :func:`collalgo.elastic.rendezvous` that has a store.
-What the store holds is never unpickled, and no clocks of two nodes are compared.
+Values of the store are never unpickled, and no clocks of two nodes are compared.
 """
 
 import socket
@@ -37,7 +37,7 @@ NAME = "collalgo"
 #: Seconds that agents have to connect with the store of an epoch.
 CONNECT_SECONDS = 60.0
 
-#: Seconds of an attempt to connect with it, after which a lost member is looked for.
+#: Seconds of an attempt to connect with it, after which lost members are searched for.
 ATTEMPT_SECONDS = 5.0
 
 #: Any port, to find the interface of a way; nothing is sent to it.
@@ -90,7 +90,7 @@ class Handler(RendezvousHandler):
     Parameters
     ----------
     meeting
-        Where the agents meet.
+        The rendezvous of the agents.
     run_id
         The id of the job.
     address
@@ -121,10 +121,10 @@ class Handler(RendezvousHandler):
                 raise RendezvousTimeoutError(str(error)) from error
             except (BootstrapError, RendezvousConnectionError):
                 if self._meeting.change() is None:
-                    raise  # otherwise its first member has gone: once more
+                    raise  # otherwise its first member has left: try again
 
     def _where(self, member: Membership) -> RendezvousStoreInfo:
-        """Where the store of an epoch is: at its first member, which makes it."""
+        """The address of the store of an epoch: its first member makes it."""
         key = f"epoch/{member.epoch}/torch"
         if member.rank == 0:
             self._store = _tcp_store(self._address, 0, is_held=True)
@@ -135,7 +135,7 @@ class Handler(RendezvousHandler):
         return RendezvousStoreInfo(address, int(port))
 
     def _info(self, member: Membership, where: RendezvousStoreInfo) -> RendezvousInfo:
-        """What torchrun needs of an epoch."""
+        """The information of an epoch for torchrun."""
         if member.rank:
             self._store = self._connect(member, where)
         store = PrefixStore(f"collalgo/{self._run_id}/{member.epoch}", self._store)
@@ -166,10 +166,10 @@ class Handler(RendezvousHandler):
         self._meeting.close("torchrun has ended the job")
 
     def num_nodes_waiting(self) -> int:
-        """The number of nodes for which the agents have to meet again.
+        """The number of nodes for which the agents need another round.
 
-        A member that has left, failed or asks counts, too: torchrun looks at nothing
-        else, and would not notice it otherwise.
+        A member that has left, failed or asks counts, too: torchrun checks this number
+        only.
         """
         change = self._meeting.change()
         if change is None or change.closed is not None:
@@ -180,7 +180,7 @@ class Handler(RendezvousHandler):
         return self._run_id
 
     def shutdown(self) -> bool:
-        """End the job for those who still wait, and leave."""
+        """End the job for waiting nodes, and leave."""
         with suppress(StoreError):  # it may have ended with its node
             self.set_closed()
         self._meeting.shutdown()

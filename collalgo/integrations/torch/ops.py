@@ -22,7 +22,7 @@ BY_NUMBER = {int(op): ours for op, ours in OPS.items()}
 
 
 def reduction_of(operand: Operand, reduction: Any) -> tuple[Operand, str]:
-    """What to reduce, and our name of the op; PREMUL_SUM is the sum of products.
+    """The operands, and our name of the op; PREMUL_SUM is the sum of products.
 
     Raises
     ------

@@ -125,7 +125,7 @@ def parse(
 
 
 def _unknown(text: str) -> str:
-    """What to say of a text that no reader recognises."""
+    """The error of a text that no reader recognises."""
     reason = structured(text).error
     detail = f" ({reason})" if reason.startswith("invalid") else ""
     return (

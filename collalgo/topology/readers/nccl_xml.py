@@ -73,7 +73,7 @@ class System:
         self._children(element, cpu, host)
 
     def _children(self, element: Any, parent: str, host: str) -> None:
-        """Add what is below a device; functions of one PCIe card share its slot."""
+        """Add the elements below a device; functions of a PCIe card share its slot."""
         cards: dict[str, list[Any]] = {}
         for child in element:
             busid = child.get("busid", "") if child.tag == "pci" else ""
@@ -126,7 +126,7 @@ class System:
             )
 
     def _slot(self, element: Any, devices: int, parent: str, host: str) -> str:
-        """What the devices of a PCIe device are linked to: one slot for several."""
+        """The parent of the devices of a PCIe device: one slot for several."""
         if devices < 2:
             return parent
         return self._device(element, Kind.CARD, parent, host, unique=False)

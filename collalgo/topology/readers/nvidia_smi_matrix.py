@@ -65,7 +65,7 @@ def _header(lines: list[str]) -> tuple[list[str], bool, int]:
         row = words(line)
         if row and labels and len(row) > 1 and _row_of(row, labels):
             return labels, False, i
-        for word in (part for cell in row for part in _unglued(cell)):
+        for word in (part for cell in row for part in _split_cell(cell)):
             if word.startswith(("CPU", "NUMA")):
                 return labels, "NUMA Affinity" in " ".join(row), i + 1
             if LABEL.fullmatch(word) and word not in labels:
@@ -74,11 +74,11 @@ def _header(lines: list[str]) -> tuple[list[str], bool, int]:
 
 
 def _is_header(line: str) -> bool:
-    row = [part for cell in words(line)[:2] for part in _unglued(cell)]
+    row = [part for cell in words(line)[:2] for part in _split_cell(cell)]
     return row[:1] == ["GPU0"] and not _is_path(" ".join(row[1:2]))
 
 
-def _unglued(cell: str) -> list[str]:
+def _split_cell(cell: str) -> list[str]:
     """The columns that run together in a word of the header."""
     found = re.fullmatch(r"((?:(?:GPU|NIC)\d+)+)((?:CPU|NUMA).*)?", cell)
     if found is None:

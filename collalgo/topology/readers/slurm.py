@@ -17,7 +17,7 @@ MOST_LEVELS = 100
 Entry = dict[str, Any]
 
 
-#: What is said of an element that lists nothing.
+#: The warning of an element that lists nothing.
 EMPTY = "lists neither nodes nor switches; its line may be cut off"
 
 
@@ -29,8 +29,8 @@ def host(topology: Topology, name: str) -> str:
 def switches(topology: Topology, entries: list[Entry]) -> None:
     """Add trees; an entry lists the switches or the nodes below a switch.
 
-    What ``scontrol show topology`` prints lists at an upper switch also all nodes below
-    its switches; these are linked to their own switch only.
+    The output of ``scontrol show topology`` lists at an upper switch also all nodes
+    below its switches; these are linked to their own switch only.
     """
     _add_switches(topology, entries)
     parents: dict[str, str] = {}

@@ -52,7 +52,7 @@ def root_tag(text: str) -> str:
 
 
 class Structured(NamedTuple):
-    """What a text says as JSON or YAML: its documents, or why it is neither."""
+    """The documents of a text as JSON or YAML, or the reason why it is neither."""
 
     documents: list[Any]
     error: str = ""
@@ -60,7 +60,7 @@ class Structured(NamedTuple):
 
 @lru_cache(maxsize=1)
 def structured(text: str) -> Structured:
-    """Parse JSON or YAML, once for all readers that look at a text."""
+    """Parse JSON or YAML, once for all readers that examine a text."""
     is_json = text.lstrip()[:1] in ("{", "[")
     try:
         if is_json and (value := _json(text)) is not None:

@@ -58,7 +58,7 @@ def add_links(topology: Topology, ids: Mapping[str, str], tables: Tables) -> boo
 
 
 def _complaints(tables: Tables, pairs: Sequence[Pair]) -> Iterator[str]:
-    """What the tables hold that cannot be, each with what is taken instead.
+    """The impossible values of the tables, each with its replacement.
 
     Access is not compared: a pair without access in one direction has no link.
     """
@@ -99,7 +99,7 @@ def _is_range(cell: str) -> bool:
 
 
 def _obstacle(tables: Tables, pair: Pair, least: int) -> str | None:
-    """Why an xGMI path is not a link: it leads through other GPUs, or is barred."""
+    """The reason why an xGMI path is not a link: through other GPUs, or barred."""
     barred = [cell for cell in _both(tables.access, pair) if cell in NO_ACCESS]
     if barred:
         return f"access is {barred[0]}"

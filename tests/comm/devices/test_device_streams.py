@@ -66,7 +66,7 @@ def test_a_stream_can_wait_for_a_call_in_the_background(devices):
         work = comm.allreduce_async(x)
         assert work.wait_stream() is x
         assert not work.done()
-        with pytest.raises(TimeoutError, match="goes on in the background"):
+        with pytest.raises(TimeoutError, match="continues in the background"):
             work.wait(0.01)
         meanwhile.wait(30)
         if gate:

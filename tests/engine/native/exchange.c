@@ -149,16 +149,16 @@ static void *run(void *argument) {
     int64_t rank = (int64_t)(intptr_t)argument;
     endpoint *e = endpoint_new(base, base + segment_bytes(RANKS) + rank * HEAP, HEAP, rank, RANKS, LANES * RANKS, 0);
     endpoint_announce(e);
-    if (RANKS > 2) e->several = &e->wide;
+    if (RANKS > 2) e->multi_reader = &e->wide;
     else e->recycled[0] = OWN_SLOT, e->recycled_count = 1; /* on any processor */
-    if (rank % 2) endpoint_crowd(e); /* these restart their rings early */
+    if (rank % 2) endpoint_share_cores(e); /* these restart their rings early */
     e->usual = (wait_policy){10, 1000, 10};
     e->background = (wait_policy){0, 0, 2};
     char *mine = base + segment_bytes(RANKS) + rank * HEAP;
     call_record call = {.fingerprint = 1};
     for (int64_t i = 0; i < CALLS_MADE; i++) {
         if (endpoint_enter(e, &call, 60.0) != GO_ON) abort();
-        endpoint_yield_core(e, i % 3 == 1 ? resting : i % 3 ? clock_of(pthread_self()) : NOBODY);
+        endpoint_yield_core(e, i % 3 == 1 ? resting : i % 3 ? clock_of(pthread_self()) : NO_CALLER);
         exchange(e, i, mine);
         endpoint_exit(e);
     }

@@ -26,7 +26,7 @@ static void becomes(endpoint *e, int computes) {
 }
 
 static void yields_core(void) {
-    endpoint e = {.caller = NOBODY, .by_caller.until = INT64_MAX};
+    endpoint e = {.caller = NO_CALLER, .by_caller.until = INT64_MAX};
     clockid_t clock;
     pthread_t thread;
     if (caller_computes(&e) || is_core_busy(&e, 0)) abort();
@@ -40,7 +40,7 @@ static void yields_core(void) {
     STORE(&does, LEAVES);
     pthread_join(thread, NULL);
     becomes(&e, 0); /* the thread has ended */
-    endpoint_yield_core(&e, NOBODY);
+    endpoint_yield_core(&e, NO_CALLER);
     if (caller_computes(&e)) abort();
 }
 
@@ -64,12 +64,12 @@ static void forgets_a_single_long_yield(void) {
 static void distinguishes_slow_yields_from_long_ones(void) {
     endpoint e = {0};
     int64_t now = 1000000000000, slow = SLOW_YIELD + 1;
-    if (is_long(&e, now, now + SLOW_YIELD) || is_long(&e, now, now + slow)) abort();
-    if (!is_long(&e, now + slow + 1, now + 2 * slow + 1)) abort();
+    if (is_long_yield(&e, now, now + SLOW_YIELD) || is_long_yield(&e, now, now + slow)) abort();
+    if (!is_long_yield(&e, now + slow + 1, now + 2 * slow + 1)) abort();
     now += 2 * slow + 1 + BUSY_AT_LEAST;
-    if (is_long(&e, now, now + slow)) abort();
+    if (is_long_yield(&e, now, now + slow)) abort();
     now += slow + BUSY_AT_LEAST;
-    if (!is_long(&e, now, now + LONG_YIELD + 1)) abort();
+    if (!is_long_yield(&e, now, now + LONG_YIELD + 1)) abort();
 }
 
 static char *new_world(void) {
@@ -108,7 +108,7 @@ static void knows_whether_all_fence(void) {
     endpoint *other = endpoint_new(base, NULL, 0, 1, 2, 1, 0);
     endpoint_announce(other);
     if (all_fence(e) != other->fences) abort(); /* by itself only without membarrier */
-    endpoint_crowd(other);
+    endpoint_share_cores(other);
     if (!all_fence(e) || !all_fence(other)) abort();
     endpoint_free(e), endpoint_free(other);
     munmap(base, (size_t)segment_bytes(4));
@@ -123,9 +123,9 @@ static void counts_the_ticks_of_ranks_on_this_core(void) {
     header(e, 1)->ran_since = 900, header(e, 1)->ran_until = 1030;
     header(e, 2)->ran_since = 1080, header(e, 2)->ran_until = 700;
     header(e, 3)->ran_since = 900, header(e, 3)->ran_until = 700; /* on another core */
-    if (had_by_ranks(e, 1000, 1100) != 30 + 20) abort();
+    if (ticks_of_other_ranks(e, 1000, 1100) != 30 + 20) abort();
     header(e, 1)->ran_until = 990; /* before */
-    if (had_by_ranks(e, 1000, 1100) != 20) abort();
+    if (ticks_of_other_ranks(e, 1000, 1100) != 20) abort();
     endpoint_free(e);
     munmap(base, (size_t)segment_bytes(4));
 }
@@ -164,12 +164,12 @@ static void stays_after_a_mistake(void) {
     endpoint e = {0};
     int64_t now = 1000000000000;
     e.moved = now;
-    back_off(&e, now + MISTAKE_TICKS + 1);
+    delay_next_move(&e, now + MISTAKE_TICKS + 1);
     if (e.spread_at) abort();
-    back_off(&e, now + 1);
+    delay_next_move(&e, now + 1);
     if (e.spread_at != now + 1 + STAY_AT_LEAST) abort();
     e.moved = now;
-    back_off(&e, now + 1);
+    delay_next_move(&e, now + 1);
     if (e.spread_at != now + 1 + STAY_LONGER * STAY_AT_LEAST) abort();
 }
 

@@ -8,7 +8,7 @@ cdef enum:
 
 
 cdef class Tagged:
-    """What is kept under a tag: a call that waits for a message, or a message."""
+    """An item with a tag: a call that waits for a message, or a message."""
 
 
 cdef class ByTag:
@@ -30,7 +30,7 @@ cdef class ByTag:
         self.count += 1
 
     cdef Tagged first(self, int64_t tag):
-        """The oldest item under a tag; None if there is none."""
+        """The oldest item under a tag, or None."""
         if self.count == 0:
             return None
         cdef Tagged item = <Tagged>self.first_items[tag % BUCKETS]
@@ -57,7 +57,7 @@ cdef class ByTag:
         return True
 
     cdef list items(self):
-        """All items, in no order of their tags."""
+        """All items; the order of the tags is undefined."""
         cdef list found = []
         cdef Tagged item
         for item in self.first_items:

@@ -9,10 +9,10 @@ from collalgo._kernels.engine.transport.message_ring cimport message_head
 cdef class Inbox
 
 
-cdef class Matching(Owner):
+cdef class ReceiveMatching(Owner):
     cdef Message take_posted(self, Inbox inbox, int64_t tag)
-    cdef int fetch_later(self, Message message) except -1
-    cdef int lose(self, error) except -1
+    cdef int queue_fetch(self, Message message) except -1
+    cdef int fail_receives_from_any(self, error) except -1
     cdef object in_collective(self, ranks)
 
 
@@ -23,7 +23,7 @@ cdef class Arrival(Tagged):
 
 
 cdef class Inbox(Outbox):
-    cdef Matching owner
+    cdef ReceiveMatching owner
     cdef ByTag posted, unexpected
     cdef dict cleared
     cdef list announced
@@ -37,8 +37,8 @@ cdef class Inbox(Outbox):
     cdef int clear(self, Message message) except -1
     cdef int fetch(self, Message message, const message_head *head) except -1
     cdef int count_taken(self, int64_t nbytes) except -1
-    cdef int learn_data(self, const message_head *head) except -1
+    cdef int handle_data(self, const message_head *head) except -1
     cdef int read_announced(self) except -1
     cdef int leave(self, bint in_order, str why) except -1
     cdef int refuse(self, Message message, const message_head *head) except -1
-    cdef int learn_withdrawal(self, int64_t number, int64_t tag) except -1
+    cdef int handle_withdrawal(self, int64_t number, int64_t tag) except -1

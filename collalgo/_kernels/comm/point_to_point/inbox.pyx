@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The messages that a rank receives from another, matched by their tags.
 
-A short message that no call waits for is kept, up to a limit of its sender; of a long one
-only that there is one. So calls may receive in any order.
+An unexpected short message is kept, up to a limit at its sender; of an unexpected long
+message only its announcement is kept. So calls may receive in any order.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -21,28 +21,28 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 from collalgo.comm.point_to_point import errors
 
 
-cdef class Matching(Owner):
-    """What a pair of ranks needs of all messages of its rank."""
+cdef class ReceiveMatching(Owner):
+    """The interface to the receives of a rank, for its messages with one other rank."""
 
     cdef Message take_posted(self, Inbox inbox, int64_t tag):
-        """The receive that has waited longest for a message; None if none."""
+        """The oldest receive that matches a message, or None."""
         return None
 
-    cdef int fetch_later(self, Message message) except -1:
-        """Read a long message in the memory of its sender, out of the lock."""
+    cdef int queue_fetch(self, Message message) except -1:
+        """Queue a long message to be read in the memory of its sender, without the lock."""
         return 0
 
-    cdef int lose(self, error) except -1:
-        """Fail the receives from any rank: all with an error, or those without hope."""
+    cdef int fail_receives_from_any(self, error) except -1:
+        """Fail the receives from any rank: all with an error, or those without a sender."""
         return 0
 
     cdef object in_collective(self, ranks):
-        """The first of some ranks that is in a call which this one has not begun."""
+        """The first of some ranks that is in a call which this rank has not begun."""
         return None
 
 
 cdef class Arrival(Tagged):
-    """A message that no call has taken yet."""
+    """An unexpected message: no call has received it yet."""
 
 
 cdef class Inbox(Outbox):
@@ -56,13 +56,13 @@ cdef class Inbox(Outbox):
 
     def __init__(
         self, int64_t me, int64_t rank, HostEndpoint shared, int64_t place,
-        Matching owner
+        ReceiveMatching owner
     ):
         super().__init__(me, rank, shared, place)
         self.owner = owner
         self.posted, self.unexpected = ByTag(), ByTag()
-        self.cleared = {}  # receives whose elements come, by the number of the message
-        self.announced = []  # those whose elements have come before the channel
+        self.cleared = {}  # receives that wait for their elements, by the message number
+        self.announced = []  # receives whose elements are sent before the channel is connected
 
     cdef int post(self, Message message) except -1:
         """Let a receive wait for its message."""
@@ -73,7 +73,7 @@ cdef class Inbox(Outbox):
         return 0
 
     cdef bint receive(self, Message message) except -1:
-        """Take a message that has come: whether there is one."""
+        """Take a message that has arrived: whether there was one."""
         cdef Arrival arrival = <Arrival>self.unexpected.first(message.tag)
         if arrival is None:
             return False
@@ -138,17 +138,17 @@ cdef class Inbox(Outbox):
     cdef int fetch(self, Message message, const message_head *head) except -1:
         """Read a long message in the memory of its sender."""
         message.incoming = head[0]
-        return self.owner.fetch_later(message)
+        return self.owner.queue_fetch(message)
 
     cdef int count_taken(self, int64_t nbytes) except -1:
-        """Tell the other rank that a short message is no longer kept."""
+        """Notify the other rank that a short message is no longer kept."""
         if self.on_host:
             self.link.in_.taken += nbytes + sizeof(message_head)
         elif self.channel is not None and self.failure is None:
             self.channel.take(nbytes)
         return 0
 
-    cdef int learn_data(self, const message_head *head) except -1:
+    cdef int handle_data(self, const message_head *head) except -1:
         """The elements of a long message can be received."""
         cdef Message message = self.cleared.pop(head.number, None)
         if head.claim < 0:
@@ -156,7 +156,7 @@ cdef class Inbox(Outbox):
             self.read_announced()
         elif message is not None:
             self.fetch(message, head)
-        else:  # it was given up here: the next call of its tag takes it
+        else:  # this rank has cancelled the receive: the next call of the tag takes it
             self.arrive(head, NULL)
         return 0
 
@@ -165,20 +165,20 @@ cdef class Inbox(Outbox):
         cdef Message message
         while self.announced and self.channel is not None:
             message = self.announced.pop(0)
-            if message is None:  # it was given up here
+            if message is None:  # this rank has cancelled it
                 self.leave(False, "a message was given up")
                 return 0
             message.follow(self.channel.read_later(message.array))
         return 0
 
     cdef int leave(self, bint in_order, str why) except -1:
-        """The other rank is gone."""
+        """Handle the end of the other rank."""
         return 0
 
-    # ---- what goes wrong
+    # ---- errors
 
     cdef int refuse(self, Message message, const message_head *head) except -1:
-        """A message differs from what a call expects, which both are told."""
+        """Report to both ranks that a message does not fit the call that receives it."""
         cdef message_head mine
         sender = errors.End(self.rank, head.dtype, head.count, bool(head.on_device))
         receiver = errors.End(
@@ -190,8 +190,8 @@ cdef class Inbox(Outbox):
             self.put(&mine, <const char *>head, sizeof(message_head))
         return 0
 
-    cdef int learn_withdrawal(self, int64_t number, int64_t tag) except -1:
-        """The other rank has given up a message that it asked about."""
+    cdef int handle_withdrawal(self, int64_t number, int64_t tag) except -1:
+        """Handle the cancellation of an announced message by the other rank."""
         cdef Message message = self.cleared.pop(number, None)
         cdef Arrival arrival
         if message is not None:

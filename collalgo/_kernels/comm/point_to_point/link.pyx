@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What this rank writes to one other, in order.
+"""The records that this rank writes to one other, in order.
 
-Inside a host a ring of shared memory carries what the two say of their messages, and the
-elements of short ones; the receiver reads long ones in the memory of the sender. The lanes
-of a channel carry what the ring cannot: messages between hosts, of arrays on devices, and
-long ones where a process must not read the memory of another.
+Inside a host a ring of shared memory carries the records of messages and the elements of
+short messages; the receiver reads long messages in the memory of the sender. The lanes of a
+channel carry the others: messages between hosts, messages of arrays on devices, and long
+messages where a process must not read the memory of another.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -23,7 +23,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 
 
 cdef class Link:
-    """The way from this rank to one other.
+    """The link from this rank to one other.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ cdef class Link:
 
     def __init__(self, int64_t me, int64_t rank, HostEndpoint shared, int64_t place):
         self.me, self.rank = me, rank
-        self.unsent = deque()  # records with what follows them, and long messages
+        self.unsent = deque()  # records with their payload, and long messages
         self.on_host = place >= 0
         if self.on_host:
             link_open(&self.link, shared.open(), place)
@@ -50,7 +50,7 @@ cdef class Link:
     cdef int put(
         self, const message_head *head, const char *data, int64_t nbytes
     ) except -1:
-        """Write a record and what follows it, now or when there is room."""
+        """Write a record and its payload, now or when there is room."""
         if self.unsent or not self.write(head, data, nbytes):
             self.unsent.append(
                 PyBytes_FromStringAndSize(<const char *>head, sizeof(message_head))
@@ -62,7 +62,7 @@ cdef class Link:
     cdef bint write(
         self, const message_head *head, const char *data, int64_t nbytes
     ) except -1:
-        """Write a record and what follows it: False if there is no room now."""
+        """Write a record and its payload: False without room now."""
         if self.on_host:
             return link_put(&self.link, head, data, nbytes)
         if self.channel is None:
@@ -74,11 +74,11 @@ cdef class Link:
         return True
 
     cdef bint request(self, Message message) except -1:
-        """Ask whether a long message may be sent: False if there is no room now."""
+        """Request to send a long message: False without room now."""
         return False
 
     cdef int flush(self) except -1:
-        """Write what has waited for room."""
+        """Write the records that have waited for room."""
         cdef bytes packed
         cdef const char *head
         cdef int64_t size = sizeof(message_head)

@@ -12,7 +12,7 @@ cdef class Mailbox(Receiving):
     cdef Message begin_receive(self, str name, buf, source, tag, double seconds)
     cdef list receive_locked(self, Message message, int64_t rank)
     cdef int check_background(self, str call) except -1
-    cdef object not_probed(self, source, int64_t tag, double seconds)
+    cdef object probe_error(self, source, int64_t tag, double seconds)
     cdef tuple probe_peer(self, Peer peer, int64_t tag, bint is_any)
     cdef int fail_all(self) except -1
     cdef int send_rest(self) except -1

@@ -154,23 +154,23 @@ cdef class Mailbox(Receiving):
         try:
             while (found := self.iprobe(source, tag, seconds)) is None:
                 if nanoseconds() >= until:
-                    raise self.not_probed(source, tag, seconds)
-                self.idle(until, turn)
+                    raise self.probe_error(source, tag, seconds)
+                self.await_write(until, turn)
                 turn += 1
         finally:
             self.leave()
         return found
 
-    cdef object not_probed(self, source, int64_t tag, double seconds):
+    cdef object probe_error(self, source, int64_t tag, double seconds):
         """The error of a probe that found no message."""
         peers = (source,) if source is not None else tuple(
             rank for rank in range(self.size) if rank != self.rank
         )
         busy = self.in_collective(peers)
-        return errors.not_probed(source, tag, self.rank, peers, seconds, busy)
+        return errors.probe_error(source, tag, self.rank, peers, seconds, busy)
 
     def iprobe(self, source, tag, double seconds):
-        """The same without a wait; None if no message has come."""
+        """The same without a wait; None if no message has arrived."""
         cdef Peer peer
         self.check_open("probe")
         cdef int64_t number = self.checked(tag, "tag", "probe", INT64_MAX)
@@ -251,7 +251,7 @@ cdef class Mailbox(Receiving):
         return 0
 
     cdef int send_rest(self) except -1:
-        """Wait until other ranks have read what is done for its callers."""
+        """Wait until other ranks have read the messages whose sends have returned."""
         home = self.home()
         if home is None or not home.is_open:
             return 0

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Messages on their way: sends and receives that have begun."""
+"""Messages in flight: sends and receives that have begun."""
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -16,7 +16,7 @@ from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
-from collalgo.comm.callbacks import run_callback
+from collalgo.base.callbacks import run_callback
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.dtypes import dtype_code
@@ -34,7 +34,7 @@ cdef dict CODES = {}
 
 
 cdef class Owner:
-    """What a message needs of the messages of its rank."""
+    """The interface of a message to the messages of its rank."""
 
     cdef void acquire(self) noexcept:
         """Lock the messages of this rank."""
@@ -43,15 +43,15 @@ cdef class Owner:
         """Unlock them."""
 
     cdef bint poll(self) except -1:
-        """Read what other ranks have written: whether they had."""
+        """Read the records of other ranks: whether there were some."""
         return False
 
     cdef bint await_message(self, Message message, int64_t until) except -1:
-        """Wait until the other rank has made its call: False if the time is up first."""
+        """Wait until the other rank has made its call: False after the timeout."""
         return True
 
-    cdef void tell(self, Message message):
-        """Call back soon, because the message is done."""
+    cdef void queue_callbacks(self, Message message):
+        """Queue the callbacks of a message that is done."""
 
 
 cdef class Message(Tagged):
@@ -75,7 +75,7 @@ cdef class Message(Tagged):
 
     @property
     def waits(self):
-        """Whether the other rank has still to make its call."""
+        """Whether the other rank has not made its call yet."""
         return not self.over and self.work is None
 
     # ---- its array
@@ -95,7 +95,7 @@ cdef class Message(Tagged):
         return 0
 
     cdef int check_target(self) except -1:
-        """Check that its array can take what is received."""
+        """Check that its array can be written."""
         if not PyArray_ISWRITEABLE(self.array):
             check_writeable(self.array, "buf", self.name)
         if not PyArray_IS_C_CONTIGUOUS(self.array):
@@ -130,32 +130,32 @@ cdef class Message(Tagged):
         return 0
 
     cdef void fill_head(self, message_head *head, uint8_t kind) noexcept:
-        """What is said of the message."""
+        """Fill in the record of the message."""
         memset(head, 0, sizeof(message_head))
         head.kind, head.dtype, head.on_device = kind, self.dtype, self.on_device
         head.tag, head.number, head.claim = self.tag, self.number, -1
         head.count, head.nbytes = self.count, self.nbytes
 
-    # ---- what becomes of it
+    # ---- its end
 
     cdef void end(self, error):
-        """It was transferred, or has failed."""
+        """End the message: it was transferred, or has failed."""
         if self.over:
             return
         self.error, self.pins, self.packed = error, None, None
         self.over = True
         if self.callbacks is not None:
-            self.owner.tell(self)
+            self.owner.queue_callbacks(self)
 
     cdef void follow(self, Work work):
-        """It ends with a call in the background."""
+        """End the message with a call in the background."""
         self.pins = None
         self.work = work
         callbacks, self.callbacks = self.callbacks, None
         for callback in callbacks or ():
             self.add_done_callback(callback)
 
-    # ---- as users see it
+    # ---- the interface of users
 
     def done(self):
         """Whether the message was transferred, or has failed."""
@@ -170,8 +170,8 @@ cdef class Message(Tagged):
             until = NEVER if timeout is None else time_after(seconds_of_wait(timeout))
             if not self.owner.await_message(self, until):
                 raise TimeoutError(
-                    f"{self.name} is not done after {timeout:g} s; it goes on in the "
-                    "background, and can be waited for again"
+                    f"{self.name} is not done after {timeout:g} s; it continues in the "
+                    "background: wait for it again"
                 )
             if self.work is not None:
                 self.work.wait(None if timeout is None else seconds_until(until))
@@ -218,14 +218,14 @@ cdef class Message(Tagged):
         else:
             self.callbacks = [*(self.callbacks or ()), callback]
             if self.over and self.callbacks:  # since another thread has ended it
-                self.owner.tell(self)
+                self.owner.queue_callbacks(self)
                 self.owner.poll()
 
 
 cdef Message new_message(
     str name, buf, int64_t tag, source, double seconds, Owner owner
 ):
-    """A message of this rank; ``seconds`` to wait for the other are negative for ever."""
+    """A message of this rank; ``seconds`` is its timeout, negative for none."""
     cdef Message message = Message.__new__(Message)
     message.name, message.tag, message.source = name, tag, source
     message.owner, message.claim = owner, -1
@@ -236,7 +236,7 @@ cdef Message new_message(
 
 
 cdef int64_t time_after(double seconds) noexcept:
-    """A time of the monotonic clock in nanoseconds; negative seconds are for ever."""
+    """A time of the monotonic clock in ns; negative seconds mean no limit."""
     if seconds < 0 or seconds > 1e9:
         return NEVER
     return nanoseconds() + <int64_t>(seconds * 1e9)

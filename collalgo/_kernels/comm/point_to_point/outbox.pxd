@@ -23,7 +23,7 @@ cdef class Outbox(Link):
     cdef bint claim(self, Message message, message_head *head, bint is_awaited)
     cdef int grant(self, int64_t number) except -1
     cdef int send_granted(self) except -1
-    cdef int learn_refusal(
+    cdef int handle_refusal(
         self, const message_head *theirs, const message_head *mine
     ) except -1
     cdef Message find(self, int64_t number)

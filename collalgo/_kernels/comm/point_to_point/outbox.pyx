@@ -12,7 +12,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
     CLAIM_LATER,
     CLAIMS,
     THROUGH_CHANNEL,
-    link_is_met,
+    link_is_attached,
     link_is_read,
     link_open_claim,
     link_withdraw,
@@ -38,9 +38,9 @@ cdef class Outbox(Link):
 
     def __init__(self, int64_t me, int64_t rank, HostEndpoint shared, int64_t place):
         super().__init__(me, rank, shared, place)
-        self.claimed = [None] * CLAIMS  # which the other rank may read, by their claim
-        self.asked = {}  # which wait for an answer, by their number
-        self.granted = []  # which wait for the channel
+        self.claimed = [None] * CLAIMS  # messages that the other rank may read, by claim
+        self.asked = {}  # messages that wait for an answer, by number
+        self.granted = []  # messages that wait for the channel
         self.refused = {}  # the error of the last message of a tag
         self.eager_bytes, self.kept_bytes = EAGER_BYTES, KEPT_BYTES
 
@@ -83,7 +83,7 @@ cdef class Outbox(Link):
     cdef bint is_eager(self, Message message) except -1:
         """Whether a message is sent at once: its receiver may be in another call.
 
-        If there is no room a copy waits, so that two ranks which send before they
+        Without room, a copy waits, so that two ranks which both send before they
         receive do not wait for each other.
         """
         if message.nbytes > self.eager_bytes or message.on_device:
@@ -95,7 +95,7 @@ cdef class Outbox(Link):
 
     cdef bint request(self, Message message) except -1:
         cdef message_head head
-        if self.on_host and not link_is_met(&self.link):
+        if self.on_host and not link_is_attached(&self.link):
             return False
         message.fill_head(&head, Kind.REQUEST)
         if self.may_claim(message):
@@ -116,10 +116,10 @@ cdef class Outbox(Link):
 
     cdef bint may_claim(self, Message message) noexcept:
         """Whether the other rank can read a message in the memory of this process."""
-        return self.on_host and self.link.peer.fetches and not message.on_device
+        return self.on_host and self.link.peer.can_fetch and not message.on_device
 
     cdef bint claim(self, Message message, message_head *head, bint is_awaited):
-        """Let the other rank read a long message; False if there is no claim now."""
+        """Let the other rank read a long message; False without a free claim now."""
         cdef int claim = link_open_claim(&self.link, message.number, is_awaited)
         if claim < 0:
             return False
@@ -133,13 +133,13 @@ cdef class Outbox(Link):
         return bool(self.link.open_claims or self.asked or self.granted or self.unsent)
 
     cdef bint is_unread(self) except -1:
-        """Whether the other rank has still to read what is done for its caller."""
+        """Whether the other rank has not read a message whose send has returned."""
         if any(not isinstance(each, Message) for each in self.unsent):
             return True
         return self.channel is not None and self.channel.is_writing
 
     cdef bint end_read(self) except -1:
-        """End the messages that the other rank has read: whether there were some."""
+        """End the messages that the other rank has read: whether there were any."""
         cdef uint64_t left = self.link.open_claims
         cdef int claim = 0
         cdef bint found = False
@@ -157,7 +157,7 @@ cdef class Outbox(Link):
         return found
 
     cdef int grant(self, int64_t number) except -1:
-        """Send the elements of a message, to which its receiver agrees."""
+        """Send the elements of a message that its receiver has granted."""
         message = self.asked.pop(number, None)
         if message is not None:
             self.granted.append(message)
@@ -181,12 +181,12 @@ cdef class Outbox(Link):
                 message.follow(self.channel.send_later(message.array))
         return 0
 
-    # ---- what goes wrong
+    # ---- errors
 
-    cdef int learn_refusal(
+    cdef int handle_refusal(
         self, const message_head *theirs, const message_head *mine
     ) except -1:
-        """The other rank expects something else than this one has sent."""
+        """Handle a message that does not fit the call of its receiver."""
         sender = errors.End(self.me, mine.dtype, mine.count, bool(mine.on_device))
         receiver = errors.End(
             self.rank, theirs.dtype, theirs.count, bool(theirs.on_device)
@@ -225,7 +225,7 @@ cdef class Outbox(Link):
         return [*claimed, *self.asked.values(), *self.granted, *queued]
 
     cdef bint take_back(self, Message message) except -1:
-        """Take back a message: False if it is none of these, or is being read."""
+        """Take back a message: False if it is not of this pair, or is being read."""
         cdef message_head head
         if message.claim >= 0:
             if self.claimed[message.claim] is not message:
@@ -248,7 +248,7 @@ cdef class Outbox(Link):
         return True
 
     cdef bint is_being_read(self) except -1:
-        """Whether the other rank reads a message now; the rest is taken back."""
+        """Whether the other rank reads a message now; the others are taken back."""
         cdef Message message
         self.end_read()
         for message in [each for each in self.claimed if each is not None]:

@@ -18,10 +18,10 @@ cdef class Peer(Inbox):
     cdef int read_record(self) except -1
     cdef int handle(self, const message_head *head, const char *elements) except -1
     cdef int withdraw(self, Message message) except -1
-    cdef object not_come(self, Message message)
-    cdef object not_taken(self, Message message)
+    cdef object receive_error(self, Message message)
+    cdef object send_error(self, Message message)
     cdef int abort(self, str reason) except -1
-    cdef int lose(self, int error) except -1
+    cdef int handle_unreadable(self, int error) except -1
     cdef int fail(self, failure) except -1
     cdef int lose_channel(self, error) except -1
     cdef int refuse_unsent(self, error) except -1

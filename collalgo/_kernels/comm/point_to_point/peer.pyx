@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The messages between this rank and one other, whose tags share one way."""
+"""The messages between this rank and one other, whose tags share one link."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
@@ -24,7 +24,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 from collalgo.comm.point_to_point import errors
 from collalgo.errors import CollalgoError, CommunicatorClosed
 
-#: Why a rank is gone that has left in good order.
+#: The reason for the end of a rank that has closed its communicator.
 CLOSED = "its communicator was closed"
 
 
@@ -44,7 +44,7 @@ cdef class Peer(Inbox):
         return self.posted.count > 0 or self.has_sends() or bool(self.cleared)
 
     cdef bint progress(self) except -1:
-        """Read and write what can be: whether other ranks had written."""
+        """Read and write without a wait: whether other ranks had written."""
         cdef bint found
         if self.unsent or self.link.waits_for_room:
             self.flush()
@@ -54,11 +54,11 @@ cdef class Peer(Inbox):
         return self.read_slots() or found
 
     cdef bint read_slots(self) except -1:
-        """Read all records in the ring: whether there were some."""
+        """Read all records in the ring: whether there were any."""
         cdef bint found = False
         if self.reading or link_peek(&self.link) == NULL:
             return False
-        self.reading = True  # as memory that is released may make calls
+        self.reading = True  # as the release of memory may make calls
         try:
             while self.read_slot(link_peek(&self.link)):
                 found = True
@@ -83,7 +83,7 @@ cdef class Peer(Inbox):
         return True
 
     cdef bint read_channel(self) except -1:
-        """Read all records that have come through the channel: whether there were some."""
+        """Read all records that have arrived on the channel: whether there were any."""
         cdef bint found = False
         if self.channel is None or self.reading or self.failure is not None:
             return False
@@ -114,17 +114,17 @@ cdef class Peer(Inbox):
         )
 
     cdef int handle(self, const message_head *head, const char *elements) except -1:
-        """Do what a record is about; ``elements`` are what follows it."""
+        """Handle a record; ``elements`` is its payload."""
         if head.kind == Kind.EAGER or head.kind == Kind.REQUEST:
             self.arrive(head, elements)
         elif head.kind == Kind.CLEAR:
             self.grant(head.number)
         elif head.kind == Kind.DATA:
-            self.learn_data(head)
+            self.handle_data(head)
         elif head.kind == Kind.REFUSAL:
-            self.learn_refusal(head, <const message_head *>elements)
+            self.handle_refusal(head, <const message_head *>elements)
         elif head.kind == Kind.WITHDRAWAL:
-            self.learn_withdrawal(head.number, head.tag)
+            self.handle_withdrawal(head.number, head.tag)
         return 0
 
     cdef int loop_back(self, Message message) except -1:
@@ -137,54 +137,54 @@ cdef class Peer(Inbox):
     # ---- the end
 
     cdef int withdraw(self, Message message) except -1:
-        """Give up a message that still waits for the other rank."""
+        """Cancel a message that still waits for the other rank."""
         if self.posted.remove(message):
-            message.end(self.not_come(message))
+            message.end(self.receive_error(message))
         elif self.cleared.get(message.number) is message:
             del self.cleared[message.number]
-            message.end(self.not_come(message))
-            if message.claim == THROUGH_CHANNEL:  # its elements are on their way
+            message.end(self.receive_error(message))
+            if message.claim == THROUGH_CHANNEL:  # its elements are in flight
                 self.abort(f"it gave up {message.name} after {message.timeout:g} s")
         elif self.take_back(message):
-            message.end(self.not_taken(message))
+            message.end(self.send_error(message))
         return 0
 
-    cdef object not_come(self, Message message):
-        """The error of a receive that is given up."""
+    cdef object receive_error(self, Message message):
+        """The error of a receive that is cancelled."""
         busy = self.owner.in_collective((self.rank,))
-        return errors.nothing_came(message, self.me, (self.rank,), busy)
+        return errors.no_message(message, self.me, (self.rank,), busy)
 
-    cdef object not_taken(self, Message message):
-        """The error of a send that is given up."""
+    cdef object send_error(self, Message message):
+        """The error of a send that is cancelled."""
         if self.on_host or self.channel is not None:
             busy = self.owner.in_collective((self.rank,))
             return errors.not_received(message, self.me, self.rank, busy)
-        return errors.not_met(message.name, self.me, self.rank, message.timeout)
+        return errors.not_connected(message.name, self.me, self.rank, message.timeout)
 
     cdef int abort(self, str reason) except -1:
         """Close the channel because of an error here."""
         if self.channel is not None:
             self.channel.abort(reason)
-        return self.fail(partial(errors.gone, rank=self.me, peer=self.me, why=reason))
+        return self.fail(partial(errors.peer_left, rank=self.me, peer=self.me, why=reason))
 
-    cdef int lose(self, int error) except -1:
-        """The memory of the other rank cannot be read any more."""
+    cdef int handle_unreadable(self, int error) except -1:
+        """Handle an error when the memory of the other rank was read."""
         if error == ESRCH:
             return self.leave(False, "its process ended")
         why = os.strerror(error)
         return self.fail(partial(errors.unreadable, rank=self.me, peer=self.rank, why=why))
 
     cdef int leave(self, bint in_order, str why) except -1:
-        """The other rank is gone."""
+        """Handle the end of the other rank."""
         if self.failure is not None:
             return 0
         self.has_left = in_order
-        self.fail(partial(errors.gone, rank=self.me, peer=self.rank, why=why))
-        self.owner.lose(None)
+        self.fail(partial(errors.peer_left, rank=self.me, peer=self.rank, why=why))
+        self.owner.fail_receives_from_any(None)
         return 0
 
     cdef int fail(self, failure) except -1:
-        """Fail all calls that wait for the other rank, and those to come."""
+        """Fail all calls that wait for the other rank, and all later ones."""
         cdef Message message
         self.failure = self.failure or failure
         waiting = [*self.sends(), *self.cleared.values(), *self.posted.clear()]
@@ -236,7 +236,7 @@ cdef class Peer(Inbox):
             self.refuse_unsent(error)
             for message in self.posted.clear():
                 message.end(error)
-            self.owner.lose(error)
+            self.owner.fail_receives_from_any(error)
         return 0
 
     cdef int refuse_unsent(self, error) except -1:

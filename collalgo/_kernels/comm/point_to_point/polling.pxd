@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.point_to_point.by_tag cimport ByTag
-from collalgo._kernels.comm.point_to_point.inbox cimport Matching
+from collalgo._kernels.comm.point_to_point.inbox cimport ReceiveMatching
 from collalgo._kernels.comm.point_to_point.message cimport Message
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.pthreads cimport pthread_mutex_t
@@ -10,7 +10,7 @@ from collalgo._kernels.engine.transport.message_ring cimport message_bell, messa
 from collalgo._kernels.engine.transport.segment cimport Segment
 
 
-cdef class Polling(Matching):
+cdef class Polling(ReceiveMatching):
     cdef readonly int64_t rank, size
     cdef HostEndpoint shared
     cdef Segment segment  # which stays mapped while it is used
@@ -25,7 +25,7 @@ cdef class Polling(Matching):
     cdef int64_t users  # threads that wait, or read a long message
     cdef pthread_mutex_t mutex
 
-    cdef int know(self, Peer peer) except -1
+    cdef int add_peer(self, Peer peer) except -1
     cdef bint is_forked(self) noexcept
     cdef void enter(self) noexcept
     cdef void leave(self) noexcept

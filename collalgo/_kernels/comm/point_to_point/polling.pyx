@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The messages of a rank with all others: one look at all, and the end of some."""
+"""The messages of a rank with all others: polling, and the end of messages."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -9,7 +9,7 @@ from collections import deque
 from functools import partial
 
 from collalgo._kernels.comm.point_to_point.by_tag cimport ByTag
-from collalgo._kernels.comm.point_to_point.inbox cimport Matching
+from collalgo._kernels.comm.point_to_point.inbox cimport ReceiveMatching
 from collalgo._kernels.comm.point_to_point.message cimport Message
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.pthreads cimport (
@@ -33,7 +33,7 @@ from collalgo._kernels.engine.transport.segment cimport forks
 
 from collalgo._kernels.engine.transport.group_calls import is_in_call
 from collalgo._kernels.engine.transport.survivors import revoker
-from collalgo.comm.callbacks import run_callback
+from collalgo.base.callbacks import run_callback
 from collalgo.comm.failures import revoked
 from collalgo.comm.point_to_point import errors
 
@@ -46,7 +46,7 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_trylock(pthread_mutex_t *mutex)
 
 
-cdef class Polling(Matching):
+cdef class Polling(ReceiveMatching):
     """Polls the messages of one rank, and reads long ones.
 
     Parameters
@@ -89,15 +89,15 @@ cdef class Polling(Matching):
         pthread_mutex_unlock(&self.mutex)
 
     cdef bint is_forked(self) noexcept:
-        """Whether this is a child, which does not have the memory."""
+        """Whether this is a forked child, which has not mapped the memory."""
         return self.shared.generation != forks
 
     cdef void enter(self) noexcept:
-        """Use the memory of the host without the lock, even if it is closed meanwhile."""
+        """Begin to use the memory of the host without the lock; it stays after a close."""
         self.users += 1
 
     cdef void leave(self) noexcept:
-        """End that use; after the end, the last user unmaps the memory."""
+        """End the use; after a close, the last user unmaps the memory."""
         self.users -= 1
         if self.closed and self.users == 0:
             self.segment = None
@@ -106,7 +106,7 @@ cdef class Polling(Matching):
         """Check that messages can be sent and received."""
         return 0
 
-    cdef int know(self, Peer peer) except -1:
+    cdef int add_peer(self, Peer peer) except -1:
         """Make progress with the messages of one more rank."""
         self.peers[peer.rank] = peer
         self.known.append(peer)
@@ -130,7 +130,7 @@ cdef class Polling(Matching):
             found = self.poll_locked()
         finally:
             self.release()
-            if found and self.users > 2:  # others than this one and its caller
+            if found and self.users > 2:  # more than this thread and its caller
                 wake_waiters(self.bell)
             self.leave()
         if self.finished:
@@ -147,12 +147,12 @@ cdef class Polling(Matching):
             found = self.fetch(self.to_fetch.popleft()) or found
         return found
 
-    cdef int fetch_later(self, Message message) except -1:
+    cdef int queue_fetch(self, Message message) except -1:
         self.to_fetch.append(message)
         return 0
 
     cdef bint fetch(self, Message message) except -1:
-        """Read a long message, without the lock: others may send meanwhile."""
+        """Read a long message without the lock: other threads may send meanwhile."""
         cdef Peer peer = <Peer>self.peers[message.source]
         cdef int error
         if message.over:
@@ -170,7 +170,7 @@ cdef class Polling(Matching):
             message.unpack()
             message.end(None)
         else:
-            peer.lose(error)
+            peer.handle_unreadable(error)
             message.end(peer.error(message.name))
         return True
 
@@ -192,7 +192,7 @@ cdef class Polling(Matching):
         return error
 
     cdef int find_departures(self) except -1:
-        """Find the ranks of this host that are gone, once their messages are read."""
+        """Find the ranks of this host that have left, and read their last messages."""
         cdef Peer peer
         self.acquire()
         try:
@@ -202,7 +202,7 @@ cdef class Polling(Matching):
                     peer.fail(partial(errors.closed, rank=self.rank))
                 elif culprit is not None:
                     peer.fail(partial(revoked, rank=self.rank, culprit=culprit))
-                    self.lose(None)
+                    self.fail_receives_from_any(None)
                 elif peer.on_host and peer.failure is None:
                     departure = self.shared.departure(self.places[peer.rank])
                     if departure is not None:
@@ -215,14 +215,14 @@ cdef class Polling(Matching):
     # ---- the end of messages
 
     cdef int withdraw(self, Message message) except -1:
-        """Give up a message."""
+        """Cancel a message."""
         cdef Peer peer
         self.acquire()
         try:
             if self.from_any.remove(message):
                 others = tuple(rank for rank in range(self.size) if rank != self.rank)
                 busy = self.in_collective(others)
-                message.end(errors.nothing_came(message, self.rank, others, busy))
+                message.end(errors.no_message(message, self.rank, others, busy))
             for peer in self.known:
                 if not message.over and not self.closed:
                     peer.withdraw(message)
@@ -231,12 +231,12 @@ cdef class Polling(Matching):
         return self.call_back()
 
     cdef object in_collective(self, ranks):
-        """The first of some ranks that is in a call which this one has not begun.
+        """The first of some ranks that is in a call which this rank has not begun.
 
         Returns
         -------
         tuple or None
-            The rank and the call; None if there is none on this host.
+            The rank and the call; None without such a rank on this host.
         """
         if self.shared.closed:
             return None
@@ -247,7 +247,7 @@ cdef class Polling(Matching):
                 return rank, self.shared.call(place)
         return None
 
-    cdef void tell(self, Message message):
+    cdef void queue_callbacks(self, Message message):
         self.finished.append(message)
 
     cdef int call_back(self) except -1:

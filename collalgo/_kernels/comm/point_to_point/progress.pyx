@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""How the messages of a rank make progress.
+"""The progress of the messages of a rank.
 
-Whoever waits for a message reads what other ranks have written; while nobody waits, a
-thread does.
+A thread that waits for a message reads the records of other ranks; while no thread waits,
+a background thread does.
 """
 
 cimport cython
@@ -22,7 +22,7 @@ from collalgo._kernels.engine.transport.wire cimport poll_engine
 from collalgo.comm.point_to_point import errors
 
 cdef int64_t NEVER = 1 << 62
-cdef int64_t TURN = 20_000_000  # ns of a wait before others are looked at again
+cdef int64_t TURN = 20_000_000  # ns of a wait before other ranks are polled again
 
 #: The number of polls without a pause, and the pauses after them, in seconds.
 cdef int64_t LOOKS = 50
@@ -60,16 +60,16 @@ cdef class Progress(Polling):
 
     @cython.final
     cdef int64_t take_turn(self, Message message, int64_t until, int64_t turn) except -1:
-        """Wait and poll once, for a message: the number of the next turn, or 0 anew."""
-        self.idle(min(until, message.deadline), turn)
+        """Wait and poll once for a message: the number of the next turn; 0 after progress."""
+        self.await_write(min(until, message.deadline), turn)
         if self.poll():
             return 0
         if nanoseconds() >= message.deadline:
             self.withdraw(message)
         return turn + 1
 
-    cdef int idle(self, int64_t until, int64_t turn) except -1:
-        """Wait until a rank has written, for a moment only."""
+    cdef int await_write(self, int64_t until, int64_t turn) except -1:
+        """Wait for a short time until a rank has written."""
         cdef list remote = self.remote_peers()
         cdef bint ready = False
         cdef int64_t now
@@ -81,7 +81,7 @@ cdef class Progress(Polling):
         now = nanoseconds()
         until = min(until, now + TURN)
         if remote:
-            self.rest(remote, 1e-9 * (until - now), turn)
+            self.await_channels(remote, 1e-9 * (until - now), turn)
         else:
             ready = self.await_links(until)
         if not ready:
@@ -100,7 +100,7 @@ cdef class Progress(Polling):
         return ready
 
     cdef list remote_peers(self):
-        """The ranks that are waited for through a channel."""
+        """The ranks whose channels this rank waits for."""
         cdef Peer peer
         cdef list found = []
         if self.link_count == len(self.known):
@@ -110,8 +110,8 @@ cdef class Progress(Polling):
                 found.append(peer)
         return found
 
-    cdef int rest(self, list remote, double left, int64_t turn) except -1:
-        """Wait for channels; a single one is waited for until it has a record."""
+    cdef int await_channels(self, list remote, double left, int64_t turn) except -1:
+        """Wait for channels: for a record on a single one, else for a pause."""
         cdef Peer peer = remote[0]
         cdef double pause = 0 if turn < LOOKS else FIRST_PAUSE * 1.1 ** (turn - LOOKS)
         is_single = len(remote) == 1 and not self.link_count
@@ -126,7 +126,7 @@ cdef class Progress(Polling):
         return 0
 
     cdef object finish(self, Message message):
-        """Wait for a message in the foreground; give it up when interrupted."""
+        """Wait for a message in the foreground; cancel it when interrupted."""
         if message.over and message.error is None:
             return message.buf
         try:
@@ -139,7 +139,7 @@ cdef class Progress(Polling):
     # ---- the thread
 
     cdef Message in_background(self, Message message):
-        """Let the thread make progress while nobody waits."""
+        """Let the background thread make progress while no other thread waits."""
         if not self.serving and not message.over:
             self.serving = True
             Thread(target=self.serve, name="collalgo messages", daemon=True).start()
@@ -169,7 +169,7 @@ cdef class Progress(Polling):
             while idle < IDLE and not self.closed and not self.is_forked():
                 sleep(pause)
                 idle += pause
-                self.call_back()  # for what ended by the death of a rank
+                self.call_back()  # for messages that ended by the death of a rank
                 if self.users:
                     pause, idle = LONG_PAUSE, 0
                 elif self.has_waiting():
@@ -183,7 +183,7 @@ cdef class Progress(Polling):
             self.serving = False
 
     def give_up_late(self):
-        """Give up the messages whose time is up, and find the ranks that are gone."""
+        """Cancel the messages whose timeout has passed, and find the ranks that have left."""
         cdef int64_t now = nanoseconds()
         self.find_departures()
         for message in self.waiting():

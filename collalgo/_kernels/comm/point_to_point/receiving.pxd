@@ -12,4 +12,4 @@ cdef class Receiving(Progress):
     cdef Peer peer(self, int64_t rank)
     cdef list receive(self, Message message, int64_t source)
     cdef list receive_from_any(self, Message message)
-    cdef bint fail_from_any(self, Message message) except -1
+    cdef bint fail_receive_from_any(self, Message message) except -1

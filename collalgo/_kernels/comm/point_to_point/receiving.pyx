@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""How the receives of a rank find their messages, from one other rank or from any."""
+"""The receives of a rank, from one other rank or from any, and their messages."""
 
 from libc.stdint cimport int64_t
 
@@ -47,11 +47,11 @@ cdef class Receiving(Progress):
             found = Peer(self.rank, rank, self.shared, place, self)
             if rank != self.rank:
                 found.connection = self.connection(found)
-            self.know(found)
+            self.add_peer(found)
         return found
 
     cdef list receive(self, Message message, int64_t source):
-        """Take a message of a rank that has come, or wait for it.
+        """Take a message of a rank that has arrived, or wait for it.
 
         Returns the ranks to connect with, without the lock.
         """
@@ -63,7 +63,7 @@ cdef class Receiving(Progress):
         return [] if peer.on_host else [peer]
 
     cdef list receive_from_any(self, Message message):
-        """Take a message of any rank that has come, or wait for it."""
+        """Take a message of any rank that has arrived, or wait for it."""
         cdef Peer peer
         cdef list remote = []
         ranks = [*range(self.next_source, self.size), *range(self.next_source)]
@@ -74,7 +74,7 @@ cdef class Receiving(Progress):
                 return []
             if not peer.on_host:
                 remote.append(peer)
-        if self.fail_from_any(message):
+        if self.fail_receive_from_any(message):
             return []
         self.from_any.add(message)
         return remote
@@ -90,22 +90,22 @@ cdef class Receiving(Progress):
         inbox.posted.remove(own)
         return own
 
-    cdef int lose(self, error) except -1:
+    cdef int fail_receives_from_any(self, error) except -1:
         cdef Message message
         for message in self.from_any.items():
             if error is not None:
                 message.end(error)
-            if message.over or self.fail_from_any(message):
+            if message.over or self.fail_receive_from_any(message):
                 self.from_any.remove(message)
         return 0
 
-    cdef bint fail_from_any(self, Message message) except -1:
+    cdef bint fail_receive_from_any(self, Message message) except -1:
         """Fail a receive from any rank, if a rank has failed or all have left."""
         cdef Peer peer
         others = [peer for peer in self.known if peer.rank != self.rank]
         if others and sum(peer.has_left for peer in others) == self.size - 1:
             ranks = tuple(sorted(peer.rank for peer in others))
-            message.end(errors.all_gone(message, self.rank, ranks))
+            message.end(errors.all_left(message, self.rank, ranks))
             return True
         for peer in others:
             if peer.failure is not None and not peer.has_left:

@@ -159,7 +159,7 @@ def _prepared(
     rows: int, length: int, places: int, buffers: tuple[int, ...], arrived: int,
     nbytes: int, room: int,
 ) -> tuple[tuple[int], tuple[Any, ...]]:  # fmt: skip
-    """The blocks that run a plan, and what it is as CuPy passes that by value."""
+    """The blocks that run a plan, and the plan as a value that CuPy passes."""
     addresses = np.zeros((), _BUFFERS)
     addresses["begin"][: len(buffers)] = buffers
     blocks = min(-(-nbytes // SHARE), TEAM, room) or 1

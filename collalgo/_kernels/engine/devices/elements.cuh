@@ -1,6 +1,6 @@
-/* What is computed on elements of every dtype: how they are widened, combined and
- * narrowed. It is C++ for the device and for the host, where the tests run it. Nothing
- * is included, so that NVRTC needs no headers. */
+/* The arithmetic of elements of every dtype: how they are widened, combined and
+ * narrowed. It is C++ for the device and for the host, where the tests run it. It
+ * includes no file, so that NVRTC needs no headers. */
 #ifndef COLLALGO_ELEMENTS_CUH
 #define COLLALGO_ELEMENTS_CUH
 
@@ -83,8 +83,8 @@ EVERYWHERE constexpr uint32 power(int exponent) {
     return static_cast<uint32>(exponent + 127) << 23;
 }
 
-/* What the highest codes of a small float stand for: as IEEE has it infinity and NaN; or
- * NaN in the very last; or numbers, with NaN in the place of the negative zero. */
+/* The meaning of the highest codes of a small float: infinity and NaN, as in IEEE 754; NaN
+ * for the last code only; or numbers, with NaN in the place of the negative zero. */
 enum class Top { IEEE, ONE_NAN, NAN_FOR_NEGATIVE_ZERO };
 
 /* A float of a sign, some bits of exponent and some of mantissa, and how it becomes a
@@ -162,7 +162,7 @@ using float64 = double;
 using complex64 = Complex<float>;
 using complex128 = Complex<double>;
 
-/* ---- In which type a dtype is computed, and the way there and back. */
+/* ---- The type in which a dtype is computed, and the conversions. */
 
 template <class T>
 struct Wide {

@@ -47,7 +47,7 @@ struct Blocks {
         return true;
     }
 
-    /* Blocks are counted as they come and as they go; the last to go counts anew. */
+    /* Blocks are counted when they arrive and when they leave; the last one resets the count. */
     __device__ void meet(int row) const {
         __syncthreads();
         if (lane == 0 && gridDim.x > 1) {

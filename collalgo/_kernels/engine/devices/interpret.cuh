@@ -1,14 +1,14 @@
 /* A whole plan run by one kernel: the rows of a rank, one after the other, by all threads.
  *
- * What a team of threads is differs between a device and a host, and comes from outside:
+ * A team of threads differs between a device and a host; its type is a parameter with:
  *
- *   thread, threads    which of how many it is, of the whole team
- *   lane, lanes        and of its block
- *   sync()             wait for the others of the block
- *   all_here(row)      true in one thread, which comes after all that all have done
- *   meet(row)          wait for all
+ *   thread, threads    the number of the thread in the team, and the size of the team
+ *   lane, lanes        the same for its block
+ *   sync()             wait for the other threads of the block
+ *   all_here(row)      true in one thread, after the writes of all threads
+ *   meet(row)          wait for all threads
  *   wait(flag, n)      wait until a flag that another rank sets has at least the value n
- *   release()          let all that comes before be seen by whoever sees what is set next
+ *   release()          order earlier writes before the next flag that is set
  *   set(flag, n)       set a flag
  */
 #ifndef COLLALGO_INTERPRET_CUH
@@ -18,7 +18,7 @@
 
 namespace collalgo {
 
-/* The memory that a kernel can be told of: some buffers of each rank. */
+/* The memory that a kernel can address: some buffers of each rank. */
 constexpr int BUFFERS = 480;
 
 struct Buffers {
@@ -39,7 +39,7 @@ struct Row {
     int64 first, sources; /* which of the places are read, and how many; of flags, how many
                              rows of the same kind there are from here on */
     int64 divisor;        /* 0 for none */
-    int64 meets;          /* whether this needs what other blocks have done before */
+    int64 meets;          /* whether this depends on earlier rows of other blocks */
 };
 
 template <class T, class Source, class Team>
@@ -100,7 +100,7 @@ EVERYWHERE unsigned *flag_of(const Row &row, const Buffers &buffers) {
     return reinterpret_cast<unsigned *>(buffers.begin[row.place.buffer] + row.place.at);
 }
 
-/* What a flag is to be set to, or waited for to have. */
+/* The value to which a flag is set, or for which a rank waits. */
 EVERYWHERE unsigned number_of(const Row &row) { return static_cast<unsigned>(row.number); }
 
 /* Wait for the flags of some rows. */

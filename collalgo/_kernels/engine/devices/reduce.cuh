@@ -6,7 +6,7 @@
 
 namespace collalgo {
 
-/* More arrays than this are not reduced at once. */
+/* The most arrays that are reduced at once. */
 constexpr int MOST = 64;
 
 /* The arrays to be reduced, in their order; the result may be one of them. */
@@ -67,7 +67,7 @@ EVERYWHERE Total<T, WIDTH> combined(const Inputs &inputs, int n, int64 at) {
     }
     int k = 1;
 #pragma unroll 1
-    for (; k + 3 <= n; k += 3) {  /* what is read at once need not be waited for in turn */
+    for (; k + 3 <= n; k += 3) {  /* loads that are issued at once share one latency */
         Part a = vector_of<T, WIDTH>(array[k], at), b = vector_of<T, WIDTH>(array[k + 1], at);
         Part c = vector_of<T, WIDTH>(array[k + 2], at);
         total.template combine<Op>(a);
@@ -91,8 +91,8 @@ struct Combined {
     }
 };
 
-/* Their means; apart, as a test for each element would keep what can be read at once in
- * turn. */
+/* The means of elements; a separate function, as a test for each element would serialise
+ * the loads. */
 template <class T>
 struct Averaged {
     const Inputs &inputs;
@@ -107,7 +107,7 @@ struct Averaged {
     }
 };
 
-/* Whether what an op gives may be divided. */
+/* Whether the result of an op may be divided. */
 template <class Op> constexpr bool MEANS = false;
 template <> constexpr bool MEANS<Sum> = true;
 
@@ -122,9 +122,9 @@ struct Copied {
     }
 };
 
-/* What one of the threads writes: every so manieth vector, and its share of the elements
- * before the first whole vector of the result and after the last. All arrays begin at the
- * same place between two vectors, unless the vectors are single elements. */
+/* The part of one thread: one vector in every `threads`, and its share of the elements
+ * before the first whole vector of the result and after the last. All arrays have the same
+ * offset from a whole vector, unless the vectors are single elements. */
 template <int WIDTH, class T, class Source>
 EVERYWHERE void write(T *result, const Source &source, int64 count, int64 thread,
                       int64 threads) {

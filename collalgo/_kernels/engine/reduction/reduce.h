@@ -1,4 +1,4 @@
-/* What a reduction kernel is, and the numbers of the dtypes and ops. */
+/* The type of a reduction kernel, and the numbers of the dtypes and ops. */
 #ifndef COLLALGO_REDUCE_H
 #define COLLALGO_REDUCE_H
 

@@ -84,8 +84,8 @@ static inline int32_t floor_of_double(double a, double b) {
 #define LOGICAL_XOR(a, b) (((a) != 0) ^ ((b) != 0))
 
 #define VALUE(x) (x)
-/* A sum divided, as the mean of a dtype needs it. Floats hold what small integers need of
- * a quotient, and vectors of them can be divided. */
+/* The division of a sum for the mean of a dtype. Floats hold the quotients of small integers
+ * exactly, and can be divided as vectors. */
 #define QUOTIENT(a) ((a) / divisor)
 #define FLOOR(a) floor_divide((a), divisor)
 #define FLOOR_FLOAT(a) floor_of_float((float)(a), (float)divisor)
@@ -106,7 +106,7 @@ static inline int32_t floor_of_double(double a, double b) {
 #define GLUE(a, b) GLUE_(a, b)
 #define IN_VARIANT(name) GLUE(name, VARIANT)
 
-/* Of variants that convert float16 in vector registers: how, and how many at once. */
+/* The conversions of variants with float16 in vector registers, and the elements of each. */
 #if defined(__aarch64__)
 #define LANES 4
 #define WIDEN(to, from) \

@@ -136,7 +136,7 @@
     KERNEL(name##_min, type, wide, LOAD, STORE, MINIMUM, VALUE)                       \
     KERNEL(name##_max, type, wide, LOAD, STORE, MAXIMUM, VALUE)
 
-/* Bits do not depend on what they mean: integers of all sizes share the kernels of bytes,
+/* Bitwise ops do not depend on the dtype: integers of all sizes share the kernels of bytes,
  * and signed integers those of unsigned ones, where the result is the same. */
 #define BITWISE(name, OPERATION)                                                      \
     KERNEL(bytes_##name, uint8_t, uint8_t, VALUE, VALUE, OPERATION, VALUE)            \

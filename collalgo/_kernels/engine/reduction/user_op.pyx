@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Reductions by ops of the user: functions in Python, and compiled ones.
 
-A function that raises does not end the call, which other ranks are in: the rank goes on
-with elements of no meaning, and all ranks raise the error after the call.
+A function that raises does not end the call, as other ranks are in it: the rank continues
+with undefined elements, and all ranks raise the error after the call.
 """
 
 cimport numpy as cnp
@@ -23,12 +23,12 @@ cdef class CompiledReduction(Reduction):
     Parameters
     ----------
     address : int
-        Of a function ``void f(void *left, const void *right, int64_t count)``, which
+        The address of ``void f(void *left, const void *right, int64_t count)``, which
         replaces each element ``left`` by ``left op right``.
     itemsize : int
         Bytes of one element.
     owner : object
-        Kept alive, for the function.
+        The owner of the function, kept alive.
     """
 
     def __init__(self, uintptr_t address, int64_t itemsize, owner):
@@ -48,7 +48,7 @@ cdef class PythonReduction(Reduction):
     combine : callable
         Returns the reduction of a list of arrays, in their order, as a new array.
     dtype : dtype
-        Of the arrays.
+        The dtype of the arrays.
     """
 
     def __init__(self, combine, dtype):
@@ -57,11 +57,11 @@ cdef class PythonReduction(Reduction):
         self.tables = <const float8_tables *><void *>self
 
     cdef PythonReduction for_program(self):
-        """One that keeps the failures of one program."""
+        """A copy that keeps the failures of one program."""
         return PythonReduction(self.combine, self.dtype)
 
     cdef object take_failure(self):
-        """What the op has raised since the last call, or None."""
+        """The error that the op has raised since the last call, or None."""
         failure, self.failure = self.failure, None
         return failure
 

@@ -7,12 +7,12 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint,
     endpoint_announce,
     endpoint_await_all,
-    endpoint_crowd,
+    endpoint_share_cores,
     endpoint_fence,
     endpoint_free,
     endpoint_leave,
     endpoint_new,
-    endpoint_wears,
+    endpoint_needs_new_pages,
     header,
     wait_policy,
 )
@@ -28,7 +28,7 @@ from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, Transport
 
 cdef enum:
     PATIENCE = 100  # pauses of about 3 microseconds: the length of a short call
-    NAP = 100000    # nanoseconds: engines between hosts must be polled
+    FIRST_SLEEP = 100000    # nanoseconds: engines between hosts must be polled
 
 
 cdef int set_policy(wait_policy *policy, found) except -1:
@@ -52,8 +52,8 @@ cdef class Attachment(Transport):
     world_size : int
         The number of ranks of the world.
     process : int
-        The id of this process, if it may read the memory of those of the other ranks of
-        this host.
+        The id of this process if it can read the memory of the other ranks' processes on
+        this host, else 0.
     """
 
     def __init__(
@@ -72,24 +72,24 @@ cdef class Attachment(Transport):
         if self.end == NULL:
             raise MemoryError
         self.configure(waits, world_size > size)
-        if process:  # which the others use as soon as this rank is there
-            self.allow_fetching(process)
+        if process:  # before the rank attaches, as the others then use it
+            self.publish_can_fetch(process)
         endpoint_announce(self.end)
 
     cdef int configure(self, waits, bint across) except -1:
         """Set the waits, for a world on one host or across hosts."""
         set_policy(&self.end.usual, waits.usual)
         set_policy(&self.end.background, waits.background)
-        of_threads = self.segment.of_threads  # which wait for each other's GIL
+        of_threads = self.segment.of_threads  # threads wait for each other's GIL
         self.patience = 0 if of_threads else min(self.end.usual.spins, PATIENCE)
         self.whole = self.end.small_bytes
         if self.end.usual.spins == 0:
-            endpoint_crowd(self.end)
+            endpoint_share_cores(self.end)
         if across:
-            self.end.nap = NAP
+            self.end.first_sleep = FIRST_SLEEP
             endpoint_fence(self.end)  # as this rank often goes to sleep
         for place, member in enumerate(self.members):
-            self.end.names[place] = member
+            self.end.world_ranks[place] = member
         return 0
 
     def __dealloc__(self):
@@ -112,7 +112,7 @@ cdef class Attachment(Transport):
         return self.generation != forks
 
     def await_all(self):
-        """Wait for all ranks of this host to attach; False if some are not here soon."""
+        """Wait for all ranks of this host to attach; False if that takes long."""
         cdef bint attached
         cdef endpoint *end = self.open()
         if self.busy:
@@ -136,22 +136,22 @@ cdef class Attachment(Transport):
         """Treat a rank as dead once a descriptor, as of a pidfd, becomes readable."""
         self.open().processes[rank].fd = descriptor
 
-    def allow_fetching(self, int process):
-        """Publish that this process may read the memory of those of the other ranks."""
+    def publish_can_fetch(self, int process):
+        """Publish that this process can read the memory of the other ranks' processes."""
         cdef rank_header *me = header(self.open(), self.rank)
-        me.process, me.fetches = process, True
+        me.process, me.can_fetch = process, True
 
     def disable_recycled_slots(self):
         """Stage all messages in rings; to be called by all ranks, or by none."""
         self.open().recycled_count = 0
 
     def announce_leaving(self, str exit_reason, bint failed):
-        """Tell the others that this rank leaves, and why; a call of another thread fails."""
+        """Announce that this rank leaves, with the reason; a call of another thread fails."""
         cdef bytes text = exit_reason.encode()[:250].decode(errors="ignore").encode()
         endpoint_leave(self.open(), RANK_FAILED if failed else RANK_CLOSED, text)
 
     def close(self, str exit_reason="its communicator was closed", bint failed=False):
-        """Leave the world and tell the others the reason; closing twice does nothing.
+        """Leave the world and announce the reason; closing twice does nothing.
 
         A call of another thread fails, and the memory is then released with the object.
         """
@@ -161,9 +161,9 @@ cdef class Attachment(Transport):
             self.announce_leaving(exit_reason, failed)
         if self.busy:
             return
-        if not self.forked:  # which does not have the memory
-            self.segment.worn = (
-                failed or endpoint_wears(self.end) or self.segment.has_messages
+        if not self.forked:  # a forked child has not mapped the memory
+            self.segment.needs_new_pages = (
+                failed or endpoint_needs_new_pages(self.end) or self.segment.has_messages
             )
         endpoint_free(self.end)
         self.end = NULL

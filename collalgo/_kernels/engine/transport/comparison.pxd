@@ -10,7 +10,7 @@ cdef class Comparison:
     cdef object questions  # the queue of names, or None
     cdef str name
     cdef int64_t asked    # the call of the last question,
-    cdef double silent    # and the seconds of waiting in it before the next one
+    cdef double silent    # and the seconds of waiting in it before the next question
 
     cdef void ask_if_due(self) noexcept nogil
     cdef void ask_later(self) noexcept nogil

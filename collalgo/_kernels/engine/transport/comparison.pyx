@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Comparison of calls between hosts, asked for by a rank that waits for long.
+"""Comparison of calls between hosts, requested by a rank that has waited for long.
 
 Messages reveal calls that differ, but only if the calls exchange any.
 """
@@ -55,7 +55,7 @@ cdef class Comparison:
         """Report a mismatch with the call of another rank."""
         cdef call_record record = as_record(theirs)
         self.shared.open()
-        self.shared.accuse(True, theirs["rank"], theirs["sequence"], &record)
+        self.shared.report_failure(True, theirs["rank"], theirs["sequence"], &record)
 
     cdef void ask_if_due(self) noexcept nogil:
         """Ask the other hosts for their calls, if this call has waited for long."""

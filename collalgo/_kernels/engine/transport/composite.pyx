@@ -101,7 +101,7 @@ cdef class Composite(Transport):
         self.completed[rank] = completed
 
     def close(self, str exit_reason="its communicator was closed", bint failed=False):
-        """Leave the world, and tell the ranks of this host the reason."""
+        """Leave the world, and announce the reason to the ranks of this host."""
         if self.shared.closed:
             return
         self.shared.busy = self.busy  # the call of another thread ends by itself
@@ -120,7 +120,7 @@ cdef class Composite(Transport):
         cdef int64_t nbytes
         if self.local[rank] != ELSEWHERE:
             return self.shared.peer_state(self.local[rank])
-        if self.shared.peer_state(self.shared.rank) == CALLED:  # something has failed
+        if self.shared.peer_state(self.shared.rank) == CALLED:  # a call has failed
             return CALLED
         if self.network.peek(rank, &nbytes, &theirs) != NULL or self.network.lost >= 0:
             return CALLED
@@ -242,7 +242,7 @@ cdef class Composite(Transport):
             segment.data, segment.location = data, NEAR
             return
         # The first call that differs is that of the packet, or of this rank if earlier.
-        self.shared.accuse(
+        self.shared.report_failure(
             True, channel % self.size, min(theirs.sequence, mine.sequence), theirs
         )
 
@@ -267,22 +267,22 @@ cdef class Composite(Transport):
         cdef int64_t sequence, rank
         self.network.drive()
         if self.network.lost >= 0:
-            self.accuse(self.network.lost)
+            self.report_failure(self.network.lost)
             return STOP
         if status == SIGNALS:
             sequence = self.shared.called().sequence
             for rank in range(self.size):
                 if 0 <= self.completed[rank] < sequence:
-                    self.accuse(rank)
+                    self.report_failure(rank)
                     return STOP
             self.comparison.ask_if_due()
         return status
 
-    cdef void accuse(self, int64_t rank) noexcept nogil:
+    cdef void report_failure(self, int64_t rank) noexcept nogil:
         """Report the failure of a rank on another host."""
         cdef call_record nothing
         memset(&nothing, 0, sizeof(nothing))
-        self.shared.accuse(False, rank, self.shared.called().sequence, &nothing)
+        self.shared.report_failure(False, rank, self.shared.called().sequence, &nothing)
 
     cdef void resume(self) noexcept nogil:
         self.shared.resume()

@@ -33,7 +33,7 @@ typedef uint64_t in_line __attribute__((vector_size(32), aligned(32), may_alias)
 
 /* Copy lines, four at a time, to an aligned target. */
 static inline __attribute__((always_inline)) void copy_lines(char *to, const char *from,
-                                                             int64_t nbytes) {
+                            int64_t nbytes) {
     for (; nbytes > 0; nbytes -= 4 * CACHE_LINE, to += 4 * CACHE_LINE, from += 4 * CACHE_LINE) {
         in_line part[8];
         for (int i = 0; i < 8; i++) part[i] = ((const anywhere *)from)[i];
@@ -74,13 +74,13 @@ __attribute__((target("avx512f"))) static void copy_pages(char *to, const char *
 
 #define SHORT_DISTANCE 64 /* from source to target, modulo 4 GiB, that is slow to copy */
 
-static void copy_string(char *to, const char *from, int64_t nbytes) {
+static inline void copy_string(char *to, const char *from, int64_t nbytes) {
     __asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(nbytes) : : "memory");
 }
 #endif
 
 /* Copy a multiple of four lines to an aligned target. */
-static void copy_whole_lines(char *to, const char *from, int64_t nbytes) {
+static inline void copy_whole_lines(char *to, const char *from, int64_t nbytes) {
 #if defined(__x86_64__)
     if (moves_lines && nbytes < LONG_COPY)
         copy_lines_avx512(to, from, nbytes);

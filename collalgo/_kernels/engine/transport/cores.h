@@ -14,8 +14,8 @@
 #define STAY_LONGER 4           /* the growth of the pause from one mistake to the next */
 #define NOWHERE (-1)
 
-/* Publish that this rank runs, and its core. */
-static void show_core(endpoint *e, int64_t now) {
+/* Publish the core that this rank runs on. */
+static inline void publish_core(endpoint *e, int64_t now) {
     int32_t core = sched_getcpu() + 1;
     __atomic_store_n(&e->me->ran_since, now, __ATOMIC_RELAXED);
     __atomic_store_n(&e->me->place, core, __ATOMIC_RELAXED);
@@ -23,13 +23,13 @@ static void show_core(endpoint *e, int64_t now) {
 }
 
 /* Publish that this rank yields its core. */
-static void hide_core(endpoint *e, int64_t now) {
+static inline void clear_core(endpoint *e, int64_t now) {
     __atomic_store_n(&e->me->ran_until, now, __ATOMIC_RELAXED);
     __atomic_store_n(&e->me->core, 0, __ATOMIC_RELAXED);
 }
 
-/* The ticks in which other ranks ran on this core, by their last runs. */
-static int64_t had_by_ranks(const endpoint *e, int64_t begun, int64_t ended) {
+/* The ticks in which other ranks ran on this core, according to their last runs. */
+static inline int64_t ticks_of_other_ranks(const endpoint *e, int64_t begun, int64_t ended) {
     int64_t had = 0;
     for (int64_t r = 0; r < e->size; r++) {
         rank_header *peer = header(e, r);
@@ -46,7 +46,7 @@ static int64_t had_by_ranks(const endpoint *e, int64_t begun, int64_t ended) {
 
 /* An allowed core with at least two ranks fewer than this one, or NOWHERE. Of the ranks on a
  * core only the last one moves. */
-static int less_loaded_core(const endpoint *e, const cpu_set_t *allowed) {
+static inline int less_loaded_core(const endpoint *e, const cpu_set_t *allowed) {
     uint16_t ranks[CPU_SETSIZE] = {0};
     uint32_t mine = e->me->place - 1, best = mine;
     if (mine >= CPU_SETSIZE) return NOWHERE;
@@ -62,10 +62,10 @@ static int less_loaded_core(const endpoint *e, const cpu_set_t *allowed) {
 
 /* Move to a core with fewer ranks. The kernel may place three ranks that wake on one core, and
  * one on another, for tens of milliseconds. */
-static void spread(endpoint *e, int64_t now) {
+static inline void move_to_less_loaded_core(endpoint *e, int64_t now) {
     cpu_set_t allowed, chosen;
     if (now < e->spread_at) return;
-    e->spread_at = now + (e->caller == NOBODY ? SPREAD : SPREAD_BACKGROUND);
+    e->spread_at = now + (e->caller == NO_CALLER ? SPREAD : SPREAD_BACKGROUND);
     if (sched_getaffinity(0, sizeof allowed, &allowed)) return;
     int core = less_loaded_core(e, &allowed);
     if (core == NOWHERE) return;
@@ -78,7 +78,7 @@ static void spread(endpoint *e, int64_t now) {
 }
 
 /* Pause the moves after one to a core that another process keeps busy. */
-static void back_off(endpoint *e, int64_t now) {
+static inline void delay_next_move(endpoint *e, int64_t now) {
     if (!e->moved || now - e->moved > MISTAKE_TICKS) return;
     int64_t longer = STAY_LONGER * e->stay;
     e->stay = longer < STAY_AT_LEAST ? STAY_AT_LEAST

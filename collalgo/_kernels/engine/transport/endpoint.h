@@ -17,10 +17,10 @@
 #include "ticks.h"
 
 #define CHECK_SECONDS 0.005     /* between two checks for deaths, */
-#define CHECK_OF_RANK 5e-6      /* longer with many ranks, each of which takes time, */
+#define CHECK_SECONDS_PER_RANK 5e-6      /* longer with many ranks, each of which takes time, */
 #define SIGNAL_SECONDS 0.02     /* and for signals, which need the GIL */
-#define NAP_NANOSECONDS 5000000 /* no bell announces a death or a timeout */
-#define LONGER 16                /* the longest sleep, in multiples of the first */
+#define SLEEP_NANOSECONDS 5000000 /* at most: no bell announces a death or a timeout */
+#define SLEEP_GROWTH 16                /* the longest sleep, in multiples of the first */
 
 /* The state of one channel, with pointers to the lines that its two ends write. */
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
 
 /* A ring of the window: allocated and freed in order. */
 typedef struct {
-    int64_t offset, bytes, enough; /* an empty ring restarts past `enough` bytes */
+    int64_t offset, bytes, restart_bytes; /* an empty ring restarts past `restart_bytes` bytes */
     int64_t head, tail;            /* counted through all rounds */
     hold *holds;
     int64_t first, last, capacity;
@@ -60,7 +60,7 @@ typedef struct {
     int64_t until, length;
 } busy_spell;
 
-/* What is known of the caches of the readers of staging memory. */
+/* Measurements of the caches of the readers of staging memory. */
 typedef struct {
     double line_ticks;    /* to write a staged cache line, a moving average */
     int64_t staged_parts; /* the number of short or far staged parts */
@@ -79,7 +79,7 @@ struct endpoint {
     char *base, *regions;
     int64_t region_bytes; /* of each rank */
     int64_t rank, size;   /* among the ranks of this host */
-    int64_t *names;     /* their ranks in the world */
+    int64_t *world_ranks; /* their ranks in the world */
     rank_header *me;
     channel_state *channels; /* [lane][peer] */
     post_state *posts;
@@ -87,8 +87,8 @@ struct endpoint {
     uint64_t *before, *before_free;
     ring small, large, wide;
     int64_t small_bytes; /* the longest message of the small ring */
-    ring *several;       /* the ring of long messages with several readers */
-    int64_t recycled[2];    /* the recycled slots that this rank owns, the newest last, */
+    ring *multi_reader;       /* the ring of long messages with several readers */
+    int64_t recycled[2];    /* the recycled slots of this rank, the newest last, */
     int64_t recycled_count; /* and their number */
     const char *heap;
     int64_t heap_bytes, direct_count;
@@ -96,8 +96,8 @@ struct endpoint {
     direct_send direct_sends[DIRECT_SENDS];
     char inline_data[INLINE_BYTES];
     wait_policy usual, background; /* of waits, and of waits while the caller computes */
-    clockid_t caller;        /* its processor time; NOBODY if this thread is the caller */
-    int64_t looked, used;    /* the time when it was last read, and its value, in ns */
+    clockid_t caller;        /* its processor time; NO_CALLER if this thread is the caller */
+    int64_t caller_read_at, caller_used; /* the time of its last reading, its value, in ns */
     int caller_idle;
     busy_spell by_others, by_ranks, by_caller; /* periods in which these use this core */
     int64_t slow_yield;  /* the ticks at the end of the last slow yield */
@@ -107,7 +107,7 @@ struct endpoint {
     uint64_t missing; /* the bits of the first 64 ranks that this rank waits for */
     staging_state staging;
     int64_t direct_parts; /* the number of zero-copy parts */
-    int64_t nap, naps; /* the longest first sleep in ns, and the number of sleeps */
+    int64_t first_sleep, sleeps; /* the longest first sleep in ns, and the number of sleeps */
     int64_t parts;   /* of the long rings of each rank, */
     char *populated; /* and whether each of them is mapped in this process */
     int64_t fences;    /* whether this rank fences between a write and the test for sleepers, */
@@ -123,43 +123,43 @@ struct endpoint {
 
 /* ---- layout */
 
-static char *region(const endpoint *e, int64_t rank) {
+static inline char *region(const endpoint *e, int64_t rank) {
     return e->regions + rank * e->region_bytes;
 }
-static world_header *world(const endpoint *e) { return (world_header *)e->base; }
-static rank_header *header(const endpoint *e, int64_t rank) {
+static inline world_header *world(const endpoint *e) { return (world_header *)e->base; }
+static inline rank_header *header(const endpoint *e, int64_t rank) {
     return (rank_header *)region(e, rank);
 }
-static ack_line *ack(const endpoint *e, int64_t reader, int64_t lane, int64_t sender) {
+static inline ack_line *ack(const endpoint *e, int64_t reader, int64_t lane, int64_t sender) {
     return (ack_line *)(region(e, reader) + acks_offset()) + lane * e->size + sender;
 }
-static offer_line *offer_of(const endpoint *e, int64_t reader, int64_t lane,
-                            int64_t sender) {
+static inline offer_line *offer_of(const endpoint *e, int64_t reader, int64_t lane,
+                                   int64_t sender) {
     char *lines = region(e, reader) + offers_offset(e->size);
     return (offer_line *)lines + lane * e->size + sender;
 }
-static mail_line *mailbox(const endpoint *e, int64_t sender, int64_t lane,
-                          int64_t reader) {
+static inline mail_line *mailbox(const endpoint *e, int64_t sender, int64_t lane,
+                                 int64_t reader) {
     mail_line *lines = (mail_line *)(region(e, sender) + mail_offset(e->size));
     return lines + (lane * e->size + reader) * LINES;
 }
 
 /* ---- life of an endpoint */
 
-static void endpoint_free(endpoint *e) {
+static inline void endpoint_free(endpoint *e) {
     if (!e) return;
     free(e->channels), free(e->posts), free(e->before);
     free(e->small.holds), free(e->large.holds), free(e->wide.holds);
-    free(e->processes), free(e->populated), free(e->names), free(e);
+    free(e->processes), free(e->populated), free(e->world_ranks), free(e);
 }
 
-static int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
-    *r = (ring){.offset = offset, .bytes = bytes, .enough = bytes, .capacity = capacity};
+static inline int ring_init(ring *r, int64_t offset, int64_t bytes, int64_t capacity) {
+    *r = (ring){.offset = offset, .bytes = bytes, .restart_bytes = bytes, .capacity = capacity};
     return (r->holds = malloc(capacity * sizeof(hold))) != NULL;
 }
 
 /* Open all channels, whose messages are numbered from `first` on. */
-static void open_channels(endpoint *e, uint64_t first) {
+static inline void open_channels(endpoint *e, uint64_t first) {
     for (int64_t channel = 0; channel < LANES * e->size; channel++) {
         int64_t lane = channel / e->size, peer = channel % e->size;
         e->channels[channel] = (channel_state){
@@ -175,24 +175,24 @@ static void open_channels(endpoint *e, uint64_t first) {
 
 /* Fence from now on between a write and the test for sleepers. A rank that goes to sleep then
  * needs no membarrier, which would interrupt this processor for microseconds. */
-static void endpoint_fence(endpoint *e) {
+static inline void endpoint_fence(endpoint *e) {
     e->fences = 1;
     STORE(&e->me->fences, 1);
 }
 
 /* Allocate the private state: whether there was memory for all of it. */
-static int allocate(endpoint *e, int64_t posts) {
+static inline int allocate(endpoint *e, int64_t posts) {
     size_t channels = LANES * e->size;
     e->channels = malloc(channels * sizeof(channel_state));
     e->posts = malloc(posts * sizeof(post_state));
     e->before = malloc(channels * sizeof(uint64_t));
     e->processes = calloc(e->size, sizeof(struct pollfd));
-    e->names = calloc(e->size, sizeof(int64_t));
-    return e->channels && e->posts && e->before && e->processes && e->names;
+    e->world_ranks = calloc(e->size, sizeof(int64_t));
+    return e->channels && e->posts && e->before && e->processes && e->world_ranks;
 }
 
 /* Lay out the rings of the window: whether there was memory for their holds. */
-static int open_rings(endpoint *e) {
+static inline int open_rings(endpoint *e) {
     int64_t size = e->size, holds = 2 * LINES * LANES * size;
     int64_t small = window_offset(size), large = small + SMALL_RING_BYTES;
     int64_t wide = large + large_ring_bytes(size);
@@ -204,31 +204,31 @@ static int open_rings(endpoint *e) {
 }
 
 /* Adapt to the processor and to the number of ranks. */
-static void configure(endpoint *e) {
+static inline void configure(endpoint *e) {
     e->small_bytes = moves_lines ? SMALL_BYTES / 2 : SMALL_BYTES;
-    e->small.enough = 0; /* the lines that a core writes stay in its first cache */
+    e->small.restart_bytes = 0; /* the lines that a core writes stay in its first cache */
     if (e->size == 2 && moves_lines) e->recycled[e->recycled_count++] = OWN_SLOT;
-    e->several = demotes_lines && e->wide.bytes ? &e->wide : &e->large;
+    e->multi_reader = demotes_lines && e->wide.bytes ? &e->wide : &e->large;
     for (int64_t r = 0; r < e->size; r++) e->processes[r] = (struct pollfd){-1, POLLIN, 0};
 }
 
-static void futex_wake(uint32_t *word) {
+static inline void futex_wake(uint32_t *word) {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void ring_bell(rank_header *peer) {
+static inline void ring_bell(rank_header *peer) {
     __atomic_add_fetch(&peer->bell, 1, __ATOMIC_SEQ_CST);
     futex_wake(&peer->bell);
 }
 
 /* Wake a rank if it sleeps; one bell is enough, however late it gets a core. */
-static void wake_rank(rank_header *peer) {
+static inline void wake_rank(rank_header *peer) {
     if (LOAD(&peer->asleep) && __atomic_exchange_n(&peer->asleep, 0, __ATOMIC_SEQ_CST))
         ring_bell(peer);
 }
 
-/* Announce this rank to the others, which may wait for it and then use what it has published. */
-static void endpoint_announce(endpoint *e) {
+/* Announce this rank to the others, which may wait for it and then read its published values. */
+static inline void endpoint_announce(endpoint *e) {
     if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0))
         endpoint_fence(e);
     STORE(&e->me->status, RANK_ACTIVE);
@@ -238,11 +238,11 @@ static void endpoint_announce(endpoint *e) {
 
 /* Make an endpoint for steps of at most `posts` posts, including those to other hosts, in memory
  * that has had `round` groups before. The other ranks see it once it is announced. */
-static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
-                              int64_t rank, int64_t size, int64_t posts, int64_t round) {
+static inline endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
+                                     int64_t rank, int64_t size, int64_t posts, int64_t round) {
     endpoint *e = calloc(1, sizeof(endpoint));
     if (!e) return NULL;
-    e->base = base, e->rank = rank, e->size = size, e->nap = NAP_NANOSECONDS;
+    e->base = base, e->rank = rank, e->size = size, e->first_sleep = SLEEP_NANOSECONDS;
     e->regions = base + regions_offset(), e->region_bytes = region_bytes(size);
     e->heap_bytes = heap_bytes, e->heap = heap;
     if (!allocate(e, posts) || !open_rings(e)) {
@@ -257,26 +257,26 @@ static endpoint *endpoint_new(char *base, const char *heap, int64_t heap_bytes,
 }
 
 /* Adapt to ranks that share cores. */
-static void endpoint_crowd(endpoint *e) {
-    e->large.enough = SHARED_CORES_BYTES;
-    e->several = &e->large;
+static inline void endpoint_share_cores(endpoint *e) {
+    e->large.restart_bytes = SHARED_CORES_BYTES;
+    e->multi_reader = &e->large;
     endpoint_fence(e);
 }
 
-static void ring_all(const endpoint *e) {
+static inline void ring_all(const endpoint *e) {
     for (int64_t r = 0; r < e->size; r++) ring_bell(header(e, r));
 }
 
-/* Whether this rank has used more of the memory than lines, acks and short rings, or a failure
- * has been reported. */
-static int endpoint_wears(const endpoint *e) {
+/* Whether the next group needs new pages: this rank has used more of the memory than lines, acks
+ * and short rings, or a failure has been reported. */
+static inline int endpoint_needs_new_pages(const endpoint *e) {
     const world_header *w = world(e);
     return e->has_made_offers || e->large.head || e->wide.head || LOAD(&w->claimed) ||
            LOAD(&w->known);
 }
 
-/* Announce that this rank leaves, and why. */
-static void endpoint_leave(endpoint *e, uint32_t status, const char *exit_reason) {
+/* Announce that this rank leaves, with the reason. */
+static inline void endpoint_leave(endpoint *e, uint32_t status, const char *exit_reason) {
     if (LOAD(&e->me->status) != RANK_ACTIVE) return;
     strncpy(e->me->exit_reason, exit_reason, EXIT_REASON_BYTES - 1);
     STORE(&e->me->status, status);

@@ -24,11 +24,11 @@ cdef extern from "transport.h" nogil:
     ctypedef struct endpoint:  # other members are private to its C
         pollfd *processes
         int64_t sequence
-        int64_t *names
+        int64_t *world_ranks
         staging_state staging
         int64_t small_bytes, recycled_count
         wait_policy usual, background
-        int64_t nap
+        int64_t first_sleep
         double timeout, waiting_since, checked
 
 cdef extern from "waiting.h" nogil:
@@ -41,8 +41,8 @@ cdef extern from "waiting.h" nogil:
 cdef extern from "survivors.h" nogil:
     void endpoint_revoke(endpoint *e, int64_t culprit, int64_t sequence)
     int64_t endpoint_revoker(const endpoint *e)
-    void endpoint_come(endpoint *e, uint64_t round)
-    bint has_come(const endpoint *e, int64_t rank, uint64_t round)
+    void endpoint_enter_round(endpoint *e, uint64_t round)
+    bint has_entered_round(const endpoint *e, int64_t rank, uint64_t round)
     int64_t endpoint_await_decision(endpoint *e, uint64_t round, int64_t until)
 
 cdef extern from "staged_copy.h" nogil:
@@ -67,10 +67,10 @@ cdef extern from "shared_memory.h" nogil:
         char *base, const char *heap, int64_t heap_bytes, int64_t rank, int64_t size,
         int64_t posts, int64_t round
     )
-    bint endpoint_wears(const endpoint *e)
+    bint endpoint_needs_new_pages(const endpoint *e)
     void endpoint_announce(endpoint *e)
     void endpoint_free(endpoint *e)
-    void endpoint_crowd(endpoint *e)
+    void endpoint_share_cores(endpoint *e)
     void endpoint_fence(endpoint *e)
     void endpoint_leave(endpoint *e, uint32_t status, const char *exit_reason)
     int endpoint_enter(endpoint *e, const call_record *call, double timeout)
@@ -98,10 +98,10 @@ cdef extern from "shared_memory.h" nogil:
     int endpoint_fetch(
         endpoint *e, int64_t channel, char *target, const char *data, int64_t nbytes
     )
-    bint may_fetch(int process)
+    bint can_read_memory(int process)
     void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
     int64_t differing_rank(const endpoint *e)
-    bint is_gone(endpoint *e, int64_t rank)
+    bint has_left_by_now(endpoint *e, int64_t rank)
     int endpoint_peer_state(endpoint *e, int64_t rank)
     void endpoint_begin_wait(endpoint *e)
     bint endpoint_has_room(endpoint *e, int64_t rank, int64_t messages)

@@ -9,24 +9,25 @@
 #include "endpoint.h"
 
 /* The known failure of the earliest call, or NULL. */
-static const world_failure *known_failure(const endpoint *e) {
+static inline const world_failure *known_failure(const endpoint *e) {
     uint32_t known = LOAD(&world(e)->known);
     return known ? world(e)->failures + known - 1 : NULL;
 }
 
-/* Whether a call has failed, or one before it. Earlier calls can still be completed: the ranks
- * that are past them have sent everything, and keep zero-copy messages until they are read. */
-static int has_failed(const endpoint *e, int64_t sequence) {
+/* Whether this call or an earlier one has failed. Calls before the failed one can still complete:
+ * the ranks that have completed them have sent everything, and keep zero-copy messages until
+ * they are read. */
+static inline int has_failed(const endpoint *e, int64_t sequence) {
     const world_failure *f = known_failure(e);
     return f && f->sequence <= sequence;
 }
 
 /* Fill in a failure: its call, the calls of both ranks, and the missing ranks. */
-static void describe_failure(endpoint *e, world_failure *f, uint32_t kind,
-                             int64_t culprit, int64_t sequence,
-                             const call_record *theirs) {
+static inline void describe_failure(endpoint *e, world_failure *f, uint32_t kind,
+                                    int64_t culprit, int64_t sequence,
+                                    const call_record *theirs) {
     f->kind = kind;
-    f->rank = e->names[e->rank], f->culprit = culprit, f->sequence = sequence;
+    f->rank = e->world_ranks[e->rank], f->culprit = culprit, f->sequence = sequence;
     f->waited = e->timeout;
     f->mine = e->me->calls[sequence % CALLS];
     f->theirs = *theirs;
@@ -34,11 +35,11 @@ static void describe_failure(endpoint *e, world_failure *f, uint32_t kind,
     for (int64_t r = 0; r < e->size; r++)
         if (kind == FAILURE_TIMEOUT && LOAD(&header(e, r)->entered) < (uint64_t)e->sequence)
             if (f->missing_ranks++ < MISSING)
-                f->missing[f->missing_ranks - 1] = (int32_t)e->names[r];
+                f->missing[f->missing_ranks - 1] = (int32_t)e->world_ranks[r];
 }
 
 /* Lock the list of failures; break the lock if its owner has died. */
-static void claim_failures(world_header *w) {
+static inline void claim_failures(world_header *w) {
     struct timespec moment = {0, 1000000};
     for (int i = 0; i < 1000 && __atomic_exchange_n(&w->claimed, 1, __ATOMIC_ACQUIRE); i++)
         nanosleep(&moment, NULL);
@@ -46,8 +47,8 @@ static void claim_failures(world_header *w) {
 
 /* Report a failure of the world, unless an earlier call is known to have failed. The culprit
  * is a rank of the world, on any host. */
-static int report(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
-                  const call_record *theirs) {
+static inline int report(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
+                         const call_record *theirs) {
     world_header *w = world(e);
     if (has_failed(e, sequence)) return STOP;
     claim_failures(w);
@@ -62,13 +63,13 @@ static int report(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
 }
 
 /* Report a failure whose culprit is a rank of this host. */
-static int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
-    return report(e, kind, e->names[culprit], sequence,
+static inline int fail(endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence) {
+    return report(e, kind, e->world_ranks[culprit], sequence,
                   &header(e, culprit)->calls[sequence % CALLS]);
 }
 
 /* Whether the calls of this number of a rank and of this one are known to differ. */
-static int differ(const endpoint *e, int64_t rank, int64_t sequence) {
+static inline int differ(const endpoint *e, int64_t rank, int64_t sequence) {
     const call_record *mine = e->me->calls + sequence % CALLS;
     const call_record *theirs = header(e, rank)->calls + sequence % CALLS;
     int known = mine->sequence == sequence && LOAD(&theirs->sequence) == sequence;
@@ -77,20 +78,20 @@ static int differ(const endpoint *e, int64_t rank, int64_t sequence) {
 }
 
 /* Report a mismatch with a rank, at the first call that differs. */
-static int fail_mismatch(endpoint *e, int64_t rank, int64_t sequence) {
+static inline int fail_mismatch(endpoint *e, int64_t rank, int64_t sequence) {
     while (sequence > 1 && differ(e, rank, sequence - 1)) sequence--;
     return fail(e, FAILURE_MISMATCH, rank, sequence);
 }
 
 /* The last call that a rank and this one have both begun. */
-static int64_t last_in_common(const endpoint *e, int64_t rank) {
+static inline int64_t last_in_common(const endpoint *e, int64_t rank) {
     int64_t entered = (int64_t)LOAD(&header(e, rank)->entered);
     return entered < e->sequence ? entered : e->sequence;
 }
 
-/* A rank of this host whose calls are known to differ from those of this one, or which has left
- * in good order after another number of them; -1 if there is none. */
-static int64_t differing_rank(const endpoint *e) {
+/* A rank of this host whose calls are known to differ from those of this rank, or which has
+ * closed after another number of calls; -1 without one. */
+static inline int64_t differing_rank(const endpoint *e) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two that leave, one sees the other's calls */
     for (int64_t r = 0; r < e->size; r++) {
         int closed = LOAD(&header(e, r)->status) == RANK_CLOSED;
@@ -103,27 +104,27 @@ static int64_t differing_rank(const endpoint *e) {
     return -1;
 }
 
-static int has_left(const endpoint *e, int64_t rank) {
+static inline int has_left(const endpoint *e, int64_t rank) {
     uint32_t status = LOAD(&header(e, rank)->status);
     return status == RANK_CLOSED || status == RANK_FAILED ||
            (e->processes[rank].revents & (POLLIN | POLLHUP));
 }
 
-/* The same, with a fresh look at the processes. */
-static int is_gone(endpoint *e, int64_t rank) {
+/* The same, after a poll of the processes. */
+static inline int has_left_by_now(endpoint *e, int64_t rank) {
     poll(e->processes, e->size, 0);
     return has_left(e, rank);
 }
 
-/* Report a rank that has left, or a call before in which it has differed. */
-static int fail_for_left(endpoint *e, int64_t rank) {
+/* Report a rank that has left, or an earlier call in which its arguments differed. */
+static inline int fail_for_left(endpoint *e, int64_t rank) {
     int64_t common = last_in_common(e, rank);
     if (common && differ(e, rank, common)) return fail_mismatch(e, rank, common);
     return fail(e, FAILURE_PEER, rank, e->sequence);
 }
 
-/* Fail if another rank has made another call, or has left before this one. */
-static int check_others(endpoint *e, int64_t sequence) {
+/* Fail if another rank has made a different call, or has left before this call. */
+static inline int check_others(endpoint *e, int64_t sequence) {
     for (int64_t r = 0; r < e->size; r++) {
         if (r == e->rank) continue;
         if (sequence && differ(e, r, sequence)) return fail_mismatch(e, r, sequence);
@@ -133,16 +134,16 @@ static int check_others(endpoint *e, int64_t sequence) {
     return GO_ON;
 }
 
-/* Check a waiting call for failures: GO_ON, SIGNALS if it is time to look for some, or STOP. The
- * first check of a call is due if it was `quiet` meanwhile. */
-static int check(endpoint *e, int quiet) {
+/* Check a waiting call for failures: GO_ON, SIGNALS if signals are to be checked, or STOP. The
+ * first check of a call is due at once if it was `quiet`. */
+static inline int check(endpoint *e, int quiet) {
     if (has_failed(e, e->sequence)) return STOP;
     double time = 1e-9 * nanoseconds();
     if (!e->waiting_since) {
         e->waiting_since = e->signals = time;
         e->checked = quiet ? 0 : time;
     }
-    if (time - e->checked < CHECK_SECONDS + CHECK_OF_RANK * e->size) return GO_ON;
+    if (time - e->checked < CHECK_SECONDS + CHECK_SECONDS_PER_RANK * e->size) return GO_ON;
     e->checked = time;
     int64_t sequence = e->sequence;
     poll(e->processes, e->size, 0);
@@ -163,7 +164,7 @@ static int check(endpoint *e, int quiet) {
  * the same calls as its sender, so no rank whose calls differ from those of another returns from
  * a call in which it depends on all ranks. Calls after a failure are not recorded,
  * so that all ranks report the same calls. */
-static int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
+static inline int endpoint_enter(endpoint *e, const call_record *call, double timeout) {
     if (has_failed(e, e->sequence + 1)) return STOP;
     call_record *record = &e->me->calls[++e->sequence % CALLS];
     STORE(&record->sequence, 0); /* a reader must not see parts of two calls */
@@ -186,26 +187,26 @@ static int endpoint_enter(endpoint *e, const call_record *call, double timeout) 
 }
 
 /* The state of a rank between calls; CALLED too if the next call reports a failure. */
-static int endpoint_peer_state(endpoint *e, int64_t rank) {
+static inline int endpoint_peer_state(endpoint *e, int64_t rank) {
     rank_header *peer = header(e, rank);
     uint32_t status = LOAD(&peer->status);
     if (LOAD(&peer->entered) > (uint64_t)e->sequence) return CALLED;
     if (has_failed(e, e->sequence + 1)) return CALLED;
     if (status == RANK_CLOSED) return LEFT;
-    if (is_gone(e, rank)) return CALLED;
+    if (has_left_by_now(e, rank)) return CALLED;
     e->missing |= e->channels[rank].bit;
     return QUIET;
 }
 
 /* Begin a wait between calls, which has no timeout of its own. */
-static void endpoint_begin_wait(endpoint *e) {
+static inline void endpoint_begin_wait(endpoint *e) {
     e->timeout = -1;
     e->waiting_since = 0;
     e->spin_ends = 0;
     e->brief = 1;
 }
 
-static void endpoint_exit(endpoint *e) {
+static inline void endpoint_exit(endpoint *e) {
     STORE(&e->me->completed, (uint64_t)e->sequence);
 }
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""What the ranks of a host publish of the calls that make groups, while they wait.
+"""The calls that make groups, which the ranks of a host publish while they wait.
 
-Only the members of a group make it, so such a call has no number of its own among the
-calls of all ranks: it has that of the next one.
+Only the members of a group make such a call, so it has no number of its own among the
+calls of all ranks: it has the number of the next call.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -40,7 +40,7 @@ cdef void publish(call_record *record, const call_record *call) noexcept nogil:
 
 
 def announce(SharedMemory shared, dict call, places):
-    """Publish the call for a group that this rank waits in, and the places of its ranks."""
+    """Publish the call for a group in which this rank waits, and the places of its ranks."""
     cdef call_record record = as_record(call)
     cdef rank_header *me = header(shared.open(), shared.rank)
     cdef int64_t place
@@ -52,13 +52,13 @@ def announce(SharedMemory shared, dict call, places):
 
 
 def withdraw(SharedMemory shared):
-    """Publish that this rank waits for no group any more."""
+    """Publish that this rank no longer waits for a group."""
     if not (shared.closed or shared.forked):
         hide(&header(shared.open(), shared.rank).joining)
 
 
 def announced(SharedMemory shared, int64_t place):
-    """The call for a group that a rank of this host waits in with this one, or None."""
+    """The call for a group in which a rank of this host waits for this rank, or None."""
     cdef rank_header *peer = header(shared.open(), place)
     cdef int64_t sequence = load(&peer.joining.sequence, ACQUIRE)
     if not sequence:
@@ -77,8 +77,8 @@ def is_in_call(SharedMemory shared, int64_t place, int64_t number):
     return number <= <int64_t>peer.entered and peer.completed < peer.entered
 
 
-def accuse(SharedMemory shared, dict mine, int64_t culprit, dict theirs):
-    """Report that the call for a group here differs from what its member does.
+def report_failure(SharedMemory shared, dict mine, int64_t culprit, dict theirs):
+    """Report that the call for a group here differs from the call of a member.
 
     The culprit is a rank of the world.
     """
@@ -87,4 +87,4 @@ def accuse(SharedMemory shared, dict mine, int64_t culprit, dict theirs):
     cdef call_record *record = &header(end, shared.rank).calls[ours.sequence % CALLS]
     hide(record)
     publish(record, &ours)
-    shared.accuse(True, culprit, ours.sequence, &its)
+    shared.report_failure(True, culprit, ours.sequence, &its)

@@ -12,18 +12,18 @@ from collalgo._kernels.engine.transport.segment cimport (
     is_marked,
     map_shared,
     mark,
-    pool_add,
-    pool_claim,
+    pool_insert,
+    pool_lock,
     pool_class,
-    pool_come,
-    pool_count_off,
+    pool_join,
+    pool_leave,
     pool_find,
-    pool_forget,
+    pool_remove_key,
     pool_free,
-    pool_keep,
+    pool_keep_warm,
     pool_marks,
-    pool_next,
-    pool_yield,
+    pool_next_of_rank,
+    pool_unlock,
 )
 
 cdef extern from "<sys/mman.h>" nogil:
@@ -54,8 +54,8 @@ class PoolExhausted(Exception):
 
 
 cdef int claim(Segment host, int64_t place) except -1:
-    """Own the directory of the pool, which `pool_yield` gives back."""
-    cdef uint32_t owner = pool_claim(host.directory(), place + 1, host.ends)
+    """Lock the directory of the pool; `pool_unlock` unlocks it."""
+    cdef uint32_t owner = pool_lock(host.directory(), place + 1, host.ends)
     if owner:
         raise DirectoryInUse(owner - 1)
     return 0
@@ -72,7 +72,7 @@ cdef pool_marks *marks_of(Segment host, int64_t level, int64_t place) noexcept:
 
 
 cdef bint return_pages(Segment host, int64_t level, uint32_t number) noexcept:
-    """Return the pages of a block to the kernel: whether it took them."""
+    """Return the pages of a block to the kernel: whether that succeeded."""
     cdef int64_t nbytes = host.pool.stride[level]
     cdef int64_t offset = host.pool.first[level] + (number - 1) * nbytes
     if host.fd < 0:
@@ -84,20 +84,20 @@ cdef bint return_pages(Segment host, int64_t level, uint32_t number) noexcept:
 cdef void free_block(
     Segment host, int64_t place, int64_t level, uint32_t number
 ) noexcept:
-    """Free a block that is forgotten. Without the directory it is lost."""
+    """Free a block without a key. If the directory is locked, the block is lost."""
     if not return_pages(host, level, number):
         return
-    if pool_claim(host.directory(), place + 1, host.ends) == 0:
+    if pool_lock(host.directory(), place + 1, host.ends) == 0:
         pool_free(class_at(host, level), number)
-        pool_yield(host.directory())
+        pool_unlock(host.directory())
 
 
-def claim_directory(Segment host, int64_t place):
-    """Own the directory from now on, as a rank that ends while it does: for tests."""
+def lock_directory(Segment host, int64_t place):
+    """Lock the directory and keep the lock, as a rank that dies with it: for tests."""
     claim(host, place)
 
 
-def leave_for(Segment host, int64_t place, int64_t ended):
+def leave_in_place_of(Segment host, int64_t place, int64_t ended):
     """Leave all groups in place of a rank whose process has ended."""
     cdef pool_class *own
     cdef pool_marks *its
@@ -106,22 +106,22 @@ def leave_for(Segment host, int64_t place, int64_t ended):
     cdef bint is_last
     for level in range(host.pool.classes):
         own, its = class_at(host, level), marks_of(host, level, ended)
-        number = pool_next(own, its, 1)
+        number = pool_next_of_rank(own, its, 1)
         while number:
             claim(host, place)
             is_last = False
-            if is_marked(its.member, number):  # no other rank has done so meanwhile
-                own.entries[number].worn = True
-                is_last = pool_count_off(own, its, number)
-            pool_yield(host.directory())
+            if is_marked(its.member, number):  # no other rank has left in its place meanwhile
+                own.entries[number].needs_new_pages = True
+                is_last = pool_leave(own, its, number)
+            pool_unlock(host.directory())
             if is_last:
                 free_block(host, place, level, number)
-            number = pool_next(own, its, number + 1)
+            number = pool_next_of_rank(own, its, number + 1)
 
 
 @cython.no_gc  # __dealloc__ needs the host
 cdef class GroupMemory(Segment):
-    """The memory of a group, as one of its ranks has it; released with the object.
+    """The memory of a group for one of its ranks; released with the object.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ cdef class GroupMemory(Segment):
     DirectoryInUse
         If another rank has used the directory of the pool for a while.
     PoolExhausted
-        If there is no block left.
+        If all blocks are in use.
     """
     cdef Segment host
     cdef tuple places
@@ -154,7 +154,7 @@ cdef class GroupMemory(Segment):
         self.heap_bytes, self.of_threads = host.heap_bytes, host.of_threads
         self.level = class_of(self.size)
         self.stride = host.pool.stride[self.level]
-        self.worn = True  # until its transport is closed and says otherwise
+        self.needs_new_pages = True  # until its transport is closed and says otherwise
         self.open(key)
         self.map_block()
 
@@ -167,12 +167,12 @@ cdef class GroupMemory(Segment):
         claim(self.host, self.place)
         cdef uint32_t number = pool_find(own, words)
         if number == 0:
-            number = pool_add(own, words, self.size, blocks)
+            number = pool_insert(own, words, self.size, blocks)
             self.mark_members(number)
         if number:
-            pool_come(own, marks_of(self.host, self.level, self.place), number)
+            pool_join(own, marks_of(self.host, self.level, self.place), number)
             self.round = own.entries[number].round
-        pool_yield(self.host.directory())
+        pool_unlock(self.host.directory())
         if number == 0:
             raise PoolExhausted(f"{blocks} groups of up to {2 << self.level} ranks")
         self.number = number
@@ -185,7 +185,7 @@ cdef class GroupMemory(Segment):
             mark(marks_of(self.host, self.level, member).member, number, True)
 
     def withdraw(self):
-        """Let no other rank come, which then makes a new group: False if all have come.
+        """Let no further rank join, so that it makes a new group: False if all have joined.
 
         All ranks can then try again under the same name.
 
@@ -199,12 +199,12 @@ cdef class GroupMemory(Segment):
         cdef int64_t member
         claim(self.host, self.place)
         cdef bint some_are_expected = own.entries[self.number].expected > 0
-        pool_forget(own, self.number)
+        pool_remove_key(own, self.number)
         for member in self.places if some_are_expected else ():
             marks = marks_of(self.host, self.level, member)
-            if not is_marked(marks.come, self.number):
+            if not is_marked(marks.joined, self.number):
                 mark(marks.member, self.number, False)
-        pool_yield(self.host.directory())
+        pool_unlock(self.host.directory())
         return some_are_expected
 
     cdef int map_block(self) except -1:
@@ -225,22 +225,22 @@ cdef class GroupMemory(Segment):
     cdef void leave(self) noexcept:
         """Leave the group; the last of its ranks frees the block.
 
-        If another rank uses the directory for long, the block is lost.
+        If another rank holds the lock of the directory for long, the block is lost.
         """
         cdef pool_class *own = class_at(self.host, self.level)
         cdef pool_marks *mine = marks_of(self.host, self.level, self.place)
         cdef bint is_last, is_kept = False
-        if self.number == 0 or pool_claim(
+        if self.number == 0 or pool_lock(
             self.host.directory(), self.place + 1, self.host.ends
         ):
             return
         is_last = False
-        if is_marked(mine.member, self.number):  # nobody has left in place of this rank
-            own.entries[self.number].worn |= self.worn
-            is_last = pool_count_off(own, mine, self.number)
+        if is_marked(mine.member, self.number):  # no rank has left in place of this one
+            own.entries[self.number].needs_new_pages |= self.needs_new_pages
+            is_last = pool_leave(own, mine, self.number)
         if is_last:
-            is_kept = pool_keep(own, self.number, self.base)
-        pool_yield(self.host.directory())
+            is_kept = pool_keep_warm(own, self.number, self.base)
+        pool_unlock(self.host.directory())
         if is_last and not is_kept:
             free_block(self.host, self.place, self.level, self.number)
 

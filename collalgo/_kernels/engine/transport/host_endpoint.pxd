@@ -6,7 +6,7 @@ from collalgo._kernels.engine.transport.transport cimport call_record
 
 cdef class HostEndpoint(Attachment):
     cdef const call_record *called(self) noexcept nogil
-    cdef void accuse(
+    cdef void report_failure(
         self, bint of_mismatch, int64_t culprit, int64_t sequence,
         const call_record *theirs
     ) noexcept nogil

@@ -20,7 +20,7 @@ from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint_sleeps,
     endpoint_yield_core,
     header,
-    is_gone,
+    has_left_by_now,
     known_failure,
     report,
 )
@@ -70,7 +70,7 @@ cdef class HostEndpoint(Attachment):
         return header(self.open(), place).entered
 
     def call(self, int64_t place, int64_t sequence=-1):
-        """The last call of a rank or, if it is still kept, the call of this number."""
+        """The last call of a rank, or its call of a number; None if it is not kept."""
         cdef rank_header *peer = header(self.open(), place)
         if sequence < 0:
             sequence = peer.entered
@@ -91,7 +91,7 @@ cdef class HostEndpoint(Attachment):
         return [call for call in found if call]
 
     def differing(self):
-        """A rank of this host that has made other calls, as far as is known, or None."""
+        """A rank of this host that is known to have made different calls, or None."""
         cdef int64_t place = differing_rank(self.open())
         return None if place < 0 else place
 
@@ -101,13 +101,13 @@ cdef class HostEndpoint(Attachment):
         return text.decode(errors="replace")
 
     def departure(self, int64_t place):
-        """Whether a rank of this host left in good order, and the reason; None if active."""
-        if not is_gone(self.open(), place):
+        """Whether a rank of this host has closed, and its reason; None if active."""
+        if not has_left_by_now(self.open(), place):
             return None
         in_order = header(self.end, place).status == RANK_CLOSED
         return in_order, self.exit_reason(place) or "its process ended"
 
-    def break_off(self, int64_t sequence=0):
+    def abort_calls(self, int64_t sequence=0):
         """Fail the calls of this host from a number on, for a failure on another host."""
         cdef call_record nothing
         memset(&nothing, 0, sizeof(nothing))
@@ -143,7 +143,7 @@ cdef class HostEndpoint(Attachment):
         """The current call of this rank."""
         return &header(self.end, self.rank).calls[self.end.sequence % CALLS]
 
-    cdef void accuse(
+    cdef void report_failure(
         self, bint of_mismatch, int64_t culprit, int64_t sequence,
         const call_record *theirs
     ) noexcept nogil:

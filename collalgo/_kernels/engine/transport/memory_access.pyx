@@ -4,12 +4,12 @@
 from libc.stdint cimport int64_t
 from posix.unistd cimport getpid
 
-from collalgo._kernels.engine.transport.endpoint cimport may_fetch
+from collalgo._kernels.engine.transport.endpoint cimport can_read_memory
 
 
-def may_read(processes):
+def can_read_memory_of(processes):
     """Whether this process may read the memory of all these processes."""
-    return all(process and may_fetch(process) for process in processes)
+    return all(process and can_read_memory(process) for process in processes)
 
 
 def are_numbered_here(processes, int64_t rank):

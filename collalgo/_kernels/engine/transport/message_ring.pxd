@@ -30,7 +30,7 @@ cdef extern from "message_ring.h" nogil:
         bint waits_for_room
     message_bell *bell_of(const endpoint *e, int64_t rank)
     void link_open(message_link *l, const endpoint *e, int64_t peer)
-    bint link_is_met(const message_link *l)
+    bint link_is_attached(const message_link *l)
     bint link_put(
         message_link *l, const message_head *head, const char *data, int64_t nbytes
     )

@@ -22,7 +22,7 @@ from collalgo._kernels.engine.transport.wire cimport (
 #: The tests of a cancelled receive; it completes at once.
 cdef enum:
     PATIENCE = 1000
-    NOBODY = -1
+    NO_CALLER = -1
 
 
 @cython.no_gc_clear  # __dealloc__ cancels packets in flight by the wire
@@ -43,7 +43,7 @@ cdef class Network:
         self.wire = wire
         self.size = len(addresses)
         self.first_tag = first_tag
-        self.lost = NOBODY
+        self.lost = NO_CALLER
         self.addresses = <int64_t *>calloc(self.size, sizeof(int64_t))
         self.queues = <packet_queue **>calloc(LANE_LIMIT * self.size, sizeof(void *))
         self.used = <int64_t *>calloc(LANE_LIMIT * self.size, sizeof(int64_t))
@@ -68,7 +68,7 @@ cdef class Network:
         cdef bint idle
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
-            idle = self.lost == NOBODY
+            idle = self.lost == NO_CALLER
             for k in range(DEPTH):
                 if one.incoming[k].under_way:
                     self.wire.cancel(&one.incoming[k].request)
@@ -104,7 +104,7 @@ cdef class Network:
         return one
 
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil:
-        """Whether a packet is not in flight, or not any more."""
+        """Whether a packet is not in flight."""
         cdef int status
         if one.under_way:
             status = self.wire.test(
@@ -116,7 +116,7 @@ cdef class Network:
         return not one.under_way
 
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil:
-        """The memory for the next segment, or NULL if not now."""
+        """The memory for the next segment, or NULL without room now."""
         cdef packet_queue *one = self.open_queue(channel)
         if one == NULL or not self.done(channel, &one.outgoing[one.sent % DEPTH]):
             return NULL
@@ -124,7 +124,7 @@ cdef class Network:
         return one.outgoing[one.sent % DEPTH].data + HEADER_BYTES
 
     cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil:
-        """Whether that many packets can be sent without a wait."""
+        """Whether a number of packets can be sent without a wait."""
         cdef packet_queue *one = self.open_queue(channel)
         cdef int64_t k
         if one == NULL:
@@ -168,7 +168,7 @@ cdef class Network:
         return False
 
     cdef void drive(self) noexcept nogil:
-        """Drive the progress of the engine while a call waits for whatever it may be.
+        """Drive the progress of the engine while a call waits.
 
         A call may have returned although the engine still keeps one of its packets: a
         short one that waits for its receive, or the end of one.
@@ -184,10 +184,10 @@ cdef class Network:
         poll_engine()
 
     cdef void post(self, int64_t channel) noexcept nogil:
-        """Post receives for the packets to come."""
+        """Post receives for the next packets."""
         cdef packet_queue *one = self.queues[channel]
         cdef packet *free_one
-        while one.posted < one.consumed + DEPTH and self.lost == NOBODY:
+        while one.posted < one.consumed + DEPTH and self.lost == NO_CALLER:
             free_one = &one.incoming[one.posted % DEPTH]
             if self.wire.receive(
                 self.addresses[channel % self.size],
@@ -202,14 +202,14 @@ cdef class Network:
     cdef const char *peek(
         self, int64_t channel, int64_t *nbytes, const call_record **call
     ) noexcept nogil:
-        """The next segment that has come, with the call of its sender; or NULL."""
+        """The next segment that has arrived, with the call of its sender; or NULL."""
         cdef packet_queue *one = self.open_queue(channel)
         cdef packet *first
         if one == NULL:
             return NULL
         self.post(channel)
         first = &one.incoming[one.consumed % DEPTH]
-        if self.lost != NOBODY or not self.done(channel, first) or self.lost != NOBODY:
+        if self.lost != NO_CALLER or not self.done(channel, first) or self.lost != NO_CALLER:
             return NULL
         if first.nbytes < HEADER_BYTES:
             self.lost = channel % self.size
@@ -219,6 +219,6 @@ cdef class Network:
         return first.data + HEADER_BYTES
 
     cdef void release(self, int64_t channel) noexcept nogil:
-        """The segment last peeked at has been consumed."""
+        """Release the segment last peeked at, which has been consumed."""
         self.queues[channel].consumed += 1
         self.post(channel)

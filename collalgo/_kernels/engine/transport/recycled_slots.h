@@ -17,10 +17,12 @@
 #define FIRST_CACHE_FROM 32769
 #define FIRST_CACHE_TO 90112
 
-static int is_recycled_slot(int64_t place) { return place == OWN_SLOT || place == PEER_SLOT; }
+static inline int is_recycled_slot(int64_t place) {
+    return place == OWN_SLOT || place == PEER_SLOT;
+}
 
 /* The address of a place of a sender, for a message of `nbytes` bytes. */
-static char *staged_at(endpoint *e, int64_t sender, int64_t place, int64_t nbytes) {
+static inline char *staged_at(endpoint *e, int64_t sender, int64_t place, int64_t nbytes) {
     int is_short = is_recycled_slot(place) && nbytes < FIRST_CACHE_TO; /* and needs few pages */
     if (place == PEER_SLOT) sender = 1 - sender;
     if (is_recycled_slot(place)) place = recycled_offset(2);
@@ -29,7 +31,7 @@ static char *staged_at(endpoint *e, int64_t sender, int64_t place, int64_t nbyte
 }
 
 /* A recycled slot of this rank for a message, or 0. */
-static int64_t take_recycled_slot(endpoint *e, int64_t readers, int64_t nbytes) {
+static inline int64_t take_recycled_slot(endpoint *e, int64_t readers, int64_t nbytes) {
     if (!e->recycled_count || readers > 1 || nbytes > RECYCLED_BYTES) return 0;
     if (e->staging.line_ticks >= FAR) return 0;
     if (nbytes >= FIRST_CACHE_FROM && nbytes < FIRST_CACHE_TO) return 0;
@@ -37,7 +39,7 @@ static int64_t take_recycled_slot(endpoint *e, int64_t readers, int64_t nbytes) 
 }
 
 /* Own the place of a message that this rank has read, if that is a recycled slot. */
-static void keep_recycled_slot(endpoint *e, int64_t place) {
+static inline void keep_recycled_slot(endpoint *e, int64_t place) {
     if (is_recycled_slot(place))
         e->recycled[e->recycled_count++] = place == OWN_SLOT ? PEER_SLOT : OWN_SLOT;
 }

@@ -61,7 +61,7 @@
 enum { RANK_ABSENT, RANK_ACTIVE, RANK_CLOSED, RANK_FAILED };
 /* FAILURE_ELSEWHERE: the ranks of another host describe the failure. FAILURE_READ: a rank could
  * not read the memory of the culprit, whose process has not ended. FAILURE_REVOKED: the culprit
- * has broken off the calls of all ranks. */
+ * has aborted the calls of all ranks. */
 enum {
     FAILURE_MISMATCH = 1, FAILURE_PEER, FAILURE_TIMEOUT, FAILURE_ELSEWHERE, FAILURE_READ,
     FAILURE_REVOKED
@@ -87,7 +87,7 @@ typedef struct {
 typedef struct {
     uint32_t bell, asleep;
     int64_t reach;   /* the bytes of each heap that this rank has mapped */
-    int64_t fetches; /* whether it may read the memory of all other processes */
+    int64_t can_fetch; /* whether it can read the memory of all other processes */
     int64_t fences;  /* whether it fences between a write and the test for sleepers */
     char pad0[CACHE_LINE - 32];
     uint32_t status;
@@ -101,8 +101,8 @@ typedef struct {
     char pad3[CACHE_LINE - 24];
     call_record calls[CALLS];
     char exit_reason[EXIT_REASON_BYTES];
-    uint64_t round;            /* the last round of the survivors to which the rank has come, */
-    uint64_t gone[HOST_RANKS / 64]; /* and a bit for each rank that it has found gone */
+    uint64_t round;            /* the last round of the survivors that the rank has entered, */
+    uint64_t lost[HOST_RANKS / 64]; /* and a bit for each rank that it has found lost */
     call_record joining;         /* the call for a group that this rank waits in, with the */
     uint64_t members[HOST_RANKS / 64]; /* number of the next call; 0 if none. Its ranks, as bits */
 } rank_header;
@@ -128,10 +128,10 @@ typedef struct {
     char pad[CACHE_LINE - 32];
 } offer_line;
 
-/* What a slot of a ring of messages says; comm/point_to_point has the kinds. */
+/* The header of a slot of a message ring; comm/point_to_point has the kinds. */
 typedef struct {
     uint8_t kind, on_device;
-    int16_t claim;      /* of a long message, or why it has none */
+    int16_t claim;      /* of a long message, or the reason why it has none */
     uint32_t dtype;     /* its number in engine/dtypes.py */
     int64_t tag, number, count, nbytes;
     int64_t place;      /* of a long message in the memory of its sender */
@@ -139,8 +139,8 @@ typedef struct {
 
 typedef struct {
     uint64_t number; /* from 1; written last */
-    int32_t nbytes;  /* of what follows: the elements of a short message, */
-    int32_t offset;  /* which are in the data unless they fit into the slot */
+    int32_t nbytes;  /* of the payload, the elements of a short message, */
+    int32_t offset;  /* and its offset in the data, unless it fits into the slot */
     message_head head;
     char data[SLOT_BYTES];
 } message_slot;
@@ -148,7 +148,7 @@ typedef struct {
 /* Its data follows. */
 typedef struct {
     uint64_t consumed; /* slots; written by the reader, */
-    int64_t taken;     /* as are the bytes of short messages that calls have taken */
+    int64_t taken;     /* as are the bytes of short messages that calls have received */
     char pad[2 * CACHE_LINE - 16]; /* slots are pairs of lines, which are fetched together */
     uint64_t claims[CLAIMS]; /* written by both */
     message_slot slots[MESSAGE_SLOTS];
@@ -179,7 +179,7 @@ static inline int64_t window_offset(int64_t size) {
     int64_t lines = LANES * size * LINES * (int64_t)sizeof(mail_line);
     return round_up(mail_offset(size) + lines, 4096);
 }
-/* Large enough that each post has a few lines, even with the most posts in a step. */
+/* Large restart_bytes that each post has a few lines, even with the most posts in a step. */
 static inline int64_t large_ring_bytes(int64_t size) {
     int64_t least = LANES * size * 2 * SLOTS * CACHE_LINE;
     return round_up(least > LARGE_RING_BYTES ? least : LARGE_RING_BYTES, PART_BYTES);

@@ -46,7 +46,7 @@ cdef int lay_out(pool_layout *pool, int64_t size) except -1:
     """Lay out the memory of a number of ranks."""
     if not 1 <= size <= RANKS:
         raise ValueError(f"{size} ranks: one host can hold 1 to {RANKS}")
-    pool_lay_out(pool, size)
+    pool_set_layout(pool, size)
     return 0
 
 
@@ -119,7 +119,7 @@ cdef class Segment:
         return <pool_directory *>(self.base + self.pool.directory)
 
     def watch(self, ends):
-        """Know when processes of ranks end: a dict of their descriptors, as of pidfds."""
+        """Watch the processes of ranks by a dict of their descriptors, as of pidfds."""
         cdef int64_t place
         if self.ends == NULL:
             self.ends = <pollfd *>calloc(self.size, sizeof(pollfd))
@@ -175,7 +175,7 @@ cdef class Block:
         PyBuffer_FillInfo(view, self, self.start, self.nbytes, False, flags)
 
 
-def give_back(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
+def release_pages(Segment segment, int64_t rank, int64_t offset, int64_t nbytes):
     """Return the pages of a part of the heap of a rank to the kernel."""
     if segment.generation == forks:
         madvise(segment.heap_of(rank) + offset, nbytes, MADV_REMOVE)

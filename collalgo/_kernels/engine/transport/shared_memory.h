@@ -16,7 +16,7 @@
 
 /* ---- sending */
 
-static void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
+static inline void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
     for (int64_t p = 0; p < posts; p++) {
         e->posts[p].slots = e->posts[p].messages = 0;
         e->posts[p].before = NULL;
@@ -26,13 +26,13 @@ static void endpoint_begin_step(endpoint *e, int64_t posts, int brief) {
 }
 
 /* Whether a post goes into the small ring, which must hold the posts of two steps. */
-static int is_small(const endpoint *e, int64_t nbytes) {
+static inline int is_small(const endpoint *e, int64_t nbytes) {
     return e->brief && nbytes <= e->small_bytes &&
            nbytes * e->posts_of_step * 2 <= e->small.bytes;
 }
 
 /* Open a recycled slot for the rest of a post, if this rank owns one. */
-static int open_recycled_slot(endpoint *e, post_state *post, int64_t readers) {
+static inline int open_recycled_slot(endpoint *e, post_state *post, int64_t readers) {
     int64_t slot = take_recycled_slot(e, readers, post->left);
     if (!slot) return 0;
     post->offset = slot;
@@ -42,14 +42,14 @@ static int open_recycled_slot(endpoint *e, post_state *post, int64_t readers) {
 }
 
 /* Allocate the memory of a post: a recycled slot, or a run of a ring. */
-static int open_post(endpoint *e, post_state *post, const int64_t *channels,
-                     int64_t readers) {
+static inline int open_post(endpoint *e, post_state *post, const int64_t *channels,
+                            int64_t readers) {
     if (open_recycled_slot(e, post, readers)) return 1;
     int64_t nbytes = round_up(post->left, CACHE_LINE), slots = 1;
     ring *r = &e->small;
     if (!is_small(e, nbytes)) {
         int64_t unit = SLOTS * CACHE_LINE;
-        r = readers > 1 ? e->several : &e->large;
+        r = readers > 1 ? e->multi_reader : &e->large;
         int64_t share = r->bytes / 2 / e->posts_of_step / unit * unit;
         if (nbytes > share) nbytes = share, slots = SLOTS;
     }
@@ -61,8 +61,8 @@ static int open_post(endpoint *e, post_state *post, const int64_t *channels,
     return 1;
 }
 
-static int slot_is_free(endpoint *e, const post_state *post, const int64_t *channels,
-                        int64_t readers) {
+static inline int slot_is_free(endpoint *e, const post_state *post, const int64_t *channels,
+                               int64_t readers) {
     int64_t used = post->used[post->slot];
     for (int64_t i = 0; used && i < readers; i++)
         if (!acked(e, channels[i], post->before[i] + used)) return 0;
@@ -70,7 +70,7 @@ static int slot_is_free(endpoint *e, const post_state *post, const int64_t *chan
 }
 
 /* Whether one more line can be sent to all readers of a post. */
-static int lines_are_free(endpoint *e, const int64_t *channels, int64_t readers) {
+static inline int lines_are_free(endpoint *e, const int64_t *channels, int64_t readers) {
     for (int64_t i = 0; i < readers; i++) {
         uint64_t sent = e->channels[channels[i]].sent;
         if (sent >= LINES && !acked(e, channels[i], sent + 1 - LINES)) return 0;
@@ -79,8 +79,8 @@ static int lines_are_free(endpoint *e, const int64_t *channels, int64_t readers)
 }
 
 /* The same, and keep the number of lines that were sent before. */
-static int begin_lines(endpoint *e, post_state *post, const int64_t *channels,
-                       int64_t readers) {
+static inline int begin_lines(endpoint *e, post_state *post, const int64_t *channels,
+                              int64_t readers) {
     if (!lines_are_free(e, channels, readers)) return 0;
     if (!post->before) {
         post->before = e->before_free;
@@ -92,9 +92,9 @@ static int begin_lines(endpoint *e, post_state *post, const int64_t *channels,
 }
 
 /* The memory for the next segment of a post with `left` bytes left, and its length in `room`;
- * NULL if there is none now. */
-static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channels,
-                              int64_t readers, int64_t left, int64_t *room) {
+ * NULL without room now. */
+static inline char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channels,
+                                     int64_t readers, int64_t left, int64_t *room) {
     post_state *post = e->posts + index;
     if (!begin_lines(e, post, channels, readers)) return NULL;
     post->left = *room = left;
@@ -107,15 +107,15 @@ static char *endpoint_reserve(endpoint *e, int64_t index, const int64_t *channel
     return staged_at(e, e->rank, post->place, *room);
 }
 
-/* Whether that many lines can be sent to a rank without a wait. */
-static int endpoint_has_room(endpoint *e, int64_t rank, int64_t messages) {
+/* Whether a number of lines can be sent to a rank without a wait. */
+static inline int endpoint_has_room(endpoint *e, int64_t rank, int64_t messages) {
     uint64_t last = e->channels[rank].sent + messages;
     return last <= LINES || acked(e, rank, last - LINES);
 }
 
 /* Demote a written line to the shared cache, where its reader finds it sooner than in the cache
  * of this core: small messages of 8 and 16 ranks took 5 to 15 % less. */
-static void demote(const mail_line *l, int64_t nbytes) {
+static inline void demote(const mail_line *l, int64_t nbytes) {
 #if defined(__x86_64__)
     const char *end = l->data + nbytes;
     for (const char *line = (const char *)l; line < end; line += CACHE_LINE)
@@ -131,8 +131,8 @@ static inline void wake(endpoint *e, const int64_t *channels, int64_t readers) {
 
 /* Send a line that holds `data` if its place is INLINE_DATA, or points to the place; return the
  * number of the line. */
-static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const char *data,
-                          int64_t nbytes) {
+static inline uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const char *data,
+                                 int64_t nbytes) {
     mail_line *l = c->out + c->sent % LINES;
     l->ack = c->consumed;
     l->fingerprint = e->fingerprint;
@@ -147,8 +147,8 @@ static uint64_t send_line(endpoint *e, channel_state *c, int64_t place, const ch
 }
 
 /* Send a whole message, if it fits into a line or the small ring and there is room now. */
-static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
-                         const char *data, int64_t nbytes) {
+static inline int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
+                                const char *data, int64_t nbytes) {
     int64_t place = INLINE_DATA, first_hold = e->small.last;
     if (!lines_are_free(e, channels, readers)) return 0;
     if (nbytes > INLINE_BYTES) {
@@ -168,8 +168,8 @@ static int endpoint_post(endpoint *e, const int64_t *channels, int64_t readers,
 }
 
 /* Send the segment that was written to the memory of `endpoint_reserve`. */
-static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
-                            int64_t readers, int64_t nbytes) {
+static inline void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
+                                   int64_t readers, int64_t nbytes) {
     post_state *post = e->posts + index;
     post->messages++;
     if (is_recycled_slot(post->place)) post->slots = 0; /* the reader owns it now */
@@ -188,8 +188,8 @@ static void endpoint_commit(endpoint *e, int64_t index, const int64_t *channels,
 
 /* ---- receiving */
 
-/* The next segment on a channel, or NULL if it has not come. */
-static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment) {
+/* The next segment on a channel, or NULL if it has not arrived. */
+static inline const char *peek_at(endpoint *e, int64_t channel, segment_state *segment) {
     channel_state *c = e->channels + channel;
     mail_line *l = c->in + c->consumed % LINES;
     if (LOAD(&l->number) != c->consumed + 1) {
@@ -212,10 +212,9 @@ static const char *peek_at(endpoint *e, int64_t channel, segment_state *segment)
     return staged_at(e, channel % e->size, l->offset, l->nbytes);
 }
 
-/* Look for the next segment on each channel that has no data yet; return whether all have
- * come. */
-static int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
-                         segment_state *segments) {
+/* Look for the next segment on each channel without data; return whether all have arrived. */
+static inline int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
+                                segment_state *segments) {
     int all_arrived = 1;
     for (int64_t i = 0; i < senders; i++)
         if (!segments[i].data) {
@@ -226,7 +225,7 @@ static int endpoint_peek(endpoint *e, const int64_t *channels, int64_t senders,
 }
 
 /* Copy from the memory of another process: 0, or the error. */
-static int fetch_from(pid_t process, char *target, const char *data, int64_t nbytes) {
+static inline int fetch_from(pid_t process, char *target, const char *data, int64_t nbytes) {
     while (nbytes > 0) {
         struct iovec here = {target, (size_t)nbytes}, there = {(void *)data, (size_t)nbytes};
         ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
@@ -237,23 +236,23 @@ static int fetch_from(pid_t process, char *target, const char *data, int64_t nby
 }
 
 /* Copy from the memory of the sender's process. If that cannot be read, the call fails. */
-static int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char *data,
-                          int64_t nbytes) {
+static inline int endpoint_fetch(endpoint *e, int64_t channel, char *target, const char *data,
+                                 int64_t nbytes) {
     int64_t sender = channel % e->size;
     int error = fetch_from(header(e, sender)->process, target, data, nbytes);
     if (!error) return GO_ON;
     return fail(e, error == ESRCH ? FAILURE_PEER : FAILURE_READ, sender, e->sequence);
 }
 
-/* Whether this process may read the memory of another: if so, a read at NULL is EFAULT. */
-static int may_fetch(pid_t process) {
+/* Whether this process can read the memory of another: if so, a read at NULL gives EFAULT. */
+static inline int can_read_memory(pid_t process) {
     char byte;
     struct iovec here = {&byte, 1}, there = {NULL, 1};
     return process_vm_readv(process, &here, 1, &there, 1, 0) < 0 && errno == EFAULT;
 }
 
 /* Acknowledge the segments last peeked at. */
-static void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders) {
+static inline void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders) {
     for (int64_t i = 0; i < senders; i++) {
         channel_state *c = e->channels + channels[i];
         keep_recycled_slot(e, (c->in + c->consumed % LINES)->offset);

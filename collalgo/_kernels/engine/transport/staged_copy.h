@@ -38,7 +38,7 @@ static inline void prefetch_to_write(const char *lines, int64_t nbytes) {
 }
 
 /* Wait until the store buffer is empty. */
-static void drain(void) {
+static inline void drain(void) {
 #if defined(__x86_64__)
     _mm_mfence();
     _mm_lfence();
@@ -48,7 +48,7 @@ static void drain(void) {
 }
 
 /* Load lines into the first cache. */
-static void fetch_lines(const char *lines, int64_t nbytes) {
+static inline void fetch_lines(const char *lines, int64_t nbytes) {
     for (int64_t at = 0; at < nbytes; at += CACHE_LINE)
         __asm__ volatile("" : : "r"(*(const volatile char *)(lines + at)));
 #if defined(__x86_64__)
@@ -57,7 +57,8 @@ static void fetch_lines(const char *lines, int64_t nbytes) {
 }
 
 /* Copy into the caches, and measure the time per line. */
-static void copy_and_measure(staging_state *s, char *target, const char *data, int64_t nbytes) {
+static inline void copy_and_measure(staging_state *s, char *target, const char *data,
+                                    int64_t nbytes) {
     int is_buffered = nbytes < BUFFERED_BYTES;
     int64_t looked = is_buffered ? nbytes : BUFFERED_BYTES;
     fetch_lines(data, looked);
@@ -75,7 +76,7 @@ static void copy_and_measure(staging_state *s, char *target, const char *data, i
 }
 
 /* Copy a part of a message to its staging memory. */
-static void stage(staging_state *s, char *target, const char *data, int64_t nbytes) {
+static inline void stage(staging_state *s, char *target, const char *data, int64_t nbytes) {
     int far = nbytes >= SHORT_STREAM && s->line_ticks >= FAR;
     int is_expensive = far || nbytes < BUFFERED_BYTES; /* to measure */
     if (nbytes >= MEASURABLE_BYTES &&

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The survivors of the ranks of a host: revoke their world, and agree on who is gone.
+"""The survivors of the ranks of a host: revoke their world, and agree on the lost ranks.
 
 The mechanism is C (``survivors.h``).
 """
@@ -11,10 +11,10 @@ from time import sleep
 from collalgo._kernels.engine.transport.endpoint cimport (
     endpoint,
     endpoint_await_decision,
-    endpoint_come,
+    endpoint_enter_round,
     endpoint_revoke,
     endpoint_revoker,
-    has_come,
+    has_entered_round,
     header,
 )
 from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
@@ -23,7 +23,7 @@ cdef extern from "ticks.h" nogil:
     int64_t nanoseconds()
 
 
-#: Seconds between two looks while another thread is in a call.
+#: Seconds between two polls while another thread is in a call.
 BUSY_SECONDS = 0.002
 
 
@@ -43,26 +43,26 @@ def next_call(HostEndpoint ranks):
     return ranks.open().sequence + 1
 
 
-def come(HostEndpoint ranks, int64_t round):
-    """Come to a round of the agreement on who is gone."""
-    endpoint_come(ranks.open(), round)
+def enter_round(HostEndpoint ranks, int64_t round):
+    """Enter a round of the agreement on the lost ranks."""
+    endpoint_enter_round(ranks.open(), round)
 
 
 def missing(HostEndpoint ranks, int64_t round):
-    """The ranks of this host that have not come to a round."""
+    """The ranks of this host that have not entered a round."""
     cdef endpoint *end = ranks.open()
-    return [rank for rank in range(ranks.size) if not has_come(end, rank, round)]
+    return [rank for rank in range(ranks.size) if not has_entered_round(end, rank, round)]
 
 
 def await_decision(HostEndpoint ranks, int64_t round, double seconds):
-    """Wait for the decision of a round: who is gone, or None if it takes longer.
+    """Wait for the decision of a round: the lost ranks, or None after the timeout.
 
-    Ranks are numbered as on this host. One that has neither come nor gone is waited for.
+    Ranks are numbered as on this host. It waits for each rank to enter the round or to leave.
     """
     cdef endpoint *end = ranks.open()
     cdef int64_t decider
     cdef int64_t until = nanoseconds() + <int64_t>(seconds * 1e9)
-    if ranks.busy:  # with a call of another thread, which may release the memory at its end
+    if ranks.busy:  # in a call of another thread, which may release the memory at its end
         decider = endpoint_await_decision(end, round, 0)
         if decider < 0:
             sleep(BUSY_SECONDS)
@@ -73,7 +73,7 @@ def await_decision(HostEndpoint ranks, int64_t round, double seconds):
         ranks.busy = False
     if decider < 0:
         return None
-    return places(header(end, decider).gone, ranks.size)
+    return places(header(end, decider).lost, ranks.size)
 
 
 cdef list places(const uint64_t *bits, int64_t size):

@@ -11,18 +11,18 @@
 /* The status of a call, which a transport returns to the engine. */
 enum { GO_ON, STOP, SIGNALS, CLOSED, FORKED };
 
-/* No clock: the thread runs a call of its own, not that of another thread. */
-enum { NOBODY };
+/* No clock: the thread runs its own call, not that of another thread. */
+enum { NO_CALLER };
 
-/* The state of another rank between the calls of this one: it has not made the next call, it
- * has made it (or something has failed), or it has left in good order. */
+/* The state of another rank between the calls of this rank: it has not made the next call, it
+ * has made it (or a call has failed), or it has closed normally. */
 enum { QUIET, CALLED, LEFT };
 
 /* The location of received data: memory that this rank can read, memory of the sender's
  * process only, or its destination already. */
 enum { NEAR, REMOTE, DELIVERED };
 
-/* The segment that has come on a channel and is not consumed yet. */
+/* The segment that has arrived on a channel and is not consumed yet. */
 typedef struct {
     const char *data;
     int64_t left, location;

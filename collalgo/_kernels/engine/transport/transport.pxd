@@ -11,7 +11,7 @@ cdef extern from "transport.h":
     enum: SIGNALS
     enum: CLOSED
     enum: FORKED
-    enum: NOBODY
+    enum: NO_CALLER
     enum: NEAR
     enum: REMOTE
     enum: DELIVERED

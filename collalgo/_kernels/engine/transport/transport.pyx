@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The interface of a transport: all that the engine needs to run a plan.
+"""The interface of a transport for the engine, which runs plans.
 
 A channel is a pair of ranks and a lane; at one rank its number is ``lane * size + peer``.
 The messages of a channel arrive in order, cut into segments of any length; different
@@ -10,12 +10,12 @@ A call runs ``enter``, its steps, and ``leave``. In each step, the engine calls
 ``begin_step``, sends its posts and receives:
 
 - A post is sent through the memory of the transport: :meth:`reserve`, :meth:`fill`,
-  :meth:`commit`, as often as it takes. Every transport has these.
+  :meth:`commit` for each segment. Every transport has these.
 - A receive polls :meth:`peek`, reads or reduces the segment, and calls :meth:`release`.
   Every transport has these.
 - A transport may have shorter paths: :meth:`post` for whole short messages,
   :meth:`send_direct` with :meth:`fetch`, and :meth:`offer` with :meth:`put` and
-  :meth:`locate`. The defaults of this class refuse, and the engine then uses the first.
+  :meth:`locate`. The defaults of this class refuse, and the engine then uses staging.
 
 A failure (timeout, death or exit of a peer, mismatch) is found by :meth:`pause`, which
 returns STOP. The Python side of the interface describes it:
@@ -97,8 +97,8 @@ cdef class Transport:
     ) noexcept nogil:
         """The memory for the next segment of a post of this step, or NULL if not now.
 
-        The message has ``left`` bytes left, of which the memory has ``room`` for some;
-        the segment goes to all readers.
+        The message has ``left`` bytes left; ``room`` takes the bytes that fit into the
+        memory. The segment is sent to all readers.
         """
         return NULL
 
@@ -119,7 +119,7 @@ cdef class Transport:
     ) noexcept nogil:
         """Send the next bytes of a post without a copy: the readers read ``data``.
 
-        False if that is impossible, or not now. The bytes must not change until they are
+        False if that is impossible now. The bytes must not change until they are
         read; :meth:`is_needed` waits for that if they are the ``last`` of a call. The
         policies ``share``, for memory that the readers have mapped, and ``fetch``, for
         other memory of this process, are values of ``transport.h``.
@@ -150,7 +150,7 @@ cdef class Transport:
         return False
 
     cdef bint is_needed(self) noexcept nogil:
-        """Whether a peer has still to read or receive bytes that this rank has sent."""
+        """Whether a peer has not received all bytes that this rank has sent."""
         return False
 
     cdef bint peek(
@@ -158,7 +158,7 @@ cdef class Transport:
     ) noexcept nogil:
         """Look for the next segment on each channel whose state has no data yet.
 
-        Returns whether all have come. They are valid until released; a segment that is
+        Returns whether all have arrived. They are valid until released; a segment that is
         ``REMOTE`` is read by :meth:`fetch`.
         """
         return False
@@ -166,20 +166,20 @@ cdef class Transport:
     cdef int fetch(
         self, int64_t channel, char *target, const char *data, int64_t nbytes
     ) noexcept nogil:
-        """Copy from a remote segment: GO_ON, or STOP if the sender is gone."""
+        """Copy from a remote segment: GO_ON, or STOP if the sender has left."""
         return STOP
 
     cdef void release(self, const int64_t *channels, int64_t senders) noexcept nogil:
         """Consume the segments last peeked at; their memory may be reused."""
 
     cdef void yield_core(self, clockid_t caller) noexcept nogil:
-        """Leave the core to the thread with this clock while it computes; or NOBODY."""
+        """Yield the core to the thread with this clock while it computes; or NO_CALLER."""
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
         """Pause once; ``idle`` counts the pauses since the last progress.
 
-        GO_ON, SIGNALS now and then for the engine to check signals, or STOP if the call
-        has failed.
+        Returns GO_ON, SIGNALS at intervals for the engine to check signals, or STOP if the
+        call has failed.
         """
         return STOP
 

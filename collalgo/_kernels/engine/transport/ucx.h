@@ -57,9 +57,9 @@ typedef struct {
 enum { UCX_LOG_HANDLED = 0, UCX_LOG_NEXT_HANDLER = 1, UCX_LEVEL_ERROR = 1 };
 
 /* A log handler of UCX that drops messages below errors. */
-static int ucx_log_errors_only(const char *file, unsigned line, const char *function,
-                               int level, const void *component,
-                               const char *message, va_list arguments) {
+static inline int ucx_log_errors_only(const char *file, unsigned line, const char *function,
+                                      int level, const void *component,
+                                      const char *message, va_list arguments) {
     (void)file, (void)line, (void)function, (void)component, (void)message;
     (void)arguments;
     return level > UCX_LEVEL_ERROR ? UCX_LOG_HANDLED : UCX_LOG_NEXT_HANDLER;

@@ -2,7 +2,7 @@
 """A wire over UCX: needs no launcher and no fixed world, and reports the death of a peer.
 
 A UCX tag holds the sender and the tag of the wire. Receives belong to the worker and not
-to a peer, so those from a peer that is gone are cancelled here.
+to a peer, so this module cancels receives from a lost peer.
 """
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -53,7 +53,7 @@ cdef class UcxWire(Wire):
     cdef void *context
     cdef void *worker
     cdef void **endpoints
-    cdef bint *gone
+    cdef bint *lost
     cdef list addresses
     cdef const char **address_of
     cdef int64_t rank, size
@@ -69,9 +69,9 @@ cdef class UcxWire(Wire):
     def __init__(self, dict functions, dict settings, int64_t rank, int64_t size):
         self.functions, self.rank, self.size = functions, rank, size
         self.endpoints = <void **>calloc(size, sizeof(void *))
-        self.gone = <bint *>calloc(size, sizeof(bint))
+        self.lost = <bint *>calloc(size, sizeof(bint))
         self.address_of = <const char **>calloc(size, sizeof(void *))
-        if self.endpoints == NULL or self.gone == NULL or self.address_of == NULL:
+        if self.endpoints == NULL or self.lost == NULL or self.address_of == NULL:
             raise MemoryError
         self.ep_create = <ep_create_type>self.find("ucp_ep_create")
         self.send_now = <send_type>self.find("ucp_tag_send_nbx")
@@ -131,11 +131,11 @@ cdef class UcxWire(Wire):
         return 0
 
     def context_address(self):
-        """Where the context is, for queries."""
+        """The address of the context, for queries."""
         return <uintptr_t>self.context
 
     def address(self):
-        """The address of this process: some hundred bytes."""
+        """The address of this process: several hundred bytes."""
         cdef void *address = NULL
         cdef size_t length = 0
         checked(
@@ -180,13 +180,13 @@ cdef class UcxWire(Wire):
             (<pop_handler_type>self.find("ucs_log_pop_handler"))()
 
     cdef int close_endpoint(self, int64_t peer) except -1:
-        """Close the endpoint of a process, by force if that is gone."""
+        """Close the endpoint of a process, by force if the process is lost."""
         cdef close_type close = <close_type>self.find("ucp_ep_close_nbx")
         cdef ucx_request_params params
         cdef void *found
         cdef int64_t turn = 0
         memset(&params, 0, sizeof(params))
-        if self.gone[peer]:
+        if self.lost[peer]:
             params.mask, params.flags = UCX_OP_FLAGS, UCX_CLOSE_BY_FORCE
         found = close(self.endpoints[peer], &params)
         if not ucx_is_request(found):
@@ -200,7 +200,7 @@ cdef class UcxWire(Wire):
 
     def __dealloc__(self):
         free(self.endpoints)
-        free(self.gone)
+        free(self.lost)
         free(self.address_of)
 
     cdef void *endpoint_to(self, int64_t peer) noexcept nogil:
@@ -212,7 +212,7 @@ cdef class UcxWire(Wire):
             params.address = self.address_of[peer]
             params.error_mode = UCX_ERRORS_OF_PEER
             params.handle_error = note_error
-            params.argument = &self.gone[peer]
+            params.argument = &self.lost[peer]
             if self.ep_create(self.worker, &params, &self.endpoints[peer]) != UCX_OK:
                 return NULL
         return self.endpoints[peer]
@@ -226,7 +226,7 @@ cdef class UcxWire(Wire):
         cdef void *endpoint
         cdef void *found
         memset(&params, 0, sizeof(params))
-        if self.worker == NULL or self.gone[peer]:
+        if self.worker == NULL or self.lost[peer]:
             return LOST
         endpoint = self.endpoint_to(peer)
         if endpoint == NULL:
@@ -270,7 +270,7 @@ cdef class UcxWire(Wire):
         received.length = 0
         status = self.check(found) if is_send else self.received(found, &received)
         if status == UCX_IN_PROGRESS:
-            if not self.gone[peer]:
+            if not self.lost[peer]:
                 return UNDER_WAY
             self.give_up(self.worker, found)
         self.release(found)  # freed by UCX once it has completed

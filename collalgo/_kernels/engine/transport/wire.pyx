@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The interface of a wire: all that a transport needs of an engine between hosts.
+"""The interface of a wire: the engine between hosts, for a transport.
 
 Messages between two processes with the same tag arrive in order. No method blocks; a
 request is a word that the engine sets and tests.
@@ -24,18 +24,18 @@ cdef void set_poll(poll_type poll, void *engine) noexcept nogil:
 
 
 cdef void forget_poll(void *engine) noexcept nogil:
-    """Poll this engine no longer: it ends."""
+    """Stop polling this engine, before its end."""
     global poll_used
     if engine_used == engine:
         poll_used = NULL
 
 
 cdef void poll_engine() noexcept nogil:
-    """Let the engine of this process send what it has taken, as other calls wait.
+    """Poll the engine of this process, so that it sends messages which it keeps.
 
     An engine may keep a message until it is polled: where a socket is full, or while a
-    connection is established. Its reader may be who the others wait for. A forked child
-    does not poll: the engine and its sockets are its parent's.
+    connection is established. Other ranks may wait for the receiver of that message. A
+    forked child does not poll: the engine and its sockets belong to its parent.
     """
     cdef poll_type poll = poll_used
     if poll != NULL and generation == forks:
@@ -60,7 +60,7 @@ cdef class Wire:
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request
     ) noexcept nogil:
-        """Begin to send: UNDER_WAY, or LOST if the peer is gone.
+        """Begin to send: UNDER_WAY, or LOST if the peer is lost.
 
         A ``matched`` send completes only once its receive is posted.
         """
