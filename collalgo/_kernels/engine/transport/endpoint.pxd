@@ -60,6 +60,12 @@ cdef extern from "zero_copy.h" nogil:
     int endpoint_put(endpoint *e, int64_t post, const message_part *part)
     bint endpoint_locate(endpoint *e, const message_part *part, char **targets)
 
+cdef extern from "calls.h" nogil:
+    int endpoint_enter(endpoint *e, const call_record *call, double timeout)
+    void endpoint_exit(endpoint *e)
+    int endpoint_peer_state(endpoint *e, int64_t rank)
+    void endpoint_begin_wait(endpoint *e)
+
 cdef extern from "shared_memory.h" nogil:
     const world_failure *known_failure(const endpoint *e)
     rank_header *header(const endpoint *e, int64_t rank)
@@ -73,8 +79,6 @@ cdef extern from "shared_memory.h" nogil:
     void endpoint_share_cores(endpoint *e)
     void endpoint_fence(endpoint *e)
     void endpoint_leave(endpoint *e, uint32_t status, const char *exit_reason)
-    int endpoint_enter(endpoint *e, const call_record *call, double timeout)
-    void endpoint_exit(endpoint *e)
     int report(
         endpoint *e, uint32_t kind, int64_t culprit, int64_t sequence,
         const call_record *theirs
@@ -102,6 +106,4 @@ cdef extern from "shared_memory.h" nogil:
     void endpoint_release(endpoint *e, const int64_t *channels, int64_t senders)
     int64_t differing_rank(const endpoint *e)
     bint has_left_by_now(endpoint *e, int64_t rank)
-    int endpoint_peer_state(endpoint *e, int64_t rank)
-    void endpoint_begin_wait(endpoint *e)
     bint endpoint_has_room(endpoint *e, int64_t rank, int64_t messages)

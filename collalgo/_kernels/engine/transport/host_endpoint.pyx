@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The endpoint of a rank in the memory of its host: its calls, waits and failures.
 
-The mechanism is C (``failures.h``, ``waiting.h``); this module reports it to Python.
+The mechanism is C (``calls.h``, ``failures.h``, ``waiting.h``); this module reports it to Python.
 """
 
 from libc.stdint cimport int64_t

@@ -2,8 +2,8 @@
 #ifndef COLLALGO_WAITING_H
 #define COLLALGO_WAITING_H
 
+#include "calls.h"
 #include "cores.h"
-#include "failures.h"
 
 #define SLOW_YIELD 1200000     /* ticks, half a millisecond */
 #define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
