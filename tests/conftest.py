@@ -73,19 +73,6 @@ def rsh(tmp_path, monkeypatch):
     monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
 
 
-def at_leisure(values, quick):
-    """Parameters of a test of which all but some are left to ``make slow``.
-
-    Each is one value, or a tuple of those of several parameters.
-    """
-    several = [value if isinstance(value, tuple) else (value,) for value in values]
-    quick = [value if isinstance(value, tuple) else (value,) for value in quick]
-    return [
-        pytest.param(*each, marks=[] if each in quick else pytest.mark.slow)
-        for each in several
-    ]
-
-
 @pytest.fixture
 def cluster():
     """Brings up clusters by the names of their files, and takes them down."""

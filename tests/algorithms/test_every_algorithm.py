@@ -13,7 +13,7 @@ from collalgo.algorithms.row import own_parameters
 from collalgo.schedule import together, trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.replay import Replay
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.oracle import check, reduced, same, vectors
 
 pytestmark = pytest.mark.parallel

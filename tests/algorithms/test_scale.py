@@ -3,7 +3,7 @@
 import pytest
 
 from collalgo import ALGORITHMS, verify
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

@@ -25,8 +25,8 @@ from collalgo.bench.cluster.report import (
 from collalgo.bench.cluster.running import run
 
 from collalgo import Topology, TopologyError
-from tests.conftest import at_leisure
 from tests.support.clusters import FILES, layout, needs_root
+from tests.support.leisure import at_leisure
 
 NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 from tests.support.paths import SCRIPTS
 

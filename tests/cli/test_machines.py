@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from collalgo.cli.main import main
 from collalgo.topology.presets import FABRICS, machines
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

@@ -14,7 +14,7 @@ from collalgo import (
     threads,
 )
 from collalgo.comm.communicator import Communicator
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 WRONG = {
     "count": lambda comm: comm.allreduce(np.ones(5)),

@@ -10,7 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.bootstrap.test_hosts import all_do as all_do_by_mpi
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 
 LAYOUTS = [

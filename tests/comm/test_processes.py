@@ -19,7 +19,7 @@ from collalgo import ALGORITHMS, spawn
 from collalgo.engine.dtypes import DTYPES, FLOAT8
 from collalgo.engine.reduction import OPS, reduction
 from collalgo.schedule.collective import COLLECTIVES
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.oracle import check, vectors
 
 pytestmark = pytest.mark.parallel

@@ -20,7 +20,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.variants import twin_of, variants
 from collalgo.topology.places import ranks_of
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

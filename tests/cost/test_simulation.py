@@ -18,8 +18,8 @@ from collalgo.cost.simulation import MODELS, ranks_of, simulate
 from collalgo.schedule import recv, send
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.orders import ring_order
-from tests.conftest import at_leisure
 from tests.support.clusters import FILES
+from tests.support.leisure import at_leisure
 from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel

@@ -14,8 +14,8 @@ from collalgo.cost import copy_policy, host_price
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE, SHARING
-from tests.conftest import at_leisure
 from tests.engine.plan.test_chunk_pipelining import on_another_machine
+from tests.support.leisure import at_leisure
 from tests.support.oracle import reduced, same, vectors
 
 pytestmark = pytest.mark.parallel

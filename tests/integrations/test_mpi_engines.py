@@ -11,7 +11,7 @@ import pytest
 
 import collalgo
 from collalgo import BootstrapError
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parallel]

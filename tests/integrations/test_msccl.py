@@ -13,7 +13,7 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.msccl import algorithm_of, xml_of
 from collalgo.integrations.msccl.cells import NAMES
 from collalgo.integrations.msccl.msccl import parse
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.msccl_orders import is_right, outcome
 from tests.support.msccl_programs import (
     algo,

@@ -15,7 +15,7 @@ import pytest
 
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT, SCRIPTS
 

@@ -16,8 +16,8 @@ import pytest
 from collalgo.bench.cluster.kernel import inside, processes, set_link
 from collalgo.bench.cluster.running import UCX, agent_of, command_line
 
-from tests.conftest import at_leisure
 from tests.support.clusters import needs_root, ranks_in
+from tests.support.leisure import at_leisure
 
 #: In the phase that is asked for all ranks but one are in a call that it does not make;
 #: in that between calls all compute, and in the last all are in a call.

@@ -14,7 +14,7 @@ from collalgo.bootstrap.connect import store_address
 from collalgo.bootstrap.identity import Route, identity
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do, run
 
 

@@ -10,7 +10,7 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.places import ranks_of
 from collalgo.topology.presets import FABRICS, machines
 from collalgo.topology.readers import parse
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.shared_files import FOLDER, files, needs_files
 from tests.support.small_files import SMALL
 

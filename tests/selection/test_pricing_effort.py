@@ -11,7 +11,7 @@ from collalgo import Topology, select
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, breaks
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

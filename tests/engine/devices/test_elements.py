@@ -12,7 +12,6 @@ import pytest
 from collalgo._kernels.engine.devices import sources
 from collalgo.engine.dtypes import DTYPES, FLOAT8
 from collalgo.engine.reduction import OPS, reduction
-from tests.conftest import at_leisure
 from tests.engine.test_reduction import assert_same_bits, has, random_bits, twin
 from tests.support.compiling import (
     ARCHITECTURES,
@@ -21,6 +20,7 @@ from tests.support.compiling import (
     instructions_of,
     needs_nvcc,
 )
+from tests.support.leisure import at_leisure
 from tests.support.oracle import dtype_of
 
 SINGLE = [op for op in OPS if op != "avg"]

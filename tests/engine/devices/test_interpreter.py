@@ -25,7 +25,6 @@ from collalgo.engine.devices.operations import (
 from collalgo.engine.devices.program import lower
 from collalgo.engine.plan.rows import INPUT, OUTPUT, SCRATCH
 from collalgo.engine.reduction import reduction
-from tests.conftest import at_leisure
 from tests.engine.devices.test_device_programs import ROOTED, programs_of
 from tests.engine.test_reduction import assert_same_bits
 from tests.support.compiling import (
@@ -36,6 +35,7 @@ from tests.support.compiling import (
     needs_nvcc,
 )
 from tests.support.device_calls import WORD, in_place_of, world
+from tests.support.leisure import at_leisure
 from tests.support.oracle import dtype_of
 from tests.support.paths import ROOT
 

@@ -26,7 +26,7 @@ from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE
 from collalgo.schedule import trace
 from collalgo.schedule.chunk import Chunk
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.oracle import check, vectors
 
 pytestmark = pytest.mark.parallel

@@ -20,8 +20,8 @@ from collalgo.engine.plan.template import TemplateKey, averaging_of
 from collalgo.schedule import recv, send
 from collalgo.schedule.chunk import Chunk
 from collalgo.schedule.collective import COLLECTIVES
-from tests.conftest import at_leisure
 from tests.support.exact_layout import ExactGrid, exact_plan
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.transports import WITHOUT_DEATHS, WORLDS
 
 pytestmark = pytest.mark.parallel
