@@ -73,7 +73,7 @@ def with_large_data(comm, turn):
 @pytest.mark.parametrize(
     ("size", "parts"),
     at_leisure(
-        [(3, 36), (5, 72), (2, 12), (3, 12), (4, 36), (7, 36)], {(3, 36), (5, 72)}
+        [(3, 72), (5, 72), (2, 12), (3, 12), (4, 36), (7, 36)], {(3, 72), (5, 72)}
     ),
 )
 def test_every_dtype_and_op_between_processes(size, parts):

@@ -40,7 +40,7 @@ def rows_of(size):
 
 
 @pytest.mark.parametrize(
-    "size", at_leisure([1, 2, 3, 4, 5, 7, 8, 12, 17], {1, 2, 3, 5, 8})
+    "size", at_leisure([1, 2, 3, 4, 5, 7, 8, 12, 17], {1, 2, 3, 5})
 )
 def test_what_is_written_is_right_and_read_as_the_same_algorithm(size):
     for row in rows_of(size):

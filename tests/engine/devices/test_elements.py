@@ -75,8 +75,9 @@ def test_a_kernel_of_the_device_is_its_numpy_twin(library, name, op):
         return
     rng = np.random.default_rng(9)
     vector = sources.VECTOR // dtype.itemsize
-    for count in (0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000):
-        for n in (1, 2, 3, 4, 5, 8, 13):
+    counts = (0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000)
+    for turn, n in enumerate((1, 2, 3, 4, 5, 8, 13)):
+        for count in counts[turn % 2 :: 2]:
             offset = int(rng.integers(0, vector + 1))
             arrays = [placed(a, offset) for a in operands(rng, dtype, op, count, n)]
             expected = twin(arrays, op)
@@ -177,7 +178,7 @@ def test_the_kernels_compile_for_devices(architecture, kernels, tmp_path):
 
 @needs_nvcc
 @pytest.mark.parametrize(
-    "op", at_leisure(["sum", "prod", "min", "max", "land"], {"sum", "max", "land"})
+    "op", at_leisure(["sum", "prod", "min", "max", "land"], {"sum"})
 )
 def test_subnormal_numbers_are_none_for_those_who_compile_without_them(op, tmp_path):
     """As CuPy does. Instructions that take them for zeros have a name of their own."""

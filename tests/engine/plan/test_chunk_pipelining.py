@@ -136,8 +136,6 @@ WAYS = [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
             *product(WAYS, [2], [threads]),
             (past_the_caches, 2, spawn),
             (copied_by_the_kernel, 3, spawn),
-            (copied_by_the_kernel_on_one_core, 2, spawn),
-            (past_the_caches, 3, threads),
         },
     ),
 )
