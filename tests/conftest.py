@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import subprocess
 
@@ -27,6 +28,12 @@ settings.load_profile("collalgo")
 
 # Tests change what prices are made of; the few of kept choices switch these on.
 os.environ["COLLALGO_CACHE"] = "off"
+
+
+def pytest_collection_finish():
+    """Exempt the collected tests from garbage collection: they live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
