@@ -141,7 +141,7 @@ def late(comm):
     """The rank that does not call is named, with its last call."""
     comm.allreduce(np.ones(7))
     if comm.rank == comm.size - 1:
-        time.sleep(2)
+        time.sleep(3)
     try:
         comm.allreduce(np.ones(3), timeout=0.5)
     except CollectiveTimeout as error:
@@ -188,7 +188,7 @@ def closed(comm):
         if comm.rank == comm.size - 1:
             threading.Timer(0.5, comm.close).start()
         elif comm.rank == 0:
-            time.sleep(1.2)
+            time.sleep(2)
         comm.allreduce(np.ones(100_000))
     except CollalgoError as error:
         assert error.missing == (comm.size - 1,), error
