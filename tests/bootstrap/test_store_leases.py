@@ -12,7 +12,7 @@ from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
 from tests.support.store_clients import Seen, until
 
 #: Seconds of a lease, which etcd rounds up to 2 or more.
-LIFETIME = 0.6
+LIFETIME = 1.0
 
 
 def test_the_keys_of_a_lease_live_as_long_as_it_is_renewed(new_store):
