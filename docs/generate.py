@@ -1,6 +1,7 @@
 """Generate the pages of the documentation from the code: ``make docs``."""
 
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ def compare(row: Algorithm, measure: str, proofs: dict[int, Proof]) -> Compariso
     return Comparison(formula, predicted, proved)
 
 
+@cache
 def proofs_of(row: Algorithm) -> dict[int, Proof]:
     """The proofs of a row for :data:`SIZES`."""
     return {

@@ -132,14 +132,11 @@ def _bandwidths() -> Iterator[str]:
 def bus_bandwidth(one: Published) -> float:
     """The predicted bus bandwidth in GB/s, as nccl-tests defines it."""
     topology = Topology.load(one.machine, **one.parameters)
-    chosen = select(one.collective, NBYTES, topology=topology)
-    seconds = min(
-        candidate.seconds
-        for candidate in (chosen.able if one.algorithm else [chosen.choice])
-        if one.algorithm in {"", candidate.row.base_name}
+    chosen = select(
+        one.collective, NBYTES, topology=topology, algorithm=one.algorithm or None
     )
     times = 2 if one.collective == "allreduce" else 1
-    return times * (chosen.size - 1) / chosen.size * NBYTES / seconds / 1e9
+    return times * (chosen.size - 1) / chosen.size * NBYTES / chosen.seconds / 1e9
 
 
 def _prices() -> Iterator[str]:

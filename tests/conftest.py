@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import gc
 import os
 import subprocess
 
@@ -27,6 +28,12 @@ settings.load_profile("collalgo")
 
 # Tests change what prices are made of; the few of kept choices switch these on.
 os.environ["COLLALGO_CACHE"] = "off"
+
+
+def pytest_collection_finish():
+    """Exempt the collected tests from garbage collection: they live to the end."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -71,19 +78,6 @@ def rsh(tmp_path, monkeypatch):
     script.chmod(0o700)
     monkeypatch.setenv("COLLALGO_RSH", str(script))
     monkeypatch.setenv("UCX_TLS", "tcp,self")  # as between real hosts
-
-
-def at_leisure(values, quick):
-    """Parameters of a test of which all but some are left to ``make slow``.
-
-    Each is one value, or a tuple of those of several parameters.
-    """
-    several = [value if isinstance(value, tuple) else (value,) for value in values]
-    quick = [value if isinstance(value, tuple) else (value,) for value in quick]
-    return [
-        pytest.param(*each, marks=[] if each in quick else pytest.mark.slow)
-        for each in several
-    ]
 
 
 @pytest.fixture

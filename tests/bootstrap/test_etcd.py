@@ -84,7 +84,7 @@ class NoEtcd(BaseHTTPRequestHandler):
 def test_a_server_that_is_no_etcd_is_refused(status, message):
     with ThreadingHTTPServer(("127.0.0.1", 0), NoEtcd) as server:
         server.status = status
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         with pytest.raises(StoreError, match=message):
             Etcd([("127.0.0.1", server.server_port)], "tests")
         server.shutdown()
@@ -119,7 +119,7 @@ def test_a_request_ends_with_the_leader_that_had_it_but_not_as_it_is_slow(electe
     with ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as server:
         server.term, server.elected = 1, elected
         server.answering, server.slow = threading.Event(), threading.Event()
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         store = Etcd([("127.0.0.1", server.server_port)], "tests")
         if elected:
             with pytest.raises(StoreError, match="its leader has changed meanwhile"):
@@ -149,7 +149,7 @@ class CutOff(BaseHTTPRequestHandler):
 def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
     with ThreadingHTTPServer(("127.0.0.1", 0), CutOff) as server:
         server.hangs, server.mended = hangs, threading.Event()
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         cut, other = ("127.0.0.1", server.server_port), ("127.0.0.1", etcd)
         store = Etcd([other, cut], f"etcd {secrets.token_hex(4)}")
         store.set("k", b"1")
@@ -190,7 +190,7 @@ def test_with_certificates_a_member_is_asked_by_https(certificate, monkeypatch):
         server.term, server.elected, server.slow = 1, False, threading.Event()
         server.slow.set()
         server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
         at = [("localhost", server.server_port)]
         with pytest.raises(StoreError, match="does not answer at localhost"):
             Etcd(at, "tests")

@@ -3,17 +3,21 @@
 Deadlines bound how long a failure may take to be noticed; they do not measure speed.
 """
 
-import re
 from itertools import product
 
 import pytest
 
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 from tests.support.paths import SCRIPTS
+from tests.support.remote_jobs import check_failures
 
 #: Ranks on each host.
 LAYOUTS = ["2+2", "3+3", "4+4", "3+2+1"]
+
+#: What is done in every run of the tests.
+QUICK = [("mpich", "other_half_of_everything", "3+2+1"),
+         ("openmpi", "half_of_everything", "2+2")]  # fmt: skip
 
 SCRIPT = SCRIPTS / "script_across_hosts.py"
 
@@ -33,28 +37,20 @@ def all_do(name, duty, layout, options=()):
     return done.stdout
 
 
-def told(output):
-    """What each rank was told of a failure; all must be told the same."""
-    found = re.findall(r"told \d+: (.*?)\.\n", output)
-    assert len(set(found)) == 1, found
-    return found
-
-
 @pytest.mark.parallel
 @pytest.mark.parametrize(
-    ("name", "layout"),
-    at_leisure(
-        product(ENVIRONMENTS, LAYOUTS), {("mpich", "3+2+1"), ("openmpi", "2+2")}
-    ),
+    ("name", "duty", "layout"),
+    at_leisure([*product(ENVIRONMENTS, ["everything"], LAYOUTS), *QUICK], QUICK),
 )
-def test_every_algorithm_is_right_across_hosts(name, layout):
-    all_do(name, "everything", layout)
+def test_every_algorithm_is_right_across_hosts(name, duty, layout):
+    """Of six ranks half of the algorithms are quick here, and half by UCX."""
+    all_do(name, duty, layout)
 
 
 @pytest.mark.parallel
 def test_a_host_may_be_what_the_launcher_takes_for_one():
     options = ("-launcher", "fork", "-hosts", "a:2,b:2")
-    all_do("mpich", "groups", "2+2", options)
+    all_do("mpich", "groups,messages", "2+2", options)
 
 
 @pytest.mark.parallel
@@ -62,7 +58,7 @@ def test_a_host_may_be_what_the_launcher_takes_for_one():
     ("name", "layout"),
     at_leisure(
         product(ENVIRONMENTS, ["1+1", "2+2", "3+1"]),
-        {("mpich", "2+2"), ("openmpi", "3+1")},
+        {("openmpi", "3+1")},
     ),
 )
 def test_groups_come_up_within_hosts_and_across(name, layout):
@@ -75,25 +71,10 @@ def test_fast_ranks_wait_for_slow_ones():
 
 
 @pytest.mark.parallel
-@pytest.mark.parametrize("name", ENVIRONMENTS)
+@pytest.mark.parametrize("name", at_leisure(ENVIRONMENTS, {"mpich"}))
 def test_a_root_may_end_before_the_others_connect(name):
     all_do(name, "early", "1+2")
 
 
-def test_calls_that_differ_are_reported_to_all():
-    found = told(all_do("mpich", "mismatch", "2+2"))
-    assert len(found) == 4
-    assert "passed 1000 elements" in found[0]
-    assert "passed 1001 elements" in found[0]
-
-
-def test_a_rank_that_does_not_call_is_named_on_every_host():
-    found = told(all_do("mpich", "late", "2+1"))
-    assert len(found) == 3
-    assert "for rank 2, whose last call was allreduce #1 (7 float64" in found[0]
-
-
-def test_a_rank_that_leaves_is_named_on_every_host():
-    found = told(all_do("mpich", "leaver", "1+2"))
-    assert len(found) == 2
-    assert "rank 2 is gone: its communicator was closed" in found[0]
+def test_failures_are_told_to_all_ranks_alike():
+    check_failures(all_do("mpich", "failures", "2+1"))

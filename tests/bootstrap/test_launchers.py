@@ -9,7 +9,7 @@ import pytest
 
 from collalgo import BootstrapError
 from collalgo.bootstrap.identity import identity
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 from tests.support.paths import ROOT
 

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import partial
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -144,18 +145,19 @@ def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(MINE)
     drawing = tmp_path / "mine.svg"
-    done = command("verify", str(path), "-n", "3")
-    assert done.stdout == (
+    shown = partial(CliRunner().invoke, main)
+    done = shown(["verify", str(path), "-n", "3"])
+    assert done.output == (
         "mine: allreduce of 3 ranks: 4 steps, 4/3 n bytes, 3 links, same bits on every "
         "rank\n"
     )
-    assert command("verify", f"{path}:mine", "-n", "3").stdout == done.stdout
-    command("algorithms", "show", str(path), "-n", "3", "--svg", str(drawing))
+    assert shown(["verify", f"{path}:mine", "-n", "3"]).output == done.output
+    shown(["algorithms", "show", str(path), "-n", "3", "--svg", str(drawing)])
     root = ET.parse(drawing).getroot()
     kinds = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert kinds.count("line") == 3 + 12  # ranks, and messages
-    done = command("select", "allreduce", "8", "-n", "3", "--load", str(path))
-    assert "  mine " in done.stdout
+    done = shown(["select", "allreduce", "8", "-n", "3", "--load", str(path)])
+    assert "  mine " in done.output
     done = command(
         *("run", "-n", "2", "-m", "collalgo.bench", "-e", "64", "-a", "mine"),
         *("--load", str(path)),
@@ -176,6 +178,6 @@ def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
 def test_a_file_that_has_nothing_to_prove_says_so(tmp_path, text, message):
     path = tmp_path / "mine.py"
     path.write_text(text)
-    done = command("verify", str(path))
-    assert done.returncode != 0
-    assert message in done.stderr
+    done = CliRunner().invoke(main, ["verify", str(path)])
+    assert done.exit_code != 0
+    assert message in done.output

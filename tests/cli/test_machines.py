@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from collalgo.cli.main import main
 from collalgo.topology.presets import FABRICS, machines
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -37,13 +37,20 @@ def run(words, machine, *parameters):
 
 NAMES = [name for name in machines() if name != LARGE]
 
+#: Each machine alone or with others; a choice among all algorithms for several hosts
+#: takes seconds, and is quick for two machines.
+QUICK = {
+    (name, hosts, command)
+    for command in COMMANDS
+    for names, hosts in ((NAMES[::2], 1), (NAMES[1::2], 2))
+    for name in names
+    if command != "select" or hosts == 1 or name in names[:2]
+}
 
-@pytest.mark.parametrize("command", COMMANDS)
+
 @pytest.mark.parametrize(
-    ("name", "hosts"),
-    at_leisure(product(NAMES, [1, 2, 4]), [*product(NAMES[::2], [1]),
-                                           *product(NAMES[1::2], [4])]),
-)  # fmt: skip
+    ("name", "hosts", "command"), at_leisure(product(NAMES, [1, 2, 4], COMMANDS), QUICK)
+)
 def test_every_machine_works_in_every_command(name, hosts, command):
     output = run(COMMANDS[command], name, f"hosts={hosts}")
     assert "assumed" not in output
@@ -58,14 +65,29 @@ def test_a_rack_works_in_every_command(hosts, command):
     assert run(COMMANDS[command], LARGE, f"hosts={hosts}")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("name", FABRICS)
+#: Fabrics with grids and groups, where a choice takes seconds.
+COSTLY = {("tpu", "select"), ("tiled_torus", "select"), ("dragonfly", "select")}
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    at_leisure(product(FABRICS, COMMANDS), {*product(FABRICS, COMMANDS)} - COSTLY),
+)
 def test_every_fabric_works_in_every_command(name, command):
     assert run(COMMANDS[command], name)
 
 
-@pytest.mark.parametrize("hosts", at_leisure([1, 2, 4], {1, 2}))
-@pytest.mark.parametrize(("ranks", "each"), [("cores", 32), ("sockets", 2)])
+@pytest.mark.parametrize(
+    ("hosts", "ranks", "each"),
+    at_leisure(
+        [
+            (hosts, *each)
+            for hosts in (1, 2, 4)
+            for each in (("cores", 32), ("sockets", 2))
+        ],
+        {(1, "cores", 32), (2, "sockets", 2)},
+    ),
+)
 def test_ranks_of_a_server_are_on_cores_or_sockets(hosts, ranks, each):
     words = (*COMMANDS["select"][:2], "1M", "--topology", "{}", "--json")
     found = json.loads(run(words, "cpu2s", f"hosts={hosts}", f"ranks={ranks}"))

@@ -2,6 +2,7 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from collalgo import (
     threads,
 )
 from collalgo.schedule.collective import COLLECTIVES
+from tests.support.leisure import at_leisure
 from tests.support.oracle import check, vectors
 from tests.support.waiting import is_soon
 
@@ -68,10 +70,15 @@ def in_any_order(comm):
 
 
 @pytest.mark.parallel
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_calls_are_made_in_their_order(size):
-    threads(in_any_order, size, timeout=60)
-    spawn(in_any_order, size, timeout=60)
+@pytest.mark.parametrize(
+    ("start", "size"),
+    at_leisure(
+        product([threads, spawn], [1, 2, 4]),
+        {*product([threads], [1, 2, 4]), (spawn, 2)},
+    ),
+)
+def test_calls_are_made_in_their_order(start, size):
+    start(in_any_order, size, timeout=60)
 
 
 @pytest.mark.parallel

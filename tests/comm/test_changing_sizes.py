@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 from collalgo import ALGORITHMS, CollalgoError, threads
 from collalgo.comm.current import runner_of
 from collalgo.engine.call import Call
-from tests.conftest import at_leisure
 from tests.support.call_cases import COLLECTIVES, DTYPES, check, counts, data, run
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

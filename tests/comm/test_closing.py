@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from collalgo import CollalgoError, MismatchError, PeerFailed, threads
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 
 pytestmark = pytest.mark.parallel

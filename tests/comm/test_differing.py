@@ -10,7 +10,7 @@ from collections import defaultdict
 import pytest
 
 from tests.bootstrap.test_hosts import all_do as all_do_by_mpi
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 
 LAYOUTS = [
@@ -38,9 +38,7 @@ def check_all_are_told(output, layout):
 
 
 @pytest.mark.usefixtures("rsh")
-@pytest.mark.parametrize(
-    "layout", at_leisure(["1+1", "2+1", "1+1+1"], {"2+1", "1+1+1"})
-)
+@pytest.mark.parametrize("layout", at_leisure(["1+1", "2+1", "1+1+1"], {"2+1"}))
 def test_calls_of_which_no_message_meets_another_are_told_to_all(layout):
     output = all_do("differ_briefly", layout).stdout
     check_all_are_told(output, layout)

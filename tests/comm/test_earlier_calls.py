@@ -17,7 +17,7 @@ from collalgo import (
     spawn,
     threads,
 )
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 #: Seconds that a rank of processes is late, so that the others fail before it comes.
 LATE = 0.3

@@ -9,7 +9,7 @@ import pytest
 from collalgo import CollectiveTimeout, MismatchError, PeerFailed, spawn, threads
 from collalgo.bootstrap.group_calls import WORDS, GroupCall, shortened
 from tests.comm.test_differing import told as told_by_case
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 
 pytestmark = pytest.mark.parallel

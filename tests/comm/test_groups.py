@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 import collalgo
 from collalgo import spawn
 from collalgo.comm.tracing.analysis import analyze
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 
 def held():

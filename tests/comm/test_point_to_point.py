@@ -9,7 +9,7 @@ import pytest
 
 import collalgo
 from collalgo import spawn, threads
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.starting import STARTED
 
 pytestmark = pytest.mark.parallel

@@ -12,7 +12,7 @@ import pytest
 import collalgo
 from collalgo import spawn
 from collalgo.algorithms import ring
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

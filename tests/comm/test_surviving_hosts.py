@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from collalgo.bootstrap.store.server import Server
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.paths import SCRIPTS
 from tests.support.processes import ended
 from tests.support.ucx import skip_without_ucx

@@ -18,7 +18,7 @@ from collalgo.cost.machine import with_assumed_speeds
 from collalgo.cost.uniform_cluster import UniformCluster, port_bound
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.model import FAST, Kind, LinkKind
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel

@@ -18,8 +18,8 @@ from collalgo.cost.simulation import MODELS, ranks_of, simulate
 from collalgo.schedule import recv, send
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.orders import ring_order
-from tests.conftest import at_leisure
 from tests.support.clusters import FILES
+from tests.support.leisure import at_leisure
 from tests.support.random_topologies import renamed
 
 pytestmark = pytest.mark.parallel
@@ -68,7 +68,9 @@ def test_a_ring_on_a_ring_takes_what_the_formula_says(n, model):
     assert len(found.steps) == (n - 1 if model == "rounds" else 0)
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize(
+    "name", at_leisure(MACHINES, {*MACHINES} - {"dgx_a100", "two of four"})
+)
 def test_no_schedule_is_cheaper_than_the_bound(name):
     """The next algorithm is priced for the other number of bytes."""
     not_below_the_bound(MACHINES[name](), [(8,), (MIB,)])
@@ -237,7 +239,7 @@ def test_the_command_prints_the_time_and_the_bottleneck():
     "name",
     at_leisure(
         ["torus_2d", "torus_3d", "mesh_2d", "hierarchical"],
-        {"mesh_2d", "hierarchical"},
+        {"hierarchical"},
     ),
 )
 def test_a_million_ranks_need_no_dimensions(name):

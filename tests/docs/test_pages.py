@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from collalgo import Topology, select
+from collalgo import ALGORITHMS, Topology, select
 from collalgo.algorithms.catalogue import find
 from collalgo.cost.messages import all_messages
 from docs import arena, folklore, prices, ratios, stubs, words
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -16,12 +17,23 @@ DOCS = Path(folklore.__file__).parent
 
 
 @pytest.mark.parametrize(
-    "module",
-    [arena, folklore, ratios, words, pytest.param(prices, marks=pytest.mark.slow)],
+    "module", at_leisure([arena, folklore, ratios, words, prices], [words])
 )
 def test_a_page_is_what_the_code_makes(module):
+    """Pages that price all algorithms on many machines take long."""
     name = module.__name__.rpartition(".")[2]
     assert (DOCS / f"{name}.md").read_text() == module.page(), "run make docs"
+
+
+def test_the_page_of_ratios_has_all_algorithms():
+    text = (DOCS / "ratios.md").read_text()
+    for collective in ("allreduce", "allgather"):
+        parts = text.split(f"## {collective} of ")[1:]
+        assert len(parts) == len(ratios.SIZES)
+        names = {row.base_name for row in ALGORITHMS if row.collective == collective}
+        for part in parts:
+            table = part.partition("## ")[0]
+            assert names <= set(re.findall(r"^\| (\w+) \|", table, re.MULTILINE))
 
 
 def test_no_published_allgather_is_faster_by_more_than_start_up():

@@ -14,8 +14,8 @@ from collalgo.cost import copy_policy, host_price
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE, SHARING
-from tests.conftest import at_leisure
 from tests.engine.plan.test_chunk_pipelining import on_another_machine
+from tests.support.leisure import at_leisure
 from tests.support.oracle import reduced, same, vectors
 
 pytestmark = pytest.mark.parallel
@@ -27,10 +27,17 @@ JUNK = 7
 LENGTHS = [(480, 4096), (480, 1 << 20), (2400, 1 << 20), (9600, 1 << 16)]
 
 
+WHOLE = slice(None)
+
+
 def by_turns(sizes, quick):
-    """Sizes with all lengths, of which one size a length is run every time."""
-    pairs = zip(quick, LENGTHS, strict=True)
-    return at_leisure(product(sizes, LENGTHS), set(pairs))
+    """Sizes with all lengths and algorithms.
+
+    Every time one size is run with each length, and half of the algorithms by turns.
+    """
+    halves = (slice(turn, None, 2) for turn in (0, 1, 0, 1))
+    chosen = [*zip(quick, LENGTHS, halves, strict=True)]
+    return at_leisure([*product(sizes, LENGTHS, [WHOLE]), *chosen], chosen)
 
 
 def call(comm, row, source, out):
@@ -49,22 +56,30 @@ def shape_of(collective, size, rank, shape):
     return (shape[0] // size,) if collective == "reduce_scatter" else shape
 
 
-@pytest.mark.parametrize(("size", "lengths"), by_turns([2, 3, 5], quick=(3, 2, 5, 2)))
-def test_every_algorithm_gives_the_same_as_on_other_arrays(monkeypatch, size, lengths):
-    every_algorithm(monkeypatch, size, lengths, in_place=False)
+@pytest.mark.parametrize(
+    ("size", "lengths", "turn"), by_turns([2, 3, 5], quick=(3, 2, 5, 2))
+)
+def test_every_algorithm_gives_the_same_as_on_other_arrays(
+    monkeypatch, size, lengths, turn
+):
+    every_algorithm(monkeypatch, size, lengths, turn, in_place=False)
 
 
 @pytest.mark.parametrize(
-    ("size", "lengths"), by_turns([2, 3, 5, 8], quick=(2, 8, 5, 3))
+    ("size", "lengths", "turn"), by_turns([2, 3, 5, 8], quick=(2, 8, 5, 3))
 )
-def test_every_allreduce_is_right_in_place(monkeypatch, size, lengths):
-    every_algorithm(monkeypatch, size, lengths, in_place=True)
+def test_every_allreduce_is_right_in_place(monkeypatch, size, lengths, turn):
+    every_algorithm(monkeypatch, size, lengths, turn, in_place=True)
 
 
-@pytest.mark.parametrize(("size", "lengths"), by_turns([2, 3, 5], quick=(5, 3, 2, 3)))
-def test_every_algorithm_gives_the_same_past_the_caches(monkeypatch, size, lengths):
+@pytest.mark.parametrize(
+    ("size", "lengths", "turn"), by_turns([2, 3, 5], quick=(5, 3, 2, 3))
+)
+def test_every_algorithm_gives_the_same_past_the_caches(
+    monkeypatch, size, lengths, turn
+):
     monkeypatch.setattr(CopyPolicy, "held", lambda self, nbytes: float("inf"))
-    every_algorithm(monkeypatch, size, lengths, in_place=False)
+    every_algorithm(monkeypatch, size, lengths, turn, in_place=False)
 
 
 def rows_for(size, in_place):
@@ -94,7 +109,7 @@ def results_of(comm, row, mine, in_place):
     return results
 
 
-def every_algorithm(monkeypatch, size, lengths, in_place):
+def every_algorithm(monkeypatch, size, lengths, turn, in_place):
     count, slice_bytes = lengths
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
     monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
@@ -102,7 +117,7 @@ def every_algorithm(monkeypatch, size, lengths, in_place):
     inputs = vectors(size, count * size, np.dtype(np.int64))
 
     def run(comm):
-        for row in rows_for(size, in_place):
+        for row in rows_for(size, in_place)[turn]:
             (source, out), *others = results_of(comm, row, inputs[comm.rank], in_place)
             for its_source, its_out in others:
                 same(its_source, source)

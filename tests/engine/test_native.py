@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from tests.support.compiling import NATIVE
+from tests.support.leisure import at_leisure
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.parallel
@@ -51,7 +52,7 @@ def run(command):
     assert "all right" in done.stdout
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", at_leisure([2, 3], {3}))
 @pytest.mark.parametrize("sanitizer", ["thread", "address,undefined"])
 def test_the_transport_has_no_races_and_no_bad_accesses(tmp_path, sanitizer, ranks):
     flags = ["-O1", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
@@ -63,14 +64,17 @@ def test_a_call_gives_way_to_its_caller_while_that_computes(tmp_path):
     run([build(COMPILER, ["-O1"], "waiting", tmp_path)])
 
 
-@pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
+SANITIZED = "-O1 -fsanitize=address,undefined"
+
+
+@pytest.mark.parametrize("flags", at_leisure(["-O1", SANITIZED], {SANITIZED}))
 def test_what_is_staged_arrives_however_it_is_written(tmp_path, flags):
-    run([build(COMPILER, flags, "staged_copy", tmp_path)])
+    run([build(COMPILER, flags.split(), "staged_copy", tmp_path)])
 
 
-@pytest.mark.parametrize("flags", [["-O1"], ["-O1", "-fsanitize=address,undefined"]])
+@pytest.mark.parametrize("flags", at_leisure(["-O1", SANITIZED], {SANITIZED}))
 def test_what_is_reduced_for_several_is_the_same_for_each(tmp_path, flags):
-    run([build(COMPILER, flags, "reduce_forward", tmp_path)])
+    run([build(COMPILER, flags.split(), "reduce_forward", tmp_path)])
 
 
 @pytest.mark.parametrize(

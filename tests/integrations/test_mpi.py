@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 
 pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
@@ -136,12 +136,12 @@ print(f"{refused} refused;", flush=True)
 
 
 @pytest.mark.parametrize(
-    "level",
+    ("name", "level"),
     at_leisure(
-        ["single", "funneled", "serialized", "multiple"], {"funneled", "serialized"}
+        product(ENVIRONMENTS, ["single", "funneled", "serialized", "multiple"]),
+        {("mpich", "funneled"), ("openmpi", "serialized"), ("intelmpi", "funneled")},
     ),
 )
-@pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_calls_observe_the_thread_level_of_mpi(name, level, tmp_path):
     path = tmp_path / "script.py"
     path.write_text(LEVELS)

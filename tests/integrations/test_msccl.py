@@ -13,7 +13,7 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.integrations.msccl import algorithm_of, xml_of
 from collalgo.integrations.msccl.cells import NAMES
 from collalgo.integrations.msccl.msccl import parse
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.msccl_orders import is_right, outcome
 from tests.support.msccl_programs import (
     algo,
@@ -40,7 +40,7 @@ def rows_of(size):
 
 
 @pytest.mark.parametrize(
-    "size", at_leisure([1, 2, 3, 4, 5, 7, 8, 12, 17], {1, 2, 3, 5, 8})
+    "size", at_leisure([1, 2, 3, 4, 5, 7, 8, 12, 17], {1, 2, 3, 5})
 )
 def test_what_is_written_is_right_and_read_as_the_same_algorithm(size):
     for row in rows_of(size):

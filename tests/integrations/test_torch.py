@@ -15,7 +15,7 @@ import pytest
 
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT, SCRIPTS
 
@@ -75,7 +75,7 @@ def is_right(done, size, *duties):
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
-        (OURS, 2, ("every_collective", *OF_OURS)),
+        (OURS, 2, OF_OURS),
         (TORCHRUN, 2, (*COLLECTIVES, *FRAMEWORK)),
         pytest.param(OURS, 2, (*COLLECTIVES, *OF_OURS), marks=pytest.mark.slow),
         pytest.param(TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK), marks=pytest.mark.slow),
@@ -134,38 +134,43 @@ def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path
 @pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize(
-    "duties",
+    ("hosts", "size", "duties"),
     at_leisure(
-        ["two_hosts data_parallel", "every_collective buckets_are_shared"],
-        {"two_hosts data_parallel"},
+        [
+            ("a:1,b:1", 2, "two_hosts groups"),
+            ("a:1,b:2", 3, "two_hosts data_parallel"),
+            ("a:1,b:2", 3, "every_collective buckets_are_shared"),
+        ],
+        {("a:1,b:1", 2, "two_hosts groups")},
     ),
 )
-def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says(duties):
+def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says(hosts, size, duties):
     duties = duties.split()
-    done = run((*OURS[:-1], "-H", "a:1,b:2", "-n"), 3, *duties)
-    is_right(done, 3, *duties)
+    done = run((*OURS[:-1], "-H", hosts, "-n"), size, *duties)
+    is_right(done, size, *duties)
+
+
+#: All that ``import torch`` imports of the package.
+AT_IMPORT = {
+    "collalgo", "collalgo._version", "collalgo.base", "collalgo.base.hooks",
+    "collalgo.integrations", "collalgo.integrations.torch_entry",
+}  # fmt: skip
+
+#: What needs no launcher; the last one puts a stand-in for a GPU in place of torch's.
+ALONE = (
+    "script_torch_arguments", "script_torch_overloads", "script_torchrun_handler",
+    "script_torch_on_devices",
+)  # fmt: skip
 
 
 @pytest.mark.parallel
-def test_tensors_of_a_gpu_give_what_those_of_the_host_do():
-    """On a stand-in for the GPU: in the foreground, waited for, and by futures."""
-    done = under_torch("-m", "tests.support.script_torch_on_devices", folder=ROOT)
-    assert done.stdout == "right\n", done.stdout + done.stderr
-
-
-@pytest.mark.parallel
-def test_every_overload_gives_what_gloo_gives_and_packs_in_the_order_of_calls():
-    done = under_torch("-m", "tests.support.script_torch_overloads", folder=ROOT)
-    assert done.stdout.endswith("right\n"), done.stdout + done.stderr
-
-
-@pytest.mark.parallel
-def test_results_of_tensors_are_tensors():
-    done = subprocess.run(
-        [BIN / "python", "-m", "tests.support.script_torch_arguments"],
-        cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
-    assert done.stdout == "right\n", done.stdout + done.stderr
+def test_importing_torch_imports_only_the_entry_point_and_all_overloads_are_right():
+    done = under_torch("-m", "tests.support.script_torch_alone", *ALONE, folder=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    imported, *said = done.stdout.splitlines()
+    assert set(imported.split()) == AT_IMPORT
+    assert [line for line in said if line.endswith(":")] == [f"{n}:" for n in ALONE]
+    assert said.count("right") == len(ALONE), done.stdout + done.stderr
 
 
 @pytest.mark.parallel
@@ -186,24 +191,6 @@ def test_a_death_is_told_to_all_others():
     assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2
 
 
-#: All that ``import torch`` imports of the package.
-AT_IMPORT = {
-    "collalgo", "collalgo._version", "collalgo.base", "collalgo.base.hooks",
-    "collalgo.integrations", "collalgo.integrations.torch_entry",
-}  # fmt: skip
-
-
-@pytest.mark.parallel
-def test_importing_torch_imports_only_the_entry_point():
-    done = under_torch(
-        "-c",
-        "import sys, torch\n"
-        "print(*(name for name in sys.modules if name.startswith('collalgo')))",
-    )
-    assert done.returncode == 0, done.stderr
-    assert set(done.stdout.split()) == AT_IMPORT
-
-
 @pytest.mark.parallel
 def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     shutil.copytree(ROOT / "collalgo", tmp_path / "collalgo")
@@ -220,12 +207,6 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     assert done.stdout == "imported\n"
     assert done.returncode != 0
     assert "RuntimeError: broken on purpose" in done.stderr
-
-
-@pytest.mark.parallel
-def test_a_handler_meets_again_if_the_first_member_ends_before_its_store_is_reached():
-    done = under_torch("-m", "tests.support.script_torchrun_handler", folder=ROOT)
-    assert done.stdout.endswith("right\n"), done.stdout + done.stderr
 
 
 def torchrun_node(endpoint, output, awaited):

@@ -10,14 +10,19 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from collalgo.bench.cluster.kernel import inside, processes, set_link
 from collalgo.bench.cluster.running import UCX, agent_of, command_line
 
-from tests.conftest import at_leisure
 from tests.support.clusters import needs_root, ranks_in
+from tests.support.leisure import at_leisure
+
+#: The ranks of each host: the last two share one.
+SLOTS = {"h0": 1, "h1": 1, "h3": 2}
+LAST = sum(SLOTS.values()) - 1
 
 #: In the phase that is asked for all ranks but one are in a call that it does not make;
 #: in that between calls all compute, and in the last all are in a call.
@@ -42,8 +47,8 @@ try:
         begin(late=rank == 0)
         comm.split(rank % 2)
     if phase == "receiving":
-        begin(late=rank == 7)
-        comm.recv(x, 7)
+        begin(late=rank == comm.size - 1)
+        comm.recv(x, comm.size - 1)
     if phase == "between calls":
         print("ready", flush=True)
         time.sleep(2)
@@ -65,7 +70,7 @@ pytestmark = needs_root
 
 def by_collalgo(plan, agent, command):
     """The command that starts ranks which use UCX, and its environment."""
-    hosts = ",".join(f"{host}:2" for host in plan.hosts)
+    hosts = ",".join(f"{host}:{ranks}" for host, ranks in plan.slots.items())
     words = [sys.executable, "-m", "collalgo", "run", "-H", hosts, *command]
     variables = {"COLLALGO_RSH": str(agent), "UCX_TLS": "tcp,self"}
     return inside(plan, plan.hosts[0], *words), variables
@@ -82,6 +87,7 @@ def job(plan, folder, phase, started=by_collalgo):
     """A job on all hosts, once every rank is in the phase."""
     script = folder / "script.py"
     script.write_text(SCRIPT)
+    plan = replace(plan, slots=SLOTS)
     with agent_of(plan) as agent:
         words, variables = started(plan, agent, [sys.executable, str(script), phase])
         launcher = subprocess.Popen(
@@ -115,7 +121,7 @@ def what_is_told(launcher, ranks):
 def others(phase, lost):
     """The ranks that are in a call and live."""
     late = phase in ("joining", "splitting")
-    return set(range(late, 8)) - lost
+    return set(range(late, LAST + 1)) - lost
 
 
 def process_of(plan, host, rank):
@@ -142,12 +148,12 @@ def nothing_is_left(plan, seconds):
 def test_a_killed_rank_is_named_by_all_others(cluster, tmp_path, phase):
     plan = cluster("star")
     with job(plan, tmp_path, phase) as launcher:
-        os.kill(process_of(plan, "h3", 7), signal.SIGKILL)
+        os.kill(process_of(plan, "h3", LAST), signal.SIGKILL)
         if phase != "between calls":  # who computes is stopped without a word
-            told, seconds = what_is_told(launcher, others(phase, {7}))
-            assert all("rank 7" in each for each in told), told
+            told, seconds = what_is_told(launcher, others(phase, {LAST}))
+            assert all(f"rank {LAST}" in each for each in told), told
             assert seconds < 1
-        assert "rank 7 was killed by SIGKILL" in launcher.stdout.read()
+        assert f"rank {LAST} was killed by SIGKILL" in launcher.stdout.read()
         assert nothing_is_left(plan, 10)
 
 
@@ -156,8 +162,8 @@ def test_a_host_that_is_cut_off_is_named_by_all_others(cluster, tmp_path, phase)
     plan = cluster("star")
     with job(plan, tmp_path, phase) as launcher:
         set_link(plan, "h3/nic0", working=False)
-        told, seconds = what_is_told(launcher, others(phase, {6, 7}))
-        assert all(re.search("rank [67]|ranks 6", each) for each in told), told
+        told, seconds = what_is_told(launcher, others(phase, {LAST - 1, LAST}))
+        assert all(re.search("rank [23]|ranks 2", each) for each in told), told
         assert seconds < 5
         assert nothing_is_left(plan, 15)
 
@@ -169,9 +175,9 @@ def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
     before = set(Path("/dev/shm").glob("mpich_shm_*"))
     with job(plan, tmp_path, phase, by_mpiexec) as launcher:
         set_link(plan, "h3/nic0", working=False)
-        told, seconds = what_is_told(launcher, others(phase, {6, 7}))
-        assert all(re.search("rank [67]|ranks 6", each) for each in told), told
-        assert all(re.match(r"\w+ \([67],\): ", each) for each in told), told
+        told, seconds = what_is_told(launcher, others(phase, {LAST - 1, LAST}))
+        assert all(re.search("rank [23]|ranks 2", each) for each in told), told
+        assert all(re.match(r"\w+ \([23],\): ", each) for each in told), told
         if phase != "receiving":  # there each says that it was who waited
             assert len(told) == 1, told
         assert seconds < 5

@@ -5,12 +5,14 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 
 import pytest
 
 from collalgo.launch.local import LocalLaunch, Rank, RankSpec
 from collalgo.launch.session_guard import SessionGuard
 from tests.launch.test_run import COLLALGO, alive, gone
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -40,6 +42,9 @@ sys.exit(int(code))
 #: One host and, by what stands for ssh, two.
 HOSTS = [("-n", "2"), ("-H", "a:1,b:1")]
 
+#: How a launcher is ended.
+ENDS = [signal.SIGTERM, signal.SIGKILL]
+
 #: The processes that the ranks of a job start.
 STARTED = 8
 
@@ -59,8 +64,10 @@ def started_by_ranks(folder, code, hosts):
 
 
 @pytest.mark.usefixtures("rsh")
-@pytest.mark.parametrize("hosts", HOSTS)
-@pytest.mark.parametrize("code", ["0", "3"])
+@pytest.mark.parametrize(
+    ("hosts", "code"),
+    at_leisure(product(HOSTS, ["0", "3"]), [*zip(HOSTS, ["0", "3"], strict=True)]),
+)
 def test_what_ranks_have_started_ends_with_them(tmp_path, hosts, code):
     launcher, started = started_by_ranks(tmp_path, code, hosts)
     (tmp_path / "over").touch()
@@ -69,8 +76,10 @@ def test_what_ranks_have_started_ends_with_them(tmp_path, hosts, code):
 
 
 @pytest.mark.usefixtures("rsh")
-@pytest.mark.parametrize("hosts", HOSTS)
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("hosts", "number"),
+    at_leisure(product(HOSTS, ENDS), [*zip(HOSTS, ENDS, strict=True)]),
+)
 def test_what_ranks_have_started_ends_with_their_launcher(tmp_path, hosts, number):
     launcher, started = started_by_ranks(tmp_path, "0", hosts)
     launcher.send_signal(number)

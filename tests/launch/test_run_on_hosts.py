@@ -115,7 +115,7 @@ def gathers(comm):
 @pytest.mark.usefixtures("rsh")
 def test_an_engine_that_ends_does_not_warn(capfd):
     """Whose last message the other rank has not yet acknowledged."""
-    for _ in range(3):
+    for _ in range(2):
         run(gathers, hosts="a:1,b:1", timeout=60)
     assert "WARN" not in "".join(capfd.readouterr())
 

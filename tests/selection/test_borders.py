@@ -19,6 +19,7 @@ from collalgo.selection.overrides import PEERS, rules_of
 from collalgo.selection.policies import nccl
 from collalgo.selection.prices import breaks
 from collalgo.selection.rules import Rules
+from tests.support.leisure import at_leisure
 from tests.support.pricers import host, on_hosts
 
 pytestmark = pytest.mark.parallel
@@ -119,7 +120,7 @@ MACHINES = {
 }
 
 
-@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("name", at_leisure(MACHINES, {"cores", "torus"}))
 def test_on_hosts_a_size_is_decided_as_if_it_were_the_only_one(name, kept, tmp_path):
     rng = np.random.default_rng(len(name))
     some = rng.choice(list(COLLECTIVES), 3, replace=False)

@@ -11,7 +11,7 @@ from collalgo import Topology, select
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, breaks
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -27,7 +27,7 @@ MACHINES = {
 EVERY = [*product(COLLECTIVES, MACHINES)]
 
 
-@pytest.mark.parametrize(("collective", "name"), at_leisure(EVERY, EVERY[::3]))
+@pytest.mark.parametrize(("collective", "name"), at_leisure(EVERY, EVERY[::5]))
 def test_what_has_no_price_could_not_have_won(collective, name):
     machine, parameters = MACHINES[name]
     topology = Topology.load(machine, **parameters)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from collalgo._kernels.engine.devices import sources
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.paths import ROOT
 
 NATIVE = ROOT / "tests" / "engine" / "native"

@@ -1,7 +1,9 @@
 """Jobs on several hosts, which are names of one machine."""
 
+import re
 import subprocess
 import sys
+from collections import defaultdict
 
 from tests.support.paths import SCRIPTS
 
@@ -27,3 +29,23 @@ def all_do(duty, layout):
     size = sum(map(int, parts))
     assert all(f"right {rank};" in done.stdout for rank in range(size)), done.stdout
     return done
+
+
+#: What three ranks are told of the failures of ``script_across_hosts.py``, in turn.
+FAILURES = (
+    r"passed 1000 elements but rank \d passed 1001|passed 1001 elements but",
+    r"for rank 2, whose last call was allreduce #1 \(7 float64",
+    "rank 2 is gone: its communicator was closed",
+)
+
+
+def check_failures(output):
+    """Check that all ranks are told the same of each failure; the last one leaves."""
+    told = defaultdict(list)
+    for rank, what in re.findall(r"told (\d): (.*?)\.\n", output):
+        told[rank].append(what)
+    assert {rank: len(each) for rank, each in told.items()} == {"0": 3, "1": 3, "2": 2}
+    assert told["0"] == told["1"]
+    assert told["0"][:2] == told["2"]
+    for pattern, what in zip(FAILURES, told["0"], strict=True):
+        assert re.search(pattern, what), what

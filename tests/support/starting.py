@@ -3,7 +3,7 @@
 from itertools import product
 
 from collalgo import spawn, threads
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 
 STARTED = at_leisure(
     product([threads, spawn], [2, 3, 5]), {*product([threads], [2, 3, 5]), (spawn, 3)}

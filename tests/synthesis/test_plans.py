@@ -30,6 +30,7 @@ from collalgo.synthesis.planner import ONE, PEERS, PLANNED, SEVERAL, Form, Plann
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.synthesized import Synthesis, first_way
 from tests.support.host_networks import network
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -52,7 +53,7 @@ def schedule(planner, collective, way, rounds, peers=ONE):
     return steps
 
 
-@pytest.mark.parametrize("make", MACHINES)
+@pytest.mark.parametrize("make", at_leisure(MACHINES, MACHINES[:-1]))
 def test_every_plan_is_proved(make):
     placement = Placement(make())
     planner, size = Planner(placement), placement.size
@@ -79,7 +80,7 @@ def proved_with_several(planner, rounds, root=0):
         assert collective != "allreduce" or proof.consistent
 
 
-@pytest.mark.parametrize("size", range(2, 17))
+@pytest.mark.parametrize("size", at_leisure(range(2, 17), {2, 3, 4, 5, 7, 8, 12}))
 def test_plans_that_combine_with_several_peers_are_proved(size):
     topology = network(size, extra=2.0, seed=size)
     proved_with_several(Planner(Placement(topology)), 3, root=size // 2)
@@ -120,7 +121,7 @@ def test_plans_do_not_depend_on_the_order_of_sets():
             capture_output=True,
             check=True,
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }
     assert len(found) == 1
 
@@ -153,10 +154,15 @@ def proved(plan, collective):
 
 
 @pytest.mark.parametrize("peers", PEERS)
-@pytest.mark.parametrize("count", [0, 1, 5, 257])
-def test_threads_run_a_plan(count, peers):
-    size = 5
-    planner = Planner(Placement(network(size, seed=7)))
+def test_threads_run_a_plan(peers):
+    planner = Planner(Placement(network(5, seed=7)))
+    for count in (0, 1, 5, 257):
+        threads_run_a_plan(planner, count, peers)
+
+
+def threads_run_a_plan(planner, count, peers):
+    """Run a plan of each kind on a number of elements."""
+    size = planner.pairs.size
 
     def work(comm):
         mine = np.arange(count, dtype=np.int64) + comm.rank

@@ -7,6 +7,7 @@ import pytest
 from collalgo.errors import TopologyError
 from collalgo.topology import presets
 from collalgo.topology.model import Kind, Topology
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 
@@ -19,7 +20,7 @@ def parameters_of(name):
     return [*presets._document(name).get("parameters", {}), *presets.JOINING]
 
 
-@pytest.mark.parametrize("name", presets.names())
+@pytest.mark.parametrize("name", at_leisure(presets.names(), presets.names()[::2]))
 def test_odd_values_build_a_machine_or_are_refused(name):
     """No other exception, and no machine without bandwidth."""
     for parameter in parameters_of(name):

@@ -7,8 +7,8 @@ import pytest
 
 import collalgo
 from tests.comm.devices.conftest import KINDS
-from tests.conftest import at_leisure
 from tests.support.fake_device_memory import DeviceArray
+from tests.support.leisure import at_leisure
 
 pytestmark = pytest.mark.parallel
 

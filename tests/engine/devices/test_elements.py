@@ -12,7 +12,6 @@ import pytest
 from collalgo._kernels.engine.devices import sources
 from collalgo.engine.dtypes import DTYPES, FLOAT8
 from collalgo.engine.reduction import OPS, reduction
-from tests.conftest import at_leisure
 from tests.engine.test_reduction import assert_same_bits, has, random_bits, twin
 from tests.support.compiling import (
     ARCHITECTURES,
@@ -21,6 +20,7 @@ from tests.support.compiling import (
     instructions_of,
     needs_nvcc,
 )
+from tests.support.leisure import at_leisure
 from tests.support.oracle import dtype_of
 
 SINGLE = [op for op in OPS if op != "avg"]
@@ -75,8 +75,9 @@ def test_a_kernel_of_the_device_is_its_numpy_twin(library, name, op):
         return
     rng = np.random.default_rng(9)
     vector = sources.VECTOR // dtype.itemsize
-    for count in (0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000):
-        for n in (1, 2, 3, 4, 5, 8, 13):
+    counts = (0, 1, 2, 3, 7, 15, 16, 17, 33, 100, 1000)
+    for turn, n in enumerate((1, 2, 3, 4, 5, 8, 13)):
+        for count in counts[turn % 2 :: 2]:
             offset = int(rng.integers(0, vector + 1))
             arrays = [placed(a, offset) for a in operands(rng, dtype, op, count, n)]
             expected = twin(arrays, op)
@@ -177,7 +178,7 @@ def test_the_kernels_compile_for_devices(architecture, kernels, tmp_path):
 
 @needs_nvcc
 @pytest.mark.parametrize(
-    "op", at_leisure(["sum", "prod", "min", "max", "land"], {"sum", "max", "land"})
+    "op", at_leisure(["sum", "prod", "min", "max", "land"], {"sum"})
 )
 def test_subnormal_numbers_are_none_for_those_who_compile_without_them(op, tmp_path):
     """As CuPy does. Instructions that take them for zeros have a name of their own."""

@@ -26,7 +26,7 @@ from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE
 from collalgo.schedule import trace
 from collalgo.schedule.chunk import Chunk
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.oracle import check, vectors
 
 pytestmark = pytest.mark.parallel
@@ -136,8 +136,6 @@ WAYS = [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
             *product(WAYS, [2], [threads]),
             (past_the_caches, 2, spawn),
             (copied_by_the_kernel, 3, spawn),
-            (copied_by_the_kernel_on_one_core, 2, spawn),
-            (past_the_caches, 3, threads),
         },
     ),
 )

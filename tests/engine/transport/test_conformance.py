@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from tests.conftest import at_leisure
+from tests.support.leisure import at_leisure
 from tests.support.transports import WITHOUT_DEATHS, WORLDS
 
 pytestmark = pytest.mark.parallel
@@ -23,18 +23,13 @@ SIZE = 3
         {("threads", 2), ("processes", 2), *product(WORLDS, [SIZE])},
     ),
 )
-def test_messages_arrive_whole_and_in_order(tmp_path, world, size):
-    WORLDS[world]("delivers", size, tmp_path)
+def test_messages_arrive_whole_and_in_order_until_it_is_closed(tmp_path, world, size):
+    WORLDS[world]("delivers_and_closes", size, tmp_path)
 
 
 @every_world
 def test_a_call_times_out_without_a_rank(tmp_path, world):
     WORLDS[world]("times_out", SIZE, tmp_path)
-
-
-@every_world
-def test_a_closed_transport_makes_no_calls(tmp_path, world):
-    WORLDS[world]("closes", SIZE, tmp_path)
 
 
 @every_world

@@ -62,7 +62,7 @@ def test_only_ranks_with_cores_of_their_own_spin():
     assert SHARING.spins == 0
 
 
-CALLS = 1000
+CALLS = 400
 
 
 def reduce_on_a_busy_core(comm):
