@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +41,12 @@ def darray(
     """The part of one rank of an array that is distributed over a grid of ranks."""
     coordinates = np.unravel_index(rank, psizes)
     axes = zip(gsizes, distribs, dargs, psizes, coordinates, strict=True)
-    indices = [_own_indices(*map(int, axis)) for axis in axes]
+    indices = [_own_indices(*axis) for axis in axes]
     return _of_indices(element, gsizes, indices, order)
 
 
 def _own_indices(
-    size: int, how: int, argument: int, ranks: int, me: int
+    size: int, how: int, argument: int, ranks: int, me: Any
 ) -> NDArray[np.int64]:
     """The indices of an axis that belong to one of the ranks."""
     default = argument == NUMBERS["DISTRIBUTE_DFLT_DARG"]
@@ -57,7 +58,9 @@ def _own_indices(
             fail("ERR_ARG", f"blocks of {block} on {ranks} ranks do not cover {size}")
         return np.arange(min(me * block, size), min((me + 1) * block, size))
     everything = np.arange(size)
-    return everything[everything // (1 if default else argument) % ranks == me]
+    turn = everything // (1 if default else argument)
+    mine: NDArray[np.int64] = everything[turn % ranks == me]
+    return mine
 
 
 def _of_indices(

@@ -10,9 +10,6 @@ from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.requests import Request
 from collalgo.integrations.as_mpi4py.specs import Finish
 
-#: Makes a call of the arguments of a program; the first one is its communicator.
-Prepare = Callable[..., "Call"]
-
 
 class Call(NamedTuple):
     """A call of the library.
@@ -48,13 +45,15 @@ def start(comm: Any, call: Call) -> Operation:
     return operation
 
 
-def forms(prepare: Prepare, run: Any = run, start: Any = start) -> tuple[Any, Any, Any]:
+def forms(
+    prepare: Callable[..., Any], run: Any = run, start: Any = start
+) -> tuple[Any, Any, Any]:
     """The three forms of a collective: blocking, non-blocking and persistent.
 
     Parameters
     ----------
     prepare
-        Makes the call of the arguments of the program.
+        Makes the call of the arguments of the program, after the communicator.
     run, start
         Make such a call, now or in the background.
     """

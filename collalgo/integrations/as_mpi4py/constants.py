@@ -160,8 +160,8 @@ def _all() -> Iterator[tuple[str, int]]:
     for first, lists in NUMBERED.items():
         for names in lists:
             yield from ((name, number) for number, name in enumerate(names, first))
-    for names in FLAGS:
-        yield from ((name, 1 << bit) for bit, name in enumerate(names))
+    for flags in FLAGS:
+        yield from ((name, 1 << bit) for bit, name in enumerate(flags))
     yield from OTHERS.items()
 
 

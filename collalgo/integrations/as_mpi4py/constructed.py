@@ -47,8 +47,8 @@ class Constructors:
     """The calls that make datatypes; a mixin of :class:`Datatype`."""
 
     state: Any
-    extent: int
-    is_predefined: bool
+    extent: Any
+    is_predefined: Any
     copy_attributes: Any
     delete_attributes: Any
     of_state: Any

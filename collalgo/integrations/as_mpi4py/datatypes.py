@@ -130,10 +130,10 @@ class Datatype(Constructors, Named, Attributes, Handle):
         return self.typechar
 
     @classmethod
-    def fromcode(cls, code: str) -> "Datatype":
+    def fromcode(cls, code: str) -> Any:
         """The datatype of a code, as ``"d"`` or ``"f8"``."""
         try:
-            return cls(cls.of(code))  # type: ignore[return-value]
+            return cls(cls.of(code))
         except KeyError as error:
             raise ValueError(str(error)) from None
 
@@ -160,7 +160,7 @@ def _predefined(name: str, dtype: Any) -> Any:
 def _pair(name: str, value: str) -> Any:
     """A datatype of a value and an index, as a structure of C."""
     dtypes = [CONSTANTS[value].state.dtype, CONSTANTS["INT"].state.dtype]
-    made = np.dtype(list(zip(("value", "index"), dtypes, strict=True)), align=True)
+    made: Any = np.dtype([*zip(("value", "index"), dtypes, strict=True)], align=True)
     places = [made.fields[field][1] for field in made.names]
     parts = [
         basic(dtype.itemsize).placed([place], [1])

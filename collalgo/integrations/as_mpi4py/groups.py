@@ -69,19 +69,19 @@ class Group(Handle):
             return type(self)(GROUP_EMPTY)
         return type(self).of_state(GroupState(ranks, self.state.me))
 
-    def Dup(self) -> "Group":
+    def Dup(self) -> Any:
         """A copy."""
         return type(self).of_state(GroupState(self.state.ranks, self.state.me))
 
     @classmethod
-    def Union(cls, group1: "Group", group2: "Group") -> "Group":
+    def Union(cls, group1: "Group", group2: "Group") -> Any:
         """The ranks of the first group, then the others of the second."""
         first, second = group1.state.ranks, group2.state.ranks
         chosen = group1 if first else group2
         return chosen._of([*first, *(rank for rank in second if rank not in first)])
 
     @classmethod
-    def Intersection(cls, group1: "Group", group2: "Group") -> "Group":
+    def Intersection(cls, group1: "Group", group2: "Group") -> Any:
         """The ranks of the first group that are in the second."""
         second = group2.state.ranks
         return group1._of([rank for rank in group1.state.ranks if rank in second])
@@ -89,29 +89,29 @@ class Group(Handle):
     Intersect = Intersection
 
     @classmethod
-    def Difference(cls, group1: "Group", group2: "Group") -> "Group":
+    def Difference(cls, group1: "Group", group2: "Group") -> Any:
         """The ranks of the first group that are not in the second."""
         second = group2.state.ranks
         return group1._of([rank for rank in group1.state.ranks if rank not in second])
 
-    def Incl(self, ranks: Sequence[int]) -> "Group":
+    def Incl(self, ranks: Sequence[int]) -> Any:
         """The group of some ranks, in the order given."""
         chosen = [self.state.ranks[self._checked(rank)] for rank in ranks]
         if len(set(chosen)) != len(chosen):
             fail("ERR_RANK", f"ranks {list(ranks)} name a rank twice")
         return self._of(chosen)
 
-    def Excl(self, ranks: Sequence[int]) -> "Group":
+    def Excl(self, ranks: Sequence[int]) -> Any:
         """The group without some ranks."""
         left_out = {self._checked(rank) for rank in ranks}
         own = self.state.ranks
         return self._of([own[i] for i in range(len(own)) if i not in left_out])
 
-    def Range_incl(self, ranks: Sequence[Range]) -> "Group":
+    def Range_incl(self, ranks: Sequence[Range]) -> Any:
         """The group of some ranges: first and last rank, and the step."""
         return self.Incl(self._ranges(ranks))
 
-    def Range_excl(self, ranks: Sequence[Range]) -> "Group":
+    def Range_excl(self, ranks: Sequence[Range]) -> Any:
         """The group without some ranges."""
         return self.Excl(self._ranges(ranks))
 

@@ -210,7 +210,7 @@ class Matching:
 
     def _read(self, sender: int) -> None:
         """Read the record that has come."""
-        values = HEAD.unpack_from(self._record)
+        values = HEAD.unpack_from(self._record.data)
         kind, is_awaited, source, tag, context, nbytes, number = values
         if kind == MATCHED:
             self._awaiting.pop(number).is_awaited = False

@@ -109,16 +109,19 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         super().__setitem__(item, value)
 
     def __eq__(self, other: Any) -> Any:
-        return memoryview(self) == other
+        return self._view() == other
 
     def __ne__(self, other: Any) -> Any:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
-    def cast(self, format: str, *shape: Any) -> memoryview:  # noqa: A002
+    def _view(self) -> Any:
+        return memoryview(np.asarray(self).data)
+
+    def cast(self, format: str, *shape: Any) -> Any:  # noqa: A002
         """The same bytes with another format, as of a memoryview."""
-        return memoryview(self).cast(format, *shape)
+        return self._view().cast(format, *shape)
 
     def tobytes(self, order: Any = None) -> bytes:
         """A copy."""
@@ -232,6 +235,6 @@ def at_address(address: int, nbytes: int, owner: Any) -> Bytes:
     """The bytes at an address; their owner lives as long as the array."""
     if not nbytes:
         return np.empty(0, np.uint8)
-    raw = (ctypes.c_uint8 * nbytes).from_address(address)
-    raw.owner = owner  # type: ignore[attr-defined]
+    raw: Any = (ctypes.c_uint8 * nbytes).from_address(address)
+    raw.owner = owner
     return np.frombuffer(raw, np.uint8)

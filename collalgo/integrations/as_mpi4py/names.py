@@ -1,6 +1,6 @@
 """The names that programs give to objects."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Named:
@@ -8,7 +8,7 @@ class Named:
 
     _state: Any
     state: Any
-    null_name: str
+    null_name: ClassVar[str]
 
     def Get_name(self) -> str:
         """The name."""

@@ -172,10 +172,9 @@ class Receive(Operation):
 
     def wait(self) -> None:
         """Wait until the message has come."""
-        while not self._over:
-            self._matching.wait(lambda: self._over or self.message is not None)
-            if not self._over:
-                self._matching.pause(self.message)
+        while not self.is_over():
+            self._matching.check()
+            self._matching.pause(self.message)
 
     def cancel(self) -> None:
         """Give it up, unless a message was matched."""

@@ -4,6 +4,7 @@ from typing import Any
 
 from collalgo.integrations.as_mpi4py.datatypes import Datatype
 from collalgo.integrations.as_mpi4py.errors import fail
+from collalgo.integrations.as_mpi4py.layouts import Layout
 from collalgo.integrations.as_mpi4py.memory import Bytes, memory_of
 from collalgo.integrations.as_mpi4py.specs import Part, simple
 
@@ -49,7 +50,8 @@ def Pack_size(self: Any, count: int, comm: Any) -> int:
 
 def _swapped(datatype: Any, data: Bytes) -> Bytes:
     """The bytes of basic elements in the other order."""
-    layout, found = datatype.state.layout, data.copy()
+    layout: Layout = datatype.state.layout
+    found = data.copy()
     place = 0
     while place < len(found) and layout.size:
         for count, nbytes in layout.runs:

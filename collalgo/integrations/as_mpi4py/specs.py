@@ -234,6 +234,7 @@ def vector(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
         entries = _entries(memory, 0, found)
         counts = [(entries + blocks - 1 - i) // blocks for i in range(blocks)]
     numbers = _integers(counts, blocks)
+    starts: Sequence[int]
     if places is None:
         starts = [*np.cumsum([0, *numbers])[:-1].tolist()]
     elif is_integer(places):

@@ -96,7 +96,8 @@ class Status:
 
     def Get_elements(self, datatype: Any) -> int:
         """The number of elements that a datatype is made of."""
-        return Datatype.of(datatype).state.layout.elements_in(int(self._values[COUNT]))
+        layout = Datatype.of(datatype).state.layout
+        return int(layout.elements_in(int(self._values[COUNT])))
 
     def Set_elements(self, datatype: Any, count: int) -> None:
         """Set the length of the message in elements of a datatype."""
@@ -114,7 +115,7 @@ class Status:
     cancelled = property(Is_cancelled, Set_cancelled)
 
     def __getstate__(self) -> dict[str, int]:
-        return {"values": self._values.tolist()}  # type: ignore[dict-item]
+        return {"values": self._values.tolist()}
 
     def __setstate__(self, state: Any) -> None:
         self._values[:] = state["values"]
