@@ -8,6 +8,7 @@ from collalgo.integrations.as_mpi4py import (
     buffering,
     environment,
     errors,
+    internals,
     packing,  # noqa: F401  # which adds calls to datatypes
 )
 from collalgo.integrations.as_mpi4py.comm import Comm, Intracomm
@@ -25,8 +26,9 @@ from collalgo.integrations.as_mpi4py.memory import (
     Buffer,
     Special,
 )
-from collalgo.integrations.as_mpi4py.messages import PICKLE, Message, Pickle
+from collalgo.integrations.as_mpi4py.messages import Message
 from collalgo.integrations.as_mpi4py.ops import Op
+from collalgo.integrations.as_mpi4py.pickling import PICKLE, Pickle
 from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import Request
@@ -63,6 +65,7 @@ globals().update(CLASSES)
 globals().update(DATATYPES)
 globals().update(CONSTANTS)
 globals().update(absent.FUNCTIONS)
+globals().update(internals.FUNCTIONS)
 globals().update(
     {name: each for name, each in vars(environment).items() if name[:1].isupper()}
 )
@@ -79,22 +82,6 @@ Add_error_string = errors.add_error_string
 Remove_error_class = Remove_error_code = errors.remove_error_code
 Remove_error_string = errors.remove_error_string
 _typedict = TYPECODES
-
-
-def _set_abort_status(status: object) -> None:
-    """Let ``mpi4py.run`` end this process with an exit code."""
-    if status:
-        PROCESS.abort(status if isinstance(status, int) else 1)
-
-
-def _comm_lock_table(comm: Any) -> Any:
-    """The locks of this process for the calls of a communicator."""
-    return comm.state.locks
-
-
-def _comm_lock(comm: Any, key: Any = None) -> Any:
-    """A lock of this process for a call of a communicator."""
-    return comm.state.lock(key)
 
 
 def _start() -> None:

@@ -91,7 +91,7 @@ FUNCTIONS = {
         *("Open_port", "Close_port", "Publish_name", "Unpublish_name"),
         "Lookup_name",
     )
-} | {"Register_datarep": refusal(FILES)}
+} | {"Register_datarep": refusal(FILES), "_commctx_inter": refusal(INTER)}
 
 
 def _no_parent() -> Any:

@@ -135,7 +135,7 @@ def _graph(index: Sequence[int], edges: Sequence[int]) -> Graph:
 
 
 def _weights(given: Any, ranks: list[int]) -> list[int] | None:
-    """The weights of edges; None if there are none."""
+    """The weights of edges; None without weights."""
     if given is None and not ranks:
         return []
     if given is None or (isinstance(given, int) and given == UNWEIGHTED):

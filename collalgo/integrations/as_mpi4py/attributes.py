@@ -55,11 +55,11 @@ class Attributes:
     def Free_keyval(cls, keyval: int) -> int:
         """Free a key; attributes that use it stay. Returns ``KEYVAL_INVALID``."""
         if keyval not in _known:
-            fail("ERR_KEYVAL", f"{keyval} is no key of an attribute")
+            fail("ERR_KEYVAL", f"{keyval} is not a key of an attribute")
         return KEYVAL_INVALID
 
     def Get_attr(self, keyval: int) -> Any:
-        """The value of an attribute; None if there is none."""
+        """The value of an attribute; None without one."""
         state = self.state
         if keyval in self.predefined_attributes:
             value = self.predefined_attributes[keyval]
@@ -87,7 +87,7 @@ class Attributes:
 
     def _check_key(self, keyval: int) -> None:
         if keyval not in _known:
-            fail("ERR_KEYVAL", f"{keyval} is no key of an attribute")
+            fail("ERR_KEYVAL", f"{keyval} is not a key of an attribute")
 
     def copy_attributes(self, copy: Any) -> None:
         """Copy the attributes to a copy of the object."""

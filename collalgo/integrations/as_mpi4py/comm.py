@@ -80,7 +80,7 @@ class Comm(
     size, rank, group = property(Get_size), property(Get_rank), property(Get_group)
 
     def Is_inter(self) -> bool:
-        """Whether it is an intercommunicator; there are none."""
+        """Whether it is an intercommunicator, which is absent here: False."""
         _ = self.state
         return False
 

@@ -39,6 +39,8 @@ class CommState(State):
         The number of this rank, and of the ranks.
     topology
         How the ranks are arranged; None if they are not.
+    private : CommState or None
+        The same ranks with messages of their own; ``private_calls`` have used it.
     under_way : set of Operation
         The collectives in the background.
     """
@@ -55,6 +57,8 @@ class CommState(State):
         self.errhandler = Errhandler(ERRORS_RETURN)
         self.attached: Any = None
         self.under_way: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.private: Any = None
+        self.private_calls = 0
         self.locks: dict[Any, Lock] = {}
         self._children: Counter[Any] = Counter()
 

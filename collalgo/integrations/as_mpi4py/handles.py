@@ -3,6 +3,7 @@
 Several handles may name one object; they are equal, and freeing one leaves it null.
 """
 
+from functools import cached_property
 from itertools import count
 from typing import Any, ClassVar
 from weakref import WeakValueDictionary
@@ -17,16 +18,19 @@ class State:
 
     Attributes
     ----------
-    number : int
-        Its number in this process.
     predefined : str
         The name of its constant in the module; empty for what a program made.
     """
 
     def __init__(self, predefined: str = ""):
         self.predefined = predefined
-        self.number = next(_numbers)
-        _states[self.number] = self
+
+    @cached_property
+    def number(self) -> int:
+        """Its number in this process, from 1."""
+        number = next(_numbers)
+        _states[number] = self
+        return number
 
 
 _states: WeakValueDictionary[int, State] = WeakValueDictionary()

@@ -48,7 +48,7 @@ class Info(Handle):
         return type(self).Create(self.state.items)
 
     def Get(self, key: str) -> str | None:
-        """The text of a key; None if there is none."""
+        """The text of a key; None without one."""
         found: str | None = self.state.items.get(_key(key))
         return found
 

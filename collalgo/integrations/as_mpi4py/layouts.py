@@ -43,8 +43,9 @@ class Layout:
         """The number of bytes without gaps."""
         return int(self.lengths.sum())
 
-    @property
+    @cached_property
     def extent(self) -> int:
+        """The number of bytes from the lower to the upper bound."""
         return self.ub - self.lb
 
     @cached_property
@@ -107,7 +108,7 @@ class Layout:
     # ---- packing
 
     def pack(self, memory: Bytes, start: int, count: int) -> Bytes:
-        """The bytes of some elements without gaps: a view where there are none."""
+        """The bytes of some elements without gaps: a view where it has no gaps."""
         self.check(memory, start, count)
         if self.is_dense:
             return memory[start : start + count * self.size]

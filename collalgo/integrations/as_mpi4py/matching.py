@@ -11,7 +11,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from itertools import count
 from threading import RLock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ ROOM = RECORD_BYTES - HEAD.size
 
 #: The kinds of records: a message, the announcement of one, and that one was matched.
 WHOLE, ANNOUNCED, MATCHED = range(3)
+
+Item = TypeVar("Item")
 
 #: Seconds until a wait looks again at what other threads have done.
 SLICE = 2e-3
@@ -132,19 +134,19 @@ class Matching:
 
     def _take(self, context: int, source: int, tag: int) -> Arrival | None:
         """Remove the first message that has come and fits."""
-        waiting = self._unexpected.get(context, ())
+        waiting = self._unexpected.get(context, [])
         for place, arrival in enumerate(waiting):
             if arrival.fits(source, tag):
-                return waiting.pop(place)  # type: ignore[union-attr]
+                return _removed(self._unexpected, context, place)
         return None
 
     def withdraw(self, receive: Receive) -> bool:
         """Give up a receive: whether no message had been matched."""
         with self._lock:
-            posted = self._posted[receive.context]
+            posted = self._posted.get(receive.context, [])
             found = receive in posted
             if found:
-                posted.remove(receive)
+                _removed(self._posted, receive.context, posted.index(receive))
         return found
 
     def probe(
@@ -224,10 +226,9 @@ class Matching:
     def _arrive(self, context: int, arrival: Arrival) -> None:
         """Give a message to the first receive that fits, or keep it."""
         with self._lock:
-            posted = self._posted[context]
-            for place, receive in enumerate(posted):
+            for place, receive in enumerate(self._posted.get(context, [])):
                 if arrival.fits(receive.source, receive.tag):
-                    del posted[place]
+                    _removed(self._posted, context, place)
                     break
             else:
                 if arrival.data is not None:  # which belongs to the record
@@ -264,3 +265,11 @@ class Matching:
         """Raise the error with which the messages have failed, if they have."""
         if self._failure is not None:
             raise as_mpi_exception(self._failure)
+
+
+def _removed(table: dict[int, list[Item]], context: int, place: int) -> Item:
+    """Remove an item of a communicator, which takes no memory without items."""
+    found = table[context].pop(place)
+    if not table[context]:
+        del table[context]
+    return found

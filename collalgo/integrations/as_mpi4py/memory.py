@@ -153,7 +153,7 @@ def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
         return np.empty(0, np.uint8), "B"
     elif isinstance(obj, Special):
         raise NotImplementedError(
-            f"MPI.{obj!r} is no buffer here: absolute addresses are not taken; pass "
+            f"MPI.{obj!r} is not a buffer here: absolute addresses are not taken; pass "
             "an array"
         )
     else:
@@ -197,7 +197,7 @@ def _of_interface(obj: Any) -> tuple[Bytes, str]:
     if (interface := getattr(obj, "__cuda_array_interface__", None)) is not None:
         return _of_cuda(obj, interface)
     raise TypeError(
-        f"{type(obj).__name__} is no buffer; pass an array, or a list of an array and "
+        f"{type(obj).__name__} is not a buffer; pass an array, or a list of an array and "
         "its count or datatype"
     )
 

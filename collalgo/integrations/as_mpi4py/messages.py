@@ -1,72 +1,16 @@
 """Messages that a probe has matched: only their handle can receive them."""
 
-import pickle
-from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
 from collalgo.integrations.as_mpi4py.matching import Arrival
-from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Receive
+from collalgo.integrations.as_mpi4py.pickling import object_of, object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import Request
 from collalgo.integrations.as_mpi4py.specs import simple
-
-
-class Pickle:
-    """How objects become bytes and back; ``MPI.Pickle``.
-
-    Parameters
-    ----------
-    dumps, loads
-        The two functions; by default those of ``pickle``.
-    protocol
-        The protocol of ``dumps``; by default the highest one.
-    """
-
-    PROTOCOL: int | None
-
-    def __init__(
-        self,
-        dumps: Callable[..., bytes] | None = None,
-        loads: Callable[[Any], Any] | None = None,
-        protocol: int | None = None,
-        threshold: int | None = None,
-    ):
-        del threshold
-        self._dumps, self._loads = dumps or pickle.dumps, loads or pickle.loads
-        is_own = self._dumps is pickle.dumps
-        self.PROTOCOL = pickle.HIGHEST_PROTOCOL if is_own else protocol
-        if protocol is not None:
-            self.PROTOCOL = protocol
-
-    def dumps(self, obj: Any) -> bytes:
-        """The bytes of an object."""
-        if self.PROTOCOL is None:
-            return self._dumps(obj)
-        return self._dumps(obj, self.PROTOCOL)
-
-    def loads(self, data: Any) -> Any:
-        """The object of some bytes."""
-        return self._loads(data)
-
-
-#: What all calls on objects use.
-PICKLE = Pickle()
-
-
-def object_of(data: Bytes) -> Any:
-    """The object of a message; no bytes are None."""
-    return PICKLE.loads(data.data) if len(data) else None
-
-
-def object_target(nbytes: int) -> tuple[Bytes, None]:
-    """An array for the bytes of an object."""
-    return np.empty(nbytes, np.uint8), None
 
 
 class MessageState(State):

@@ -7,7 +7,6 @@ from collalgo.integrations.as_mpi4py.calls import forms
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
-from collalgo.integrations.as_mpi4py.messages import object_of, object_target
 from collalgo.integrations.as_mpi4py.object_messages import bytes_of
 from collalgo.integrations.as_mpi4py.operations import (
     Empty,
@@ -15,6 +14,7 @@ from collalgo.integrations.as_mpi4py.operations import (
     Receive,
     Several,
 )
+from collalgo.integrations.as_mpi4py.pickling import object_of, object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.specs import (
     Part,

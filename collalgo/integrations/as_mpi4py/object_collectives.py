@@ -5,8 +5,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
-from collalgo.integrations.as_mpi4py.messages import PICKLE
 from collalgo.integrations.as_mpi4py.ops import SUM, combined
+from collalgo.integrations.as_mpi4py.pickling import PICKLE
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

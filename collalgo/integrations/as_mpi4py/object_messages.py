@@ -9,13 +9,13 @@ import numpy as np
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
-from collalgo.integrations.as_mpi4py.messages import PICKLE, object_of, object_target
 from collalgo.integrations.as_mpi4py.operations import (
     Empty,
     Operation,
     Receive,
     Several,
 )
+from collalgo.integrations.as_mpi4py.pickling import PICKLE, object_of, object_target
 from collalgo.integrations.as_mpi4py.point_to_point import (
     BUFFERED,
     STANDARD,

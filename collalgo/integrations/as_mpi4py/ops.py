@@ -86,7 +86,7 @@ class Op(Handle):
             combined in the order of the ranks.
         """
         if not callable(function):
-            raise TypeError(f"{function!r} is no function of two buffers")
+            raise TypeError(f"{function!r} is not a function of two buffers")
         made: Op = cls.of_state(OpState(function, commute=bool(commute)))
         return made
 

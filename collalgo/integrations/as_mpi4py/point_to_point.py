@@ -24,7 +24,7 @@ from collalgo.integrations.as_mpi4py.operations import (
 )
 from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.process import PROCESS
-from collalgo.integrations.as_mpi4py.requests import Request
+from collalgo.integrations.as_mpi4py.requests import Request, taken
 from collalgo.integrations.as_mpi4py.specs import NOTHING, Part, simple
 
 #: The modes of sending: what their names begin with, and whether the sender waits for
@@ -93,7 +93,8 @@ def check_source(state: Any, source: int, tag: int) -> None:
 
 def finished(operation: Operation, status: Any = None) -> Any:
     """Wait for an operation: its value."""
-    return Request.of(operation).wait(status)
+    operation.wait()
+    return taken(operation, status)
 
 
 def _sends(mode: str) -> list[Callable[..., Any]]:

@@ -89,7 +89,7 @@ class Prequest(Request):
     def _active(self) -> Any:
         operation = self.state.operation
         if not isinstance(operation, Parts):
-            fail("ERR_REQUEST", "this is no started send of a message in parts")
+            fail("ERR_REQUEST", "this is not a started send of a message in parts")
         return operation
 
 

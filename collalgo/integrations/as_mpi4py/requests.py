@@ -58,17 +58,14 @@ class Request(Handle):
     def take(self, status: Any = None) -> Any:
         """End a request whose operation is over: its value."""
         operation = self.operation
-        fill(status, operation)
         if operation is None:
+            fill(status, None)
             return None
         if self._state.start is not None:
             self._state.operation = None
         else:
             self._state = None
-        operation.free()
-        if operation.error is not None:
-            raise operation.error
-        return operation.value
+        return taken(operation, status)
 
     def wait(self, status: Any = None) -> Any:
         """Wait until the operation is over: its value."""
@@ -259,6 +256,16 @@ def _taken(requests: Sequence[Any], places: Sequence[int], statuses: Any) -> lis
     if errors:
         raise errors[0]
     return values
+
+
+def taken(operation: Operation, status: Any = None) -> Any:
+    """End an operation that is over: its value."""
+    if status is not None:
+        fill(status, operation)
+    operation.free()
+    if operation.error is not None:
+        raise operation.error
+    return operation.value
 
 
 def fill(status: Any, operation: Operation | None) -> None:

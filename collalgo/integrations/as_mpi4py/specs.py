@@ -42,7 +42,7 @@ class Part:
         return int(self.datatype.state.layout.size) * self.count
 
     def pack(self) -> Bytes:
-        """The bytes without gaps: a view if there are none."""
+        """The bytes without gaps: a view if it has no gaps."""
         packed: Bytes = self.datatype.state.layout.pack(
             self.memory, self.start, self.count
         )
@@ -187,25 +187,38 @@ def simple(msg: Any, *, writable: bool = False, blocks: int = 1, rank: int = 0) 
     """The part of a message for one rank, or of each of several equal blocks."""
     if rank == PROC_NULL:
         return NOTHING
+    if type(msg) is np.ndarray and blocks == 1 and msg.dtype.char in TYPECODES:
+        memory, code = memory_of(msg, writable=writable)
+        return Part(memory, TYPECODES[code], msg.size)
     buf, count, place, datatype = _items(msg)
     if isinstance(count, list):
         count, place = count
     memory, found = _typed(buf, datatype, writable=writable)
     start = _start(memory, 0 if place is None else index(place), found)
     if count is None:
-        entries = _entries(memory, start, found)
-        if entries % max(blocks, 1):
-            raise ValueError(
-                f"the count is not known: {entries} elements are no multiple of the "
-                f"{blocks} ranks"
-            )
-        return Part(memory, found, entries // max(blocks, 1), start)
-    number = index(count)
+        number = _share(_entries(memory, start, found), max(blocks, 1))
+    else:
+        number = _count(buf, index(count))
+    return Part(memory, found, number, start)
+
+
+def _share(entries: int, blocks: int) -> int:
+    """The elements of each of several equal blocks."""
+    if entries % blocks:
+        raise ValueError(
+            f"the count is not known: {entries} elements are no multiple of the "
+            f"{blocks} ranks"
+        )
+    return entries // blocks
+
+
+def _count(buf: Any, number: int) -> int:
+    """The count that a program gives."""
     if number < 0:
         raise ValueError(f"the count {number} is negative")
     if number and buf is None:
         raise ValueError(f"the count is {number}, but there is no buffer")
-    return Part(memory, found, number, start)
+    return number
 
 
 def _start(memory: Bytes, place: int, datatype: Any) -> int:

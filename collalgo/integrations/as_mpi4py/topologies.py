@@ -40,7 +40,7 @@ class Cart:
     def rank(self, coords: Sequence[int]) -> int:
         """The rank at a place; PROC_NULL outside of the grid."""
         if len(coords) != len(self.dims):
-            fail("ERR_ARG", f"{list(coords)} is no place in a grid of {self.dims}")
+            fail("ERR_ARG", f"{list(coords)} is not a place in a grid of {self.dims}")
         found = 0
         for place, length, is_periodic in zip(
             coords, self.dims, self.periods, strict=True
