@@ -19,6 +19,7 @@ from collalgo.integrations.as_mpi4py.generalized import Grequest
 from collalgo.integrations.as_mpi4py.groups import Group
 from collalgo.integrations.as_mpi4py.handles import CONSTANTS
 from collalgo.integrations.as_mpi4py.infos import Info
+from collalgo.integrations.as_mpi4py.intercomm import Intercomm, private_inter
 from collalgo.integrations.as_mpi4py.memory import (
     BOTTOM,  # noqa: F401
     BUFFER_AUTOMATIC,  # noqa: F401
@@ -48,7 +49,7 @@ CLASSES: dict[str, Any] = {
         for each in (
             *(Datatype, Status, Request, Prequest, Grequest, Message, Op, Group),
             *(Info, Errhandler, Comm, Intracomm, Topocomm, Cartcomm, Graphcomm),
-            *(Distgraphcomm, Pickle, absent.Intercomm, absent.Win, absent.File),
+            *(Distgraphcomm, Pickle, Intercomm, absent.Win, absent.File),
             absent.Session,
         )
     },
@@ -82,6 +83,7 @@ Add_error_string = errors.add_error_string
 Remove_error_class = Remove_error_code = errors.remove_error_code
 Remove_error_string = errors.remove_error_string
 _typedict = TYPECODES
+_commctx_inter = private_inter
 
 
 def _start() -> None:

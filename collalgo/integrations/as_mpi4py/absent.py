@@ -10,7 +10,6 @@ FILES = "files of MPI are not there; write with numpy.save or h5py, from one ran
 WINDOWS = "windows of MPI are not there; use messages or collectives"
 SESSIONS = "sessions of MPI are not there; use MPI.COMM_WORLD"
 SPAWN = "no processes are spawned; start all ranks with collalgo run -n"
-INTER = "there are no intercommunicators; use one communicator and Split"
 FAULTS = "agreements after failures are not there; see collalgo run --elastic"
 
 
@@ -52,21 +51,12 @@ class Session(_Absent, Handle):
     null_name, error_name, sentence = "SESSION_NULL", "ERR_SESSION", SESSIONS
 
 
-class Intercomm(Comm):
-    """Two groups of ranks; only the null handle is there."""
-
-    @classmethod
-    def _fits(cls, handle: Any) -> bool:
-        return super()._fits(handle) and not handle
-
-
 #: The calls of each class that make an object, and why they are not there.
 CALLS: dict[Any, tuple[str, tuple[str, ...]]] = {
     Win: (WINDOWS, ("Create", "Allocate", "Allocate_shared", "Create_dynamic",
                     "Create_keyval", "Free_keyval")),
     File: (FILES, ("Open", "Delete")),
     Session: (SESSIONS, ("Init",)),
-    Intracomm: (INTER, ("Create_intercomm",)),
 }  # fmt: skip
 
 #: Further calls of communicators.
@@ -91,16 +81,8 @@ FUNCTIONS = {
         *("Open_port", "Close_port", "Publish_name", "Unpublish_name"),
         "Lookup_name",
     )
-} | {"Register_datarep": refusal(FILES), "_commctx_inter": refusal(INTER)}
+} | {"Register_datarep": refusal(FILES)}
 
-
-def _no_parent() -> Any:
-    """The null handle: no process was spawned."""
-    return COMM_NULL_INTER
-
-
-COMM_NULL_INTER = Intercomm()
-Comm.Get_parent = staticmethod(_no_parent)  # type: ignore[attr-defined]
 
 NULLS = {
     "WIN_NULL": constant("WIN_NULL", Win()),

@@ -61,7 +61,7 @@ class Comm(
     def _class_of(cls, state: Any) -> Any:
         if state is None:
             return cls
-        return state.topology.handle_class if state.topology else Intracomm
+        return state.topology.handle_class if state.topology else state.handle_class
 
     # ---- what it is
 
@@ -80,9 +80,8 @@ class Comm(
     size, rank, group = property(Get_size), property(Get_rank), property(Get_group)
 
     def Is_inter(self) -> bool:
-        """Whether it is an intercommunicator, which is absent here: False."""
-        _ = self.state
-        return False
+        """Whether it consists of two groups of ranks, which call each other."""
+        return bool(self.state.is_inter)
 
     def Is_intra(self) -> bool:
         """Whether all its ranks are in one group."""
@@ -102,9 +101,12 @@ class Comm(
         mine, other = self.state, comm.state
         if mine is other:
             return NUMBERS["IDENT"]
-        if mine.ranks == other.ranks:
+        if (mine.ranks, mine.remote) == (other.ranks, other.remote):
             return NUMBERS["CONGRUENT"]
-        same = sorted(mine.ranks) == sorted(other.ranks)
+        same = all(
+            sorted(a) == sorted(b)
+            for a, b in ((mine.ranks, other.ranks), (mine.remote, other.remote))
+        )
         return NUMBERS["SIMILAR" if same else "UNEQUAL"]
 
     def Get_info(self) -> Any:
@@ -229,6 +231,10 @@ class Comm(
 class Intracomm(CanArrange, Comm):
     """Ranks of one group; ``MPI.Intracomm``."""
 
+    @classmethod
+    def _fits(cls, handle: Any) -> bool:
+        return super()._fits(handle) and not (handle and handle.Is_inter())
+
     @raises_mpi_exceptions
     def Create_group(self, group: Any, tag: int = 0) -> Any:
         """A communicator of a group of its ranks; only these call."""
@@ -255,6 +261,7 @@ class Intracomm(CanArrange, Comm):
         return made
 
 
+CommState.handle_class = Intracomm
 COMM_NULL = constant("COMM_NULL", Comm())
 COMM_WORLD = constant("COMM_WORLD", Intracomm())
 COMM_SELF = constant("COMM_SELF", Intracomm())

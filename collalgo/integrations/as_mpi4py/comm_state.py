@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar
 
 from collalgo.errors import CollalgoError
 from collalgo.integrations.as_mpi4py.errhandlers import ERRORS_RETURN, Errhandler
@@ -45,6 +45,9 @@ class CommState(State):
         The collectives in the background.
     """
 
+    is_inter: ClassVar[bool] = False
+    handle_class: ClassVar[Any] = None
+
     def __init__(self, context: int, ranks: Sequence[int], topology: Any = None):
         super().__init__()
         self.context, self.ranks = context, tuple(ranks)
@@ -59,8 +62,14 @@ class CommState(State):
         self.under_way: weakref.WeakSet[Any] = weakref.WeakSet()
         self.private: Any = None
         self.private_calls = 0
+        self.local: Any = None
         self.locks: dict[Any, Lock] = {}
         self._children: Counter[Any] = Counter()
+
+    @property
+    def members(self) -> tuple[int, ...]:
+        """The ranks of the world that make collectives together."""
+        return self.ranks
 
     @cached_property
     def engine(self) -> Any:
@@ -68,7 +77,7 @@ class CommState(State):
         world = PROCESS.world
         if self.predefined == "COMM_WORLD":
             return world
-        made = world.group(self.ranks)
+        made = world.group(self.members)
         made.timeout = world.timeout
         return made
 

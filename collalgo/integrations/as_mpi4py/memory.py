@@ -197,7 +197,7 @@ def _of_interface(obj: Any) -> tuple[Bytes, str]:
     if (interface := getattr(obj, "__cuda_array_interface__", None)) is not None:
         return _of_cuda(obj, interface)
     raise TypeError(
-        f"{type(obj).__name__} is not a buffer; pass an array, or a list of an array and "
+        f"{type(obj).__name__} is not a buffer; pass an array, or a list of one and "
         "its count or datatype"
     )
 

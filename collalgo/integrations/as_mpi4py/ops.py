@@ -1,7 +1,7 @@
 """Operations of reductions: on objects, and on arrays by the kernels of the engine."""
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
 
@@ -115,13 +115,7 @@ class Op(Handle):
         """Combine two buffers of this rank; the result goes into the second."""
         left, right = simple(inbuf), simple(inoutbuf, writable=True)
         check_alike(left, right)
-        elements = right.elements()
-        reduction = op_of(self.on(right), "Reduce_local")
-        if isinstance(reduction, EngineOp):
-            combine = reduction.combination(elements.dtype)
-            elements[...] = combine([left.elements(), elements.copy()])
-        else:
-            _UFUNCS[reduction](left.elements(), elements, out=elements)
+        combine_into(self, right, [left.elements(), right.elements().copy()])
 
     def on(self, part: Part) -> Any:
         """The operation of the engine on the elements of a part."""
@@ -150,6 +144,17 @@ _UFUNCS: dict[Any, Any] = {
     "lor": np.logical_or,
     "lxor": np.logical_xor,
 }
+
+
+def combine_into(op: Op, target: Part, arrays: Sequence[Any]) -> None:
+    """Combine arrays, in their order, into a buffer."""
+    reduction, elements = op_of(op.on(target), "Reduce_local"), target.elements()
+    if isinstance(reduction, EngineOp):
+        elements[...] = reduction.combination(elements.dtype)(list(arrays))
+        return
+    elements[...] = arrays[0]
+    for array in arrays[1:]:
+        _UFUNCS[reduction](elements, array, out=elements)
 
 
 def _on_buffers(function: Any, datatype: Any) -> Callable[[Any, Any], Any]:
