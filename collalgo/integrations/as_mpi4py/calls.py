@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.operations import Background, Operation
+from collalgo.integrations.as_mpi4py.parts import Finish
 from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.requests import Request
-from collalgo.integrations.as_mpi4py.specs import Finish
 
 
 class Call(NamedTuple):

@@ -1,6 +1,5 @@
-"""The collectives on buffers as calls of the library, on bytes or on elements."""
+"""The collectives that move buffers, as calls of the library on bytes."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,18 +7,11 @@ import numpy as np
 from collalgo.integrations.as_mpi4py.calls import Call, forms
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import is_in_place
-from collalgo.integrations.as_mpi4py.ops import SUM, check_alike
-from collalgo.integrations.as_mpi4py.specs import (
-    Blocks,
-    Part,
-    repeated,
-    simple,
-    vector,
-    vector_of_types,
-)
+from collalgo.integrations.as_mpi4py.parts import Blocks, Part, repeated
+from collalgo.integrations.as_mpi4py.specs import simple, vector, vector_of_types
 
 
-def _at_root(comm: Any, root: int) -> bool:
+def is_root(comm: Any, root: int) -> bool:
     """Whether this rank is the root."""
     size = comm.state.size
     if not 0 <= root < size:
@@ -34,7 +26,7 @@ def barrier(_comm: Any) -> Call:
 
 def bcast(comm: Any, buf: Any, root: int = 0) -> Call:
     """Give every rank the buffer of the root."""
-    if _at_root(comm, root):
+    if is_root(comm, root):
         return Call("broadcast", {"buf": _packed(buf), "root": root})
     array, finish = simple(buf, writable=True).target()
     return Call("broadcast", {"buf": array, "root": root}, finish)
@@ -45,7 +37,7 @@ def bcast(comm: Any, buf: Any, root: int = 0) -> Call:
 
 def gather(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
     """Gather the buffers of all ranks at the root."""
-    if not _at_root(comm, root):
+    if not is_root(comm, root):
         return Call("gather", {"buf": _packed(sendbuf), "root": root})
     size = comm.state.size
     part = simple(recvbuf, writable=True, blocks=size)
@@ -58,7 +50,7 @@ def gather(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
 def scatter(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
     """Give every rank its block of the buffer of the root."""
     rows = None
-    if _at_root(comm, root):
+    if is_root(comm, root):
         size = comm.state.size
         part = simple(sendbuf, blocks=size)
         rows = repeated(part, size).pack().reshape(size, part.nbytes)
@@ -107,7 +99,7 @@ def _row(part: Part, out: Any, finish: Any, rank: int) -> Any:
 
 def gatherv(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
     """Gather buffers of any lengths at the root."""
-    if not _at_root(comm, root):
+    if not is_root(comm, root):
         return Call("gatherv", {"buf": _packed(sendbuf), "root": root})
     blocks = vector(recvbuf, comm.state.size, writable=True)
     out, finish = blocks.target()
@@ -118,7 +110,7 @@ def gatherv(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
 def scatterv(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
     """Give every rank its block, of any length, of the buffer of the root."""
     rows, out, finish = None, None, None
-    if _at_root(comm, root):
+    if is_root(comm, root):
         blocks = vector(sendbuf, comm.state.size)
         rows = blocks.pack()
         if is_in_place(recvbuf):
@@ -166,107 +158,8 @@ def _own(blocks: Blocks, rank: int) -> Any:
     return blocks.parts[rank].pack().copy()
 
 
-# ---- reductions
-
-
-def _reduced(sendbuf: Any, recvbuf: Any, op: Any) -> dict[str, Any]:
-    """The arguments of a reduction whose result has the length of the buffer."""
-    received = simple(recvbuf, writable=True)
-    target = received.elements()
-    if is_in_place(sendbuf):
-        return {"buf": target, "op": op.on(received)}
-    sent = simple(sendbuf)
-    check_alike(sent, received)
-    return {"buf": sent.elements(), "op": op.on(received), "out": target}
-
-
-def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM, root: int = 0) -> Call:
-    """Reduce the buffers of all ranks at the root."""
-    if _at_root(comm, root):
-        return Call("reduce", {**_reduced(sendbuf, recvbuf, op), "root": root})
-    part = simple(sendbuf)
-    arguments = {"buf": part.elements(), "op": op.on(part), "root": root}
-    return Call("reduce", arguments)
-
-
-def allreduce(_comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
-    """Reduce the buffers of all ranks at every rank."""
-    return Call("allreduce", _reduced(sendbuf, recvbuf, op))
-
-
-def scan(_comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
-    """Reduce the buffers of the ranks from 0 up to each rank."""
-    return Call("scan", _reduced(sendbuf, recvbuf, op))
-
-
-def exscan(_comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
-    """Reduce the buffers of the ranks before each rank."""
-    return Call("exscan", _reduced(sendbuf, recvbuf, op))
-
-
-def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
-    """Reduce the buffers of all ranks, and leave each rank an equal block."""
-    size = comm.state.size
-    if is_in_place(sendbuf):
-        part = simple(recvbuf, writable=True, blocks=size)
-        return _scattered(repeated(part, size), None, [part.count] * size, op, comm)
-    received = simple(recvbuf, writable=True)
-    sent = simple(sendbuf, blocks=size)
-    check_alike(sent, received)
-    counts = [received.count] * size
-    return _scattered(repeated(sent, size), received, counts, op, comm)
-
-
-def reduce_scatter(
-    comm: Any,
-    sendbuf: Any,
-    recvbuf: Any,
-    recvcounts: Sequence[int] | None = None,
-    op: Any = SUM,
-) -> Call:
-    """Reduce the buffers of all ranks, and leave each rank a block of any length."""
-    received = simple(recvbuf, writable=True)
-    if is_in_place(sendbuf):
-        counts = list(map(int, recvcounts or ()))
-        _check_counts(counts, received.count, comm)
-        return _scattered(received, None, counts, op, comm)
-    if recvcounts is None:
-        mine = np.array([received.count], np.int64)
-        recvcounts = comm.state.engine.allgather(mine).ravel()
-    counts = list(map(int, recvcounts))
-    sent = simple(sendbuf)
-    _check_counts(counts, sent.count, comm)
-    if sent.datatype != received.datatype or received.count != counts[comm.state.rank]:
-        raise ValueError(
-            f"the receive buffer has {received.count} elements, and the counts are "
-            f"{counts}; they must agree, and so must the datatypes"
-        )
-    return _scattered(sent, received, counts, op, comm)
-
-
-def _check_counts(counts: list[int], total: int, comm: Any) -> None:
-    if len(counts) != comm.state.size or sum(counts) != total:
-        raise ValueError(
-            f"the counts {counts} are not those of {total} elements for "
-            f"{comm.state.size} ranks"
-        )
-
-
-def _scattered(
-    sent: Part, received: Part | None, counts: list[int], op: Any, comm: Any
-) -> Call:
-    """The call that leaves each rank a block; by default at the front of the buffer."""
-    source = sent.elements()
-    if received is None:
-        target, source = source[: counts[comm.state.rank]], source.copy()
-    else:
-        target = received.elements()
-    arguments = {"buf": source, "op": op.on(sent), "counts": counts, "out": target}
-    return Call("reduce_scatter", arguments)
-
-
-class Collectives:
-    """The collectives on buffers; a mixin of communicators."""
+class MovingCollectives:
+    """The collectives that move buffers; a mixin of communicators."""
 
     Barrier, Ibarrier, Barrier_init = forms(barrier)
     Bcast, Ibcast, Bcast_init = forms(bcast)
@@ -279,13 +172,3 @@ class Collectives:
     Alltoall, Ialltoall, Alltoall_init = forms(alltoall)
     Alltoallv, Ialltoallv, Alltoallv_init = forms(alltoallv)
     Alltoallw, Ialltoallw, Alltoallw_init = forms(alltoallw)
-    Reduce, Ireduce, Reduce_init = forms(reduce)
-    Allreduce, Iallreduce, Allreduce_init = forms(allreduce)
-    Reduce_scatter, Ireduce_scatter, Reduce_scatter_init = forms(reduce_scatter)
-    (
-        Reduce_scatter_block,
-        Ireduce_scatter_block,
-        Reduce_scatter_block_init,
-    ) = forms(reduce_scatter_block)
-    Scan, Iscan, Scan_init = forms(scan)
-    Exscan, Iexscan, Exscan_init = forms(exscan)

@@ -9,7 +9,6 @@ from collalgo.integrations.as_mpi4py import errors
 from collalgo.integrations.as_mpi4py.arranging import CanArrange
 from collalgo.integrations.as_mpi4py.attributes import Attributes
 from collalgo.integrations.as_mpi4py.buffering import HasBuffer
-from collalgo.integrations.as_mpi4py.collectives import Collectives
 from collalgo.integrations.as_mpi4py.comm_state import CommState, context_of
 from collalgo.integrations.as_mpi4py.constants import (
     MAX_TAG,
@@ -28,6 +27,7 @@ from collalgo.integrations.as_mpi4py.object_messages import ObjectMessages
 from collalgo.integrations.as_mpi4py.operations import Operation
 from collalgo.integrations.as_mpi4py.partitioned import PartitionedMessages
 from collalgo.integrations.as_mpi4py.process import PROCESS
+from collalgo.integrations.as_mpi4py.reductions import Collectives
 from collalgo.integrations.as_mpi4py.requests import Request
 
 #: The key of an info that names a kind of resource.

@@ -14,15 +14,8 @@ from collalgo.integrations.as_mpi4py.constants import PROC_NULL, ROOT
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.ops import SUM, combine_into
-from collalgo.integrations.as_mpi4py.specs import (
-    NOTHING,
-    Blocks,
-    Part,
-    repeated,
-    simple,
-    vector,
-    vector_of_types,
-)
+from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part, repeated
+from collalgo.integrations.as_mpi4py.specs import simple, vector, vector_of_types
 
 EMPTY = NOTHING.memory
 

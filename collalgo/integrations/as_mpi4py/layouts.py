@@ -109,14 +109,21 @@ class Layout:
 
     def pack(self, memory: Bytes, start: int, count: int) -> Bytes:
         """The bytes of some elements without gaps: a view where it has no gaps."""
-        self.check(memory, start, count)
         if self.is_dense:
-            return memory[start : start + count * self.size]
+            return self.part(memory, start, count)
+        self.check(memory, start, count)
         packed = np.empty((count, self.size), np.uint8)
         for view, place in self._views(memory, start, count):
             columns = packed[:, place : place + view[0].size] if count else packed
             columns.reshape(view.shape)[...] = view
         return packed.reshape(-1)
+
+    def part(self, memory: Bytes, start: int, count: int) -> Bytes:
+        """The part of the memory with some elements that have no gaps."""
+        end = start + count * self.size
+        if end > len(memory):
+            self.check(memory, start, count)
+        return memory if end - start == len(memory) else memory[start:end]
 
     def unpack(self, memory: Bytes, start: int, data: Bytes) -> None:
         """Write packed bytes; the last element may be incomplete."""

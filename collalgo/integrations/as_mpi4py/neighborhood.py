@@ -14,14 +14,10 @@ from collalgo.integrations.as_mpi4py.operations import (
     Receive,
     Several,
 )
+from collalgo.integrations.as_mpi4py.parts import Part
 from collalgo.integrations.as_mpi4py.pickling import object_of, object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
-from collalgo.integrations.as_mpi4py.specs import (
-    Part,
-    simple,
-    vector,
-    vector_of_types,
-)
+from collalgo.integrations.as_mpi4py.specs import simple, vector, vector_of_types
 
 #: What distinguishes these messages from those of the program.
 BIT = 1

@@ -12,7 +12,8 @@ from collalgo.engine.user_op import Op as EngineOp
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
 from collalgo.integrations.as_mpi4py.memory import Buffer
-from collalgo.integrations.as_mpi4py.specs import Part, simple
+from collalgo.integrations.as_mpi4py.parts import Part
+from collalgo.integrations.as_mpi4py.specs import simple
 
 
 def _extreme(is_better: Callable[[Any, Any], bool]) -> Callable[[Any, Any], Any]:

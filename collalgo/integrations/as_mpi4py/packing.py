@@ -6,7 +6,8 @@ from collalgo.integrations.as_mpi4py.datatypes import Datatype
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.layouts import Layout
 from collalgo.integrations.as_mpi4py.memory import Bytes, memory_of
-from collalgo.integrations.as_mpi4py.specs import Part, simple
+from collalgo.integrations.as_mpi4py.parts import Part
+from collalgo.integrations.as_mpi4py.specs import simple
 
 
 def _elements(datatype: Any, buf: Any, *, writable: bool) -> Part:

@@ -22,10 +22,11 @@ from collalgo.integrations.as_mpi4py.operations import (
     Receive,
     Several,
 )
+from collalgo.integrations.as_mpi4py.parts import NOTHING, Part
 from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import Request, taken
-from collalgo.integrations.as_mpi4py.specs import NOTHING, Part, simple
+from collalgo.integrations.as_mpi4py.specs import simple
 
 #: The modes of sending: what their names begin with, and whether the sender waits for
 #: the receiver, and whether the buffer is copied first.

@@ -1,134 +1,15 @@
 """What programs pass as a message: a buffer with a count, places and a datatype."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
-from collalgo.integrations.as_mpi4py.datatypes import BYTE, TYPECODES, Datatype
-from collalgo.integrations.as_mpi4py.errors import fail
+from collalgo.integrations.as_mpi4py.datatypes import TYPECODES, Datatype
 from collalgo.integrations.as_mpi4py.memory import Bytes, Special, memory_of
-
-#: Writes what was received to where it belongs; None if it is there already.
-Finish = Callable[[], None] | None
-
-
-@dataclass
-class Part:
-    """Elements of a datatype in a buffer.
-
-    Attributes
-    ----------
-    memory : array of bytes
-        The buffer.
-    datatype : Datatype
-        Of each element.
-    count : int
-        The number of elements.
-    start : int
-        The first byte.
-    """
-
-    memory: Bytes
-    datatype: Any
-    count: int
-    start: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.datatype.state.layout.size) * self.count
-
-    def pack(self) -> Bytes:
-        """The bytes without gaps: a view if it has no gaps."""
-        packed: Bytes = self.datatype.state.layout.pack(
-            self.memory, self.start, self.count
-        )
-        return packed
-
-    def unpack(self, data: Bytes) -> None:
-        """Write bytes, which may be fewer."""
-        self.datatype.state.layout.unpack(self.memory, self.start, data)
-
-    def target(self, nbytes: int | None = None) -> tuple[Bytes, Finish]:
-        """An array for bytes to be received, and what follows."""
-        length = self.nbytes if nbytes is None else nbytes
-        if self.datatype.state.layout.is_dense:
-            self.datatype.state.layout.check(self.memory, self.start, self.count)
-            return self.memory[self.start : self.start + length], None
-        packed = np.empty(length, np.uint8)
-        return packed, lambda: self.unpack(packed)
-
-    def elements(self) -> Any:
-        """The elements as an array of what reductions combine."""
-        state = self.datatype.state
-        dtype = state.dtype or np.dtype(f"V{max(state.layout.size, 1)}")
-        if state.layout.extent != dtype.itemsize:
-            fail("ERR_TYPE", f"{self.datatype!r} has gaps and cannot be reduced")
-        state.layout.check(self.memory, self.start, self.count)
-        end = self.start + self.count * dtype.itemsize
-        return self.memory[self.start : end].view(dtype)
-
-
-NOTHING = Part(np.empty(0, np.uint8), BYTE, 0)
-
-
-@dataclass
-class Blocks:
-    """Elements for or from several ranks in one buffer.
-
-    Attributes
-    ----------
-    parts : list of Part
-        A part for each rank.
-    """
-
-    parts: list[Part]
-
-    @property
-    def sizes(self) -> list[int]:
-        """The bytes of each part."""
-        return [part.nbytes for part in self.parts]
-
-    def pack(self) -> Bytes:
-        """The bytes of all parts without gaps."""
-        found = self._adjoining()
-        if found is None:
-            packed = [part.pack() for part in self.parts]
-            found = np.concatenate([*packed, NOTHING.memory])
-        return found
-
-    def target(self) -> tuple[Bytes, Finish]:
-        """An array for the bytes of all parts, and what follows."""
-        found = self._adjoining()
-        if found is not None:
-            return found, None
-        packed = np.empty(sum(self.sizes), np.uint8)
-        return packed, lambda: self._unpack(packed)
-
-    def _unpack(self, packed: Bytes) -> None:
-        ends = np.cumsum(self.sizes)
-        for part, end in zip(self.parts, ends, strict=True):
-            part.unpack(packed[end - part.nbytes : end])
-
-    def _adjoining(self) -> Bytes | None:
-        """The part of the buffer, if the parts follow each other without gaps."""
-        if not self.parts:
-            return NOTHING.memory
-        place = first = self.parts[0].start
-        for part in self.parts:
-            nbytes = part.nbytes
-            if nbytes and (
-                part.start != place or not part.datatype.state.layout.is_dense
-            ):
-                return None
-            place += nbytes
-        memory = self.parts[0].memory
-        if place > len(memory):
-            fail("ERR_BUFFER", f"{place} bytes are more than the {len(memory)} given")
-        return memory[first:place]
+from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part
 
 
 def is_datatype(given: Any) -> bool:
@@ -183,11 +64,21 @@ def _entries(memory: Bytes, start: int, datatype: Any) -> int:
     return int(length // extent)
 
 
+def is_plain(buf: Any) -> bool:
+    """Whether a message is a contiguous array of numbers, and nothing else."""
+    return (
+        type(buf) is np.ndarray
+        and buf.dtype.isbuiltin == 1
+        and buf.flags.c_contiguous
+        and buf.dtype.char in TYPECODES
+    )
+
+
 def simple(msg: Any, *, writable: bool = False, blocks: int = 1, rank: int = 0) -> Part:
     """The part of a message for one rank, or of each of several equal blocks."""
     if rank == PROC_NULL:
         return NOTHING
-    if type(msg) is np.ndarray and blocks == 1 and msg.dtype.char in TYPECODES:
+    if blocks == 1 and is_plain(msg):
         memory, code = memory_of(msg, writable=writable)
         return Part(memory, TYPECODES[code], msg.size)
     buf, count, place, datatype = _items(msg)
@@ -232,11 +123,6 @@ def _start(memory: Bytes, place: int, datatype: Any) -> int:
     if place * datatype.extent > len(memory):
         raise ValueError(f"the displacement {place} is outside of the buffer")
     return int(place * datatype.extent)
-
-
-def repeated(part: Part, blocks: int) -> Part:
-    """The part for all of several equal blocks."""
-    return Part(part.memory, part.datatype, part.count * blocks, part.start)
 
 
 def vector(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
