@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from collalgo import __version__
+from collalgo._version import __version__
 from collalgo.integrations.as_mpi4py.comm import connect_world
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions

@@ -52,7 +52,7 @@ def Pack_size(self: Any, count: int, comm: Any) -> int:
 def _swapped(datatype: Any, data: Bytes) -> Bytes:
     """The bytes of basic elements in the other order."""
     layout: Layout = datatype.state.layout
-    found = data.copy()
+    found: Bytes = data.copy()
     place = 0
     while place < len(found) and layout.size:
         for count, nbytes in layout.runs:

@@ -27,7 +27,7 @@ class Pickle:
     def __init__(
         self,
         dumps: Callable[..., bytes] | None = None,
-        loads: Callable[[Any], Any] | None = None,
+        loads: Callable[..., Any] | None = None,
         protocol: int | None = None,
         threshold: int | None = None,
     ):
