@@ -1,5 +1,6 @@
 """The command ``collalgo run``."""
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ import click
 
 from collalgo.cli.launching import launch_options
 from collalgo.errors import BootstrapError, OutputError
+from collalgo.integrations.as_mpi4py import put_in_front
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
 from collalgo.launch.options import LaunchOptions, OptionError
@@ -27,9 +29,18 @@ from collalgo.launch.plan import launch_plan
     is_flag=True,
     help="Show the placement and the commands; connect to no host.",
 )
+@click.option(
+    "--as-mpi4py",
+    is_flag=True,
+    help="Let 'from mpi4py import MPI' give this library, without an MPI.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
-    command: tuple[str, ...], module: bool, dry_run: bool, **given: Any
+    command: tuple[str, ...],
+    module: bool,
+    dry_run: bool,
+    as_mpi4py: bool,
+    **given: Any,
 ) -> None:
     """Run COMMAND, a Python script or any program, on every rank.
 
@@ -38,6 +49,8 @@ def run_command(
     hosts the ranks run on these.
     """
     line = command_line(command, module=module)
+    if as_mpi4py:
+        put_in_front(os.environ)
     try:
         hosts = _hosts(given.pop("hosts"), given.pop("hostfile"))
         options = LaunchOptions(line, hosts=hosts, **given)

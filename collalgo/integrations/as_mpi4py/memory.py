@@ -1,0 +1,240 @@
+"""The memory of buffers, whatever their type, as arrays of bytes."""
+
+import ctypes
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+from numpy.typing import NDArray
+
+from collalgo.integrations.as_mpi4py.dlpack import memory_of_dlpack
+
+Bytes = NDArray[np.uint8]
+
+_libc = ctypes.CDLL(None, use_errno=True)
+PAGE = 4096
+
+
+class Special:
+    """A constant in place of a buffer."""
+
+    def __init__(self, name: str, number: int):
+        self._name, self._number = name, number
+
+    def __repr__(self) -> str:
+        return self._name
+
+    def __reduce__(self) -> str:
+        return self._name
+
+    def __int__(self) -> int:
+        return self._number
+
+    def __bool__(self) -> bool:
+        return self._number != 0
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (type(other) is int and other == self._number)
+
+    def __hash__(self) -> int:
+        return hash(self._number)
+
+
+BOTTOM = Special("BOTTOM", 0)
+IN_PLACE = Special("IN_PLACE", -1)
+BUFFER_AUTOMATIC = Special("BUFFER_AUTOMATIC", -2)
+
+
+def is_in_place(buf: Any) -> bool:
+    """Whether a rank takes part with what is in the buffer of the result already."""
+    return buf is None or (isinstance(buf, Special) and buf == IN_PLACE)
+
+
+class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
+    """Bytes that share their memory with an object; ``MPI.buffer``."""
+
+    def __new__(cls, buf: Any = b"") -> "Buffer":
+        return cls.frombuffer(buf)
+
+    @classmethod
+    def frombuffer(cls, obj: Any, readonly: bool = False) -> "Buffer":
+        """The bytes of an object."""
+        found = memory_of(obj, writable=False)[0].view(cls)
+        if readonly:
+            found.flags.writeable = False
+        return found
+
+    @classmethod
+    def allocate(cls, nbytes: int, clear: bool = False) -> "Buffer":
+        """New memory."""
+        if nbytes < 0:
+            raise ValueError(f"{nbytes} bytes are fewer than 0")
+        return (np.zeros if clear else np.empty)(nbytes, np.uint8).view(cls)
+
+    @classmethod
+    def fromaddress(cls, address: int, nbytes: int, readonly: bool = False) -> "Buffer":
+        """The bytes at an address."""
+        if nbytes < 0 or (nbytes and not address):
+            raise ValueError(f"there are no {nbytes} bytes at address {address}")
+        found = at_address(address, nbytes, None).view(cls)
+        if readonly:
+            found.flags.writeable = False
+        return found
+
+    @property
+    def address(self) -> int:
+        return int(self.ctypes.data)
+
+    @property
+    def readonly(self) -> bool:
+        return not self.flags.writeable
+
+    @property
+    def format(self) -> str:
+        return "B"
+
+    @property
+    def obj(self) -> Any:
+        return self if self.size else None
+
+    def __getitem__(self, item: Any) -> Any:
+        found = super().__getitem__(item)
+        return found if isinstance(item, slice) else int(found)
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        if isinstance(item, slice) and not isinstance(value, int):
+            value = memory_of(value, writable=False)[0]
+            if len(value) != len(self[item]):
+                raise ValueError(f"{len(self[item])} bytes are set to {len(value)}")
+        super().__setitem__(item, value)
+
+    def __eq__(self, other: Any) -> Any:
+        return self._view() == other
+
+    def __ne__(self, other: Any) -> Any:
+        return not self == other
+
+    __hash__ = None
+
+    def _view(self) -> Any:
+        return memoryview(np.asarray(self).data)
+
+    def cast(self, format: str, *shape: Any) -> Any:  # noqa: A002
+        """The same bytes with another format, as of a memoryview."""
+        return self._view().cast(format, *shape)
+
+    def tobytes(self, order: Any = None) -> bytes:
+        """A copy."""
+        del order
+        return np.asarray(self).tobytes()
+
+    def toreadonly(self) -> "Buffer":
+        """The same bytes, which cannot be changed."""
+        return type(self).frombuffer(self, readonly=True)
+
+    def release(self) -> None:
+        """Release the object, whose memory is left alone."""
+        self.resize(0, refcheck=False) if self.base is None else None
+
+
+def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
+    """The bytes of a buffer, and the code of its elements.
+
+    Raises
+    ------
+    TypeError
+        If it is not a buffer.
+    BufferError
+        If it is not contiguous, or cannot be written to.
+    """
+    if type(obj) is np.ndarray:
+        found, code = _of_array(obj), obj.dtype.char
+    elif obj is None:
+        return np.empty(0, np.uint8), "B"
+    elif isinstance(obj, Special):
+        raise NotImplementedError(
+            f"MPI.{obj!r} is not a buffer here: absolute addresses are not taken; pass "
+            "an array"
+        )
+    else:
+        found, code = _of_other(obj)
+    if writable and not found.flags.writeable:
+        raise BufferError(f"{type(obj).__name__} is read-only, and data goes into it")
+    return found, code
+
+
+def _of_array(array: NDArray[Any]) -> Bytes:
+    flags = array.flags
+    if not flags.forc:
+        raise BufferError("the array is not contiguous; pass a copy, or a datatype")
+    if not array.dtype.isnative:
+        raise BufferError(f"the bytes of {array.dtype} are in the other order")
+    return (array if flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
+
+
+def _of_other(obj: Any) -> tuple[Bytes, str]:
+    """The bytes of an object that is not an array of NumPy."""
+    try:
+        view = memoryview(obj)
+    except TypeError:
+        return _of_interface(obj)
+    if not view.contiguous:
+        raise BufferError("the buffer is not contiguous; pass a copy, or a datatype")
+    code = view.format or "B"
+    if code[0] == ">":
+        raise BufferError(f"the bytes of elements {code!r} are in the other order")
+    if not view.c_contiguous:
+        return _of_array(np.asarray(view)), code.lstrip("@<=")
+    return np.frombuffer(view, np.uint8), code.lstrip("@<=")
+
+
+def _of_interface(obj: Any) -> tuple[Bytes, str]:
+    """The bytes of an object with DLPack or the interface of CUDA arrays."""
+    if hasattr(obj, "__dlpack_device__") and hasattr(obj, "__dlpack__"):
+        address, nbytes, code, owner = memory_of_dlpack(obj)
+        _check_mapped(address, nbytes)
+        return at_address(address, nbytes, owner), code
+    if (interface := getattr(obj, "__cuda_array_interface__", None)) is not None:
+        return _of_cuda(obj, interface)
+    raise TypeError(
+        f"{type(obj).__name__} is not a buffer; pass an array, or a list of one and "
+        "its count or datatype"
+    )
+
+
+def _of_cuda(obj: Any, interface: dict[str, Any]) -> tuple[Bytes, str]:
+    """The bytes of an array of CUDA, where the host can read them."""
+    dtype = np.dtype(interface["typestr"])
+    if interface.get("mask") is not None or not dtype.isnative:
+        raise BufferError("the array has a mask, or its bytes are in the other order")
+    address, is_readonly = interface["data"]
+    nbytes = int(np.prod(interface["shape"], dtype=np.int64)) * dtype.itemsize
+    if (strides := interface.get("strides")) is not None:
+        like = as_strided(np.empty(0, dtype), tuple(interface["shape"]), strides)
+        if not like.flags.forc:
+            raise BufferError("the array is not contiguous; pass a copy")
+    _check_mapped(address, nbytes)
+    found = at_address(address, nbytes, obj)
+    found.flags.writeable = not is_readonly
+    return found, dtype.char
+
+
+def _check_mapped(address: int, nbytes: int) -> None:
+    """Refuse memory that the host cannot read."""
+    first = address // PAGE * PAGE
+    length = address + nbytes - first
+    pages = ctypes.create_string_buffer(-(-length // PAGE))
+    start, size = ctypes.c_void_p(first), ctypes.c_size_t(length)
+    if nbytes and _libc.mincore(start, size, pages):
+        raise NotImplementedError(
+            "arrays in the memory of a device are not taken; pass a copy in host memory"
+        )
+
+
+def at_address(address: int, nbytes: int, owner: Any) -> Bytes:
+    """The bytes at an address; their owner lives as long as the array."""
+    if not nbytes:
+        return np.empty(0, np.uint8)
+    raw: Any = (ctypes.c_uint8 * nbytes).from_address(address)
+    raw.owner = owner
+    return np.frombuffer(raw, np.uint8)

@@ -1,0 +1,102 @@
+"""The collectives on objects of Python, which move as pickles."""
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
+from collalgo.integrations.as_mpi4py.ops import SUM, combined
+from collalgo.integrations.as_mpi4py.pickling import PICKLE
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _locked(method: Method) -> Method:
+    """Make a call of several steps by one thread at a time."""
+
+    @wraps(method)
+    def call(self: Any, *arguments: Any, **named: Any) -> Any:
+        with self.state.lock(method.__name__):
+            return method(self, *arguments, **named)
+
+    return raises_mpi_exceptions(call)  # type: ignore[return-value]
+
+
+class ObjectCollectives:
+    """The collectives on objects; a mixin of communicators."""
+
+    state: Any
+
+    def _root(self, root: int) -> bool:
+        size = self.state.size
+        if not 0 <= root < size:
+            fail("ERR_ROOT", f"root {root} is not one of the {size} ranks")
+        return bool(root == self.state.rank)
+
+    @_locked
+    def barrier(self) -> None:
+        """Wait until every rank has made this call."""
+        self.state.engine.barrier()
+
+    @_locked
+    def bcast(self, obj: Any, root: int = 0) -> Any:
+        """Give every rank the object of the root; a copy at the root, too."""
+        packed = PICKLE.dumps(obj) if self._root(root) else None
+        return PICKLE.loads(self.state.engine.broadcast_object(packed, root))
+
+    @_locked
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """List the objects of all ranks at the root."""
+        self._root(root)
+        packed = PICKLE.dumps(sendobj)
+        return _loaded(self.state.engine.gather_objects(packed, root))
+
+    @_locked
+    def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
+        """Give every rank its object of the list of the root."""
+        packed = None
+        if self._root(root):
+            packed = self._dumped(sendobj)
+        return PICKLE.loads(self.state.engine.scatter_objects(packed, root))
+
+    def _dumped(self, objects: Any) -> list[bytes]:
+        """The pickles of an object for each rank."""
+        found = [PICKLE.dumps(obj) for obj in objects or ()]
+        if len(found) != self.state.size:
+            raise ValueError(
+                f"{len(found)} objects are given for {self.state.size} ranks"
+            )
+        return found
+
+    @_locked
+    def allgather(self, sendobj: Any) -> Any:
+        """List the objects of all ranks, at every rank."""
+        return _loaded(self.state.engine.allgather_objects(PICKLE.dumps(sendobj)))
+
+    @_locked
+    def alltoall(self, sendobj: Sequence[Any]) -> Any:
+        """Swap objects: the one at place i goes to rank i."""
+        return _loaded(self.state.engine.alltoall_objects(self._dumped(sendobj)))
+
+    def reduce(self, sendobj: Any, op: Any = SUM, root: int = 0) -> Any:
+        """Combine the objects of all ranks at the root, in the order of the ranks."""
+        found = self.gather(sendobj, root)
+        return None if found is None else combined(op, found)
+
+    def allreduce(self, sendobj: Any, op: Any = SUM) -> Any:
+        """Combine the objects of all ranks, in the order of the ranks."""
+        return combined(op, self.allgather(sendobj))
+
+    def scan(self, sendobj: Any, op: Any = SUM) -> Any:
+        """Combine the objects of the ranks from 0 up to this one."""
+        return combined(op, self.allgather(sendobj)[: self.state.rank + 1])
+
+    def exscan(self, sendobj: Any, op: Any = SUM) -> Any:
+        """Combine the objects of the ranks before this one; None on rank 0."""
+        found = self.allgather(sendobj)[: self.state.rank]
+        return combined(op, found) if found else None
+
+
+def _loaded(packed: Sequence[Any] | None) -> list[Any] | None:
+    """The objects of some pickles."""
+    return None if packed is None else [PICKLE.loads(each) for each in packed]

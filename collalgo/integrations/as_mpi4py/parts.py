@@ -1,0 +1,134 @@
+"""Elements in buffers: one part of a buffer, or a part for each of several ranks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from collalgo.integrations.as_mpi4py.datatypes import BYTE
+from collalgo.integrations.as_mpi4py.errors import fail
+from collalgo.integrations.as_mpi4py.memory import Bytes
+
+#: Writes what was received to where it belongs; None if it is there already.
+Finish = Callable[[], None] | None
+
+
+@dataclass
+class Part:
+    """Elements of a datatype in a buffer.
+
+    Attributes
+    ----------
+    memory : array of bytes
+        The buffer.
+    datatype : Datatype
+        Of each element.
+    count : int
+        The number of elements.
+    start : int
+        The first byte.
+    """
+
+    memory: Bytes
+    datatype: Any
+    count: int
+    start: int = 0
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.datatype.state.layout.size) * self.count
+
+    def pack(self) -> Bytes:
+        """The bytes without gaps: a view if it has no gaps."""
+        packed: Bytes = self.datatype.state.layout.pack(
+            self.memory, self.start, self.count
+        )
+        return packed
+
+    def unpack(self, data: Bytes) -> None:
+        """Write bytes, which may be fewer."""
+        self.datatype.state.layout.unpack(self.memory, self.start, data)
+
+    def target(self, nbytes: int | None = None) -> tuple[Bytes, Finish]:
+        """An array for bytes to be received, and what follows."""
+        layout = self.datatype.state.layout
+        if layout.is_dense:
+            whole = layout.part(self.memory, self.start, self.count)
+            return whole if nbytes is None else whole[:nbytes], None
+        packed = np.empty(self.nbytes if nbytes is None else nbytes, np.uint8)
+        return packed, lambda: self.unpack(packed)
+
+    def elements(self) -> Any:
+        """The elements as an array of what reductions combine."""
+        state = self.datatype.state
+        dtype = state.dtype or np.dtype(f"V{max(state.layout.size, 1)}")
+        if state.layout.extent != dtype.itemsize:
+            fail("ERR_TYPE", f"{self.datatype!r} has gaps and cannot be reduced")
+        state.layout.check(self.memory, self.start, self.count)
+        end = self.start + self.count * dtype.itemsize
+        return self.memory[self.start : end].view(dtype)
+
+
+NOTHING = Part(np.empty(0, np.uint8), BYTE, 0)
+
+
+@dataclass
+class Blocks:
+    """Elements for or from several ranks in one buffer.
+
+    Attributes
+    ----------
+    parts : list of Part
+        A part for each rank.
+    """
+
+    parts: list[Part]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of each part."""
+        return [part.nbytes for part in self.parts]
+
+    def pack(self) -> Bytes:
+        """The bytes of all parts without gaps."""
+        found = self._adjoining()
+        if found is None:
+            packed = [part.pack() for part in self.parts]
+            found = np.concatenate([*packed, NOTHING.memory])
+        return found
+
+    def target(self) -> tuple[Bytes, Finish]:
+        """An array for the bytes of all parts, and what follows."""
+        found = self._adjoining()
+        if found is not None:
+            return found, None
+        packed = np.empty(sum(self.sizes), np.uint8)
+        return packed, lambda: self._unpack(packed)
+
+    def _unpack(self, packed: Bytes) -> None:
+        ends = np.cumsum(self.sizes)
+        for part, end in zip(self.parts, ends, strict=True):
+            part.unpack(packed[end - part.nbytes : end])
+
+    def _adjoining(self) -> Bytes | None:
+        """The part of the buffer, if the parts follow each other without gaps."""
+        if not self.parts:
+            return NOTHING.memory
+        place = first = self.parts[0].start
+        for part in self.parts:
+            nbytes = part.nbytes
+            if nbytes and (
+                part.start != place or not part.datatype.state.layout.is_dense
+            ):
+                return None
+            place += nbytes
+        memory = self.parts[0].memory
+        if place > len(memory):
+            fail("ERR_BUFFER", f"{place} bytes are more than the {len(memory)} given")
+        return memory[first:place]
+
+
+def repeated(part: Part, blocks: int) -> Part:
+    """The part for all of several equal blocks."""
+    return Part(part.memory, part.datatype, part.count * blocks, part.start)

@@ -1,0 +1,282 @@
+"""Messages of buffers: send and receive in all modes, probe, and matched receives."""
+
+from collections.abc import Callable
+from typing import Any
+
+from collalgo.integrations.as_mpi4py.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    MAX_TAG,
+    PROC_NULL,
+)
+from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
+from collalgo.integrations.as_mpi4py.memory import Bytes
+from collalgo.integrations.as_mpi4py.messages import (
+    MESSAGE_NO_PROC,
+    Message,
+    MessageState,
+)
+from collalgo.integrations.as_mpi4py.operations import (
+    Empty,
+    Operation,
+    Receive,
+    Several,
+)
+from collalgo.integrations.as_mpi4py.parts import NOTHING, Part
+from collalgo.integrations.as_mpi4py.prequests import Prequest
+from collalgo.integrations.as_mpi4py.process import PROCESS
+from collalgo.integrations.as_mpi4py.requests import Request, taken
+from collalgo.integrations.as_mpi4py.specs import simple
+
+#: The modes of sending: what their names begin with, and whether the sender waits for
+#: the receiver, and whether the buffer is copied first.
+STANDARD, BUFFERED, SYNCHRONOUS, READY = "", "B", "S", "R"
+
+
+class Sending:
+    """The sends of a communicator of bytes; a mixin of communicators."""
+
+    state: Any
+
+    def send_bytes(
+        self, data: Bytes, dest: int, tag: int, mode: str = STANDARD
+    ) -> Operation:
+        """Send bytes to a rank."""
+        state = self.state
+        if dest == PROC_NULL:
+            return Empty()
+        if not 0 <= dest < len(state.remote):
+            fail("ERR_RANK", f"rank {dest} is not one of the {len(state.remote)} ranks")
+        if not 0 <= tag <= MAX_TAG:
+            fail("ERR_TAG", f"tag {tag} is not one of 0 to {MAX_TAG}")
+        sent = PROCESS.matching.send(
+            state.context,
+            state.rank,
+            state.remote[dest],
+            tag,
+            data.copy() if mode == BUFFERED else data,
+            until_matched=mode == SYNCHRONOUS,
+        )
+        if mode != BUFFERED:
+            return sent
+        if not sent.is_over():
+            PROCESS.buffered.append(sent)
+        return Operation()
+
+    def receiver(self, part: Part, source: int, tag: int) -> Receive:
+        """A receive of a part, which is not posted yet."""
+        check_source(self.state, source, tag)
+        return Receive(
+            PROCESS.matching,
+            self.state.context,
+            source,
+            tag,
+            part.target,
+            part.nbytes,
+        )
+
+    def receive_part(self, part: Part, source: int, tag: int) -> Operation:
+        """Receive a part from a rank."""
+        if source == PROC_NULL:
+            return Empty()
+        operation = self.receiver(part, source, tag)
+        PROCESS.matching.receive(operation)
+        return operation
+
+
+def check_source(state: Any, source: int, tag: int) -> None:
+    """Check what a receive expects."""
+    if source != ANY_SOURCE and not 0 <= source < len(state.remote):
+        fail("ERR_RANK", f"rank {source} is not one of the {len(state.remote)} ranks")
+    if tag != ANY_TAG and not 0 <= tag <= MAX_TAG:
+        fail("ERR_TAG", f"tag {tag} is not one of 0 to {MAX_TAG}")
+
+
+def finished(operation: Operation, status: Any = None) -> Any:
+    """Wait for an operation: its value."""
+    operation.wait()
+    return taken(operation, status)
+
+
+def _sends(mode: str) -> list[Callable[..., Any]]:
+    """The three calls that send in a mode."""
+
+    def start(self: Any, buf: Any, dest: int, tag: int) -> Operation:
+        data = simple(buf, rank=dest).pack()
+        sent: Operation = self.send_bytes(data, dest, tag, mode)
+        return sent
+
+    @raises_mpi_exceptions
+    def send(self: Any, buf: Any, dest: int, tag: int = 0) -> None:
+        """Send a buffer to a rank."""
+        finished(start(self, buf, dest, tag))
+
+    @raises_mpi_exceptions
+    def isend(self: Any, buf: Any, dest: int, tag: int = 0) -> Any:
+        """Send a buffer to a rank in the background."""
+        return Request.of(start(self, buf, dest, tag))
+
+    def send_init(self: Any, buf: Any, dest: int, tag: int = 0) -> Any:
+        """Prepare a send for many repetitions."""
+        simple(buf, rank=dest)
+        return Prequest.of_start(lambda: start(self, buf, dest, tag))
+
+    return [send, isend, send_init]
+
+
+class BufferMessages(Sending):
+    """The messages of buffers; a mixin of communicators."""
+
+    Send, Isend, Send_init = _sends(STANDARD)
+    Bsend, Ibsend, Bsend_init = _sends(BUFFERED)
+    Ssend, Issend, Ssend_init = _sends(SYNCHRONOUS)
+    Rsend, Irsend, Rsend_init = _sends(READY)
+
+    def _receive(self, buf: Any, source: int, tag: int) -> Operation:
+        return self.receive_part(simple(buf, writable=True, rank=source), source, tag)
+
+    @raises_mpi_exceptions
+    def Recv(
+        self,
+        buf: Any,
+        source: int = ANY_SOURCE,
+        tag: int = ANY_TAG,
+        status: Any = None,
+    ) -> None:
+        """Receive a message, which may be shorter than the buffer."""
+        finished(self._receive(buf, source, tag), status)
+
+    @raises_mpi_exceptions
+    def Irecv(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Any:
+        """Receive a message in the background."""
+        return Request.of(self._receive(buf, source, tag))
+
+    def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Any:
+        """Prepare a receive for many repetitions."""
+        simple(buf, writable=True, rank=source)
+        return Prequest.of_start(lambda: self._receive(buf, source, tag))
+
+    def _exchange(
+        self,
+        sent: Bytes,
+        dest: int,
+        sendtag: int,
+        part: Part,
+        source: int,
+        recvtag: int,
+    ) -> Operation:
+        received = self.receive_part(part, source, recvtag)
+        return Several([self.send_bytes(sent, dest, sendtag), received])
+
+    @raises_mpi_exceptions
+    def Isendrecv(
+        self,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+    ) -> Any:
+        """Send a message and receive one, in the background."""
+        sent = simple(sendbuf, rank=dest).pack()
+        part = simple(recvbuf, writable=True, rank=source)
+        return Request.of(self._exchange(sent, dest, sendtag, part, source, recvtag))
+
+    def Sendrecv(
+        self,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Any = None,
+    ) -> None:
+        """Send a message and receive one."""
+        self.Isendrecv(sendbuf, dest, sendtag, recvbuf, source, recvtag).wait(status)
+
+    @raises_mpi_exceptions
+    def Isendrecv_replace(
+        self,
+        buf: Any,
+        dest: int,
+        sendtag: int = 0,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+    ) -> Any:
+        """Send a buffer and receive a message into it, in the background."""
+        only_none = dest == source == PROC_NULL
+        part = NOTHING if only_none else simple(buf, writable=True)
+        sent = part.pack().copy()
+        return Request.of(self._exchange(sent, dest, sendtag, part, source, recvtag))
+
+    def Sendrecv_replace(
+        self,
+        buf: Any,
+        dest: int,
+        sendtag: int = 0,
+        source: int = ANY_SOURCE,
+        recvtag: int = ANY_TAG,
+        status: Any = None,
+    ) -> None:
+        """Send a buffer and receive a message into it."""
+        self.Isendrecv_replace(buf, dest, sendtag, source, recvtag).wait(status)
+
+    # ---- probes
+
+    def _probe(
+        self, source: int, tag: int, status: Any, *, take: bool, forever: bool
+    ) -> Any:
+        """The message that has come; None for none, if it is not waited for."""
+        if source == PROC_NULL:
+            if status is not None:
+                status.set(*Empty.envelope)
+            return MESSAGE_NO_PROC.state
+        check_source(self.state, source, tag)
+        matching = PROCESS.matching
+
+        def look() -> Any:
+            return matching.probe(self.state.context, source, tag, take=take)
+
+        found = look()
+        while found is None and forever:
+            matching.check()
+            matching.pause()
+            found = look()
+        if found is not None and status is not None:
+            status.set(found.source, found.tag, found.nbytes)
+        return None if found is None else MessageState(self.state, found)
+
+    @raises_mpi_exceptions
+    def Probe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Any = None
+    ) -> bool:
+        """Wait for a message without receiving it."""
+        self._probe(source, tag, status, take=False, forever=True)
+        return True
+
+    @raises_mpi_exceptions
+    def Iprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Any = None
+    ) -> bool:
+        """Whether a message has come."""
+        found = self._probe(source, tag, status, take=False, forever=False)
+        return found is not None
+
+    @raises_mpi_exceptions
+    def Mprobe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Any = None
+    ) -> Any:
+        """Wait for a message, which only its :class:`Message` can receive."""
+        return Message.of_state(
+            self._probe(source, tag, status, take=True, forever=True)
+        )
+
+    @raises_mpi_exceptions
+    def Improbe(
+        self, source: int = ANY_SOURCE, tag: int = ANY_TAG, status: Any = None
+    ) -> Any:
+        """A message that has come, as with :meth:`Mprobe`, or None."""
+        found = self._probe(source, tag, status, take=True, forever=False)
+        return None if found is None else Message.of_state(found)

@@ -1,0 +1,103 @@
+"""The process as a program sees it: when it joins and leaves, and its messages."""
+
+import atexit
+import math
+import os
+import sys
+import threading
+from contextlib import suppress
+from typing import Any
+
+from collalgo.base.environment import TIMEOUT
+from collalgo.comm.world import init
+from collalgo.errors import CollalgoError
+from collalgo.integrations.as_mpi4py.constants import NUMBERS
+from collalgo.integrations.as_mpi4py.errors import fail
+from collalgo.integrations.as_mpi4py.matching import Matching
+
+
+class Process:
+    """What there is once in a process.
+
+    Attributes
+    ----------
+    world
+        The communicator of all ranks; None before :meth:`start`.
+    matching : Matching
+        Its messages.
+    is_finalized : bool
+        Whether the program has left.
+    buffered : list of Operation
+        The sends of copies, which may have ended.
+    attached
+        The buffer that the program has attached for them.
+    """
+
+    def __init__(self) -> None:
+        self.world: Any = None
+        self._matching: Matching | None = None
+        self.is_finalized = False
+        self.buffered: list[Any] = []
+        self.attached: Any = None
+        self.main_thread = threading.main_thread()
+
+    @property
+    def matching(self) -> Matching:
+        """The messages of this process.
+
+        Raises
+        ------
+        MPI.Exception
+            If the program has not joined, or has left.
+        """
+        if self._matching is None or self.is_finalized:
+            fail("ERR_OTHER", "call MPI.Init() before messages, and Finalize() after")
+        return self._matching
+
+    def start(self) -> Any:
+        """Join the world: the communicator of all ranks.
+
+        A program of MPI may wait for a rank as long as it likes, so calls have no
+        timeout, unless ``COLLALGO_TIMEOUT`` sets one.
+        """
+        given = os.environ.get(TIMEOUT.name)
+        self.world = init(timeout=None if given else math.inf)
+        self._matching = Matching(self.world)
+        atexit.register(self.finish)
+        return self.world
+
+    def finish(self) -> None:
+        """Leave the world when all ranks do, and have received what was sent."""
+        if self.world is None or self.is_finalized:
+            return
+        self.is_finalized = True
+        with suppress(CollalgoError):
+            self.world.barrier()
+        atexit.unregister(self.finish)
+
+    def flush(self) -> None:
+        """Wait for the sends of copies."""
+        while self.buffered:
+            self.buffered.pop().wait()
+
+    def abort(self, code: int) -> None:
+        """End this process; calls of the other ranks fail."""
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if self.world is not None:
+            self.world.abort(f"the program called Abort({code})")
+        os._exit(code or 1)
+
+
+#: This process.
+PROCESS = Process()
+
+
+def is_thread_main() -> bool:
+    """Whether the calling thread is that which joined."""
+    return threading.current_thread() is PROCESS.main_thread
+
+
+def thread_level() -> int:
+    """The level of thread support: all threads may call at any time."""
+    return NUMBERS["THREAD_MULTIPLE"]

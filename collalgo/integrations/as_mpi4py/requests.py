@@ -1,0 +1,295 @@
+"""Requests: wait for operations, one, all, any or some of them."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from collalgo.integrations.as_mpi4py.constants import UNDEFINED
+from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
+from collalgo.integrations.as_mpi4py.operations import Operation, wait_for_any
+from collalgo.integrations.as_mpi4py.statuses import Status
+
+
+class RequestState(State):
+    """An operation that was started, or that can be started.
+
+    Attributes
+    ----------
+    operation : Operation or None
+        What it waits for; None if a persistent request was not started.
+    start
+        Starts a persistent request.
+    """
+
+    def __init__(
+        self,
+        operation: Operation | None = None,
+        start: Callable[[], Operation] | None = None,
+    ):
+        super().__init__()
+        self.operation, self.start = operation, start
+
+
+class Request(Handle):
+    """An operation that was started; ``MPI.Request``."""
+
+    null_name, error_name = "REQUEST_NULL", "ERR_REQUEST"
+
+    @classmethod
+    def of(cls, operation: Operation) -> Any:
+        """The request of an operation."""
+        return cls.of_state(RequestState(operation))
+
+    @classmethod
+    def _fits(cls, handle: Any) -> bool:
+        if not super()._fits(handle) or cls.kind is cls or not handle:
+            return super()._fits(handle)
+        plain = next(base for base in cls.__mro__ if base in KINDS)
+        return isinstance(handle, plain)
+
+    @property
+    def operation(self) -> Operation | None:
+        """What it waits for, if it does."""
+        return self._state.operation if self._state is not None else None
+
+    def is_over(self) -> bool:
+        """Whether there is nothing to wait for."""
+        return self.operation is None or self.operation.is_over()
+
+    def take(self, status: Any = None) -> Any:
+        """End a request whose operation is over: its value."""
+        operation = self.operation
+        if operation is None:
+            fill(status, None)
+            return None
+        if self._state.start is not None:
+            self._state.operation = None
+        else:
+            self._state = None
+        return taken(operation, status)
+
+    def wait(self, status: Any = None) -> Any:
+        """Wait until the operation is over: its value."""
+        if self.operation is not None:
+            self.operation.wait()
+        return self.take(status)
+
+    def test(self, status: Any = None) -> tuple[bool, Any]:
+        """Whether the operation is over, and its value."""
+        if not self.is_over():
+            return False, None
+        return True, self.take(status)
+
+    def Wait(self, status: Any = None) -> bool:
+        """Wait until the operation is over."""
+        self.wait(status)
+        return True
+
+    def Test(self, status: Any = None) -> bool:
+        """Whether the operation is over."""
+        return self.test(status)[0]
+
+    def Get_status(self, status: Any = None) -> bool:
+        """Whether the operation is over; the request stays."""
+        if not self.is_over():
+            return False
+        fill(status, self.operation)
+        return True
+
+    get_status = Get_status
+
+    def Cancel(self) -> None:
+        """Give up the operation, if that is still possible; it must be waited for."""
+        _ = self.state
+        if self.operation is not None:
+            self.operation.cancel()
+
+    cancel = Cancel
+
+    # ---- several
+
+    @classmethod
+    def waitany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, Any]:
+        """Wait until one is over: its place, or UNDEFINED, and its value."""
+        active = _active(requests)
+        if not active:
+            fill(status, None)
+            return UNDEFINED, None
+        wait_for_any([requests[place].operation for place in active])
+        place = next(place for place in active if requests[place].is_over())
+        return place, requests[place].take(status)
+
+    @classmethod
+    def testany(
+        cls, requests: Sequence[Any], status: Any = None
+    ) -> tuple[int, bool, Any]:
+        """The place of one that is over or UNDEFINED, whether it is, and its value."""
+        active = _active(requests)
+        if not active:
+            fill(status, None)
+            return UNDEFINED, True, None
+        for place in active:
+            if requests[place].is_over():
+                return place, True, requests[place].take(status)
+        return UNDEFINED, False, None
+
+    @classmethod
+    def waitall(cls, requests: Sequence[Any], statuses: Any = None) -> list[Any]:
+        """Wait until all are over: their values."""
+        for request in requests:
+            if request.operation is not None:
+                request.operation.wait()
+        return _taken(requests, range(len(requests)), statuses)
+
+    @classmethod
+    def testall(
+        cls, requests: Sequence[Any], statuses: Any = None
+    ) -> tuple[bool, list[Any] | None]:
+        """Whether all are over, and their values."""
+        if not all(request.is_over() for request in requests):
+            return False, None
+        return True, _taken(requests, range(len(requests)), statuses)
+
+    @classmethod
+    def waitsome(
+        cls, requests: Sequence[Any], statuses: Any = None
+    ) -> tuple[list[int] | None, list[Any] | None]:
+        """Wait until some are over: their places and values; None without requests."""
+        if active := _active(requests):
+            wait_for_any([requests[place].operation for place in active])
+        return cls.testsome(requests, statuses)
+
+    @classmethod
+    def testsome(
+        cls, requests: Sequence[Any], statuses: Any = None
+    ) -> tuple[list[int] | None, list[Any] | None]:
+        """The places and the values of those that are over; None without requests."""
+        active = _active(requests)
+        if not active:
+            return None, None
+        over = [place for place in active if requests[place].is_over()]
+        return over, _taken(requests, over, statuses)
+
+    @classmethod
+    def Waitany(cls, requests: Sequence[Any], status: Any = None) -> int:
+        """Wait until one is over: its place, or UNDEFINED."""
+        return cls.waitany(requests, status)[0]
+
+    @classmethod
+    def Testany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, bool]:
+        """The place of one that is over or UNDEFINED, and whether it is."""
+        return cls.testany(requests, status)[:2]
+
+    @classmethod
+    def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
+        """Wait until all are over."""
+        cls.waitall(requests, statuses)
+        return True
+
+    @classmethod
+    def Testall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
+        """Whether all are over."""
+        return cls.testall(requests, statuses)[0]
+
+    @classmethod
+    def Waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
+        """Wait until some are over: their places; None without requests."""
+        return cls.waitsome(requests, statuses)[0]
+
+    @classmethod
+    def Testsome(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
+        """The places of those that are over; None without requests."""
+        return cls.testsome(requests, statuses)[0]
+
+    # ---- the same without an end of the requests
+
+    @classmethod
+    def Get_status_any(
+        cls, requests: Sequence[Any], status: Any = None
+    ) -> tuple[int, bool]:
+        """As :meth:`Testany`; the requests stay."""
+        active = _active(requests)
+        if not active:
+            fill(status, None)
+            return UNDEFINED, True
+        for place in active:
+            if requests[place].Get_status(status):
+                return place, True
+        return UNDEFINED, False
+
+    @classmethod
+    def Get_status_all(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
+        """As :meth:`Testall`; the requests stay."""
+        over = all(request.is_over() for request in requests)
+        if over:
+            _fill_all(statuses, [request.operation for request in requests])
+        return over
+
+    @classmethod
+    def Get_status_some(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
+        """As :meth:`Testsome`; the requests stay."""
+        active = _active(requests)
+        over = [place for place in active if requests[place].is_over()]
+        if active:
+            _fill_all(statuses, [requests[place].operation for place in over])
+        return over if active else None
+
+    get_status_any, get_status_all = Get_status_any, Get_status_all
+    get_status_some = Get_status_some
+
+
+def _active(requests: Sequence[Any]) -> list[int]:
+    """The places of the requests that wait for something."""
+    return [
+        place for place, request in enumerate(requests) if request.operation is not None
+    ]
+
+
+def _taken(requests: Sequence[Any], places: Sequence[int], statuses: Any) -> list[Any]:
+    """End some requests: their values; then raise the first error."""
+    _fill_all(statuses, [requests[place].operation for place in places])
+    values, errors = [], []
+    for place in places:
+        try:
+            values.append(requests[place].take())
+        except Exception as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+    return values
+
+
+def taken(operation: Operation, status: Any = None) -> Any:
+    """End an operation that is over: its value."""
+    if status is not None:
+        fill(status, operation)
+    operation.free()
+    if operation.error is not None:
+        raise operation.error
+    return operation.value
+
+
+def fill(status: Any, operation: Operation | None) -> None:
+    """Fill in a status, if there is one."""
+    if status is None:
+        return
+    if operation is None:
+        status.clear()
+        return
+    code = int(getattr(operation.error, "error_code", 0))
+    status.set(*operation.envelope, error=code, cancelled=operation.is_cancelled)
+
+
+def _fill_all(statuses: Any, operations: Sequence[Operation | None]) -> None:
+    """Fill in the statuses of a list, which grows as far as it must."""
+    if statuses is None:
+        return
+    while isinstance(statuses, list) and len(statuses) < len(operations):
+        statuses.append(Status())
+    for status, operation in zip(statuses, operations, strict=False):
+        fill(status, operation)
+
+
+#: The kinds of requests that programs may have.
+KINDS: list[type[Request]] = [Request]
+
+REQUEST_NULL = constant("REQUEST_NULL", Request())
