@@ -1,8 +1,12 @@
 """The NICs of ranks: equal ones are shared where each reaches all others."""
 
+import json
+
 import pytest
 
 from collalgo.bootstrap.interfaces import Interface, Port, ports
+from collalgo.launch import environment
+from collalgo.launch.agent import AgentJob
 from collalgo.launch.network import HostNetwork
 from collalgo.launch.nics import HostNics, nics_of_ranks, shown
 from tests.support.clusters import FILES
@@ -107,3 +111,22 @@ def test_the_interfaces_of_this_host_have_the_routes_of_the_kernel():
         assert all(network & mask == network for network, mask in each.networks)
     assert port(3, mask=APART).has_route("10.3.7.7")
     assert not port(3, mask=APART).has_route("10.4.7.7")
+
+
+def environments(given, **more):
+    ranks = {2: {"RANK": "2"}, 3: {"RANK": "3"}}
+    job = AgentJob(["true"], "/", given, ranks, interfaces=["eth7"], **more)
+    content = json.loads(job.encode())[1]
+    return [each.environment for each in AgentJob.decode(content).plan().specs]
+
+
+def test_an_agent_gives_each_rank_its_share_unless_the_user_has_chosen(monkeypatch):
+    monkeypatch.setattr(environment, "rdma_devices", dict)
+    monkeypatch.delenv("UCX_NET_DEVICES", raising=False)
+    name, shares = "UCX_NET_DEVICES", [["eth0"], ["eth1", "eth2"]]
+    for given in ({}, {"COLLALGO_NICS": "eth0,eth1,eth2"}):
+        found = environments(given, shares=shares)
+        assert [each[name] for each in found] == ["eth0", "eth1,eth2"]
+    assert [each[name] for each in environments({})] == ["eth7"] * 2
+    found = environments({name: "all"}, shares=shares)
+    assert [each[name] for each in found] == ["all"] * 2
