@@ -1,11 +1,20 @@
-"""Lines of users' code, as errors name them."""
+"""Lines of users' code, as errors and dumps name them."""
 
 import os
+import sys
+import threading
 from pathlib import Path
-from traceback import walk_tb
+from traceback import walk_stack, walk_tb
+from types import FrameType
 
 #: The beginning of the names of the library's own files.
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
+
+#: Files whose lines are those of no user: where threads begin.
+OF_THREADS = (threading.__file__, "<frozen ")
+
+#: The most lines of a stack.
+MOST_LINES = 20
 
 
 def line_of(error: Exception) -> str:
@@ -16,3 +25,23 @@ def line_of(error: Exception) -> str:
     places = [(f.f_code.co_filename, n) for f, n in walk_tb(error.__traceback__)]
     users = [place for place in places if not place[0].startswith(PACKAGE)]
     return "{}:{}".format(*(users or places)[-1])
+
+
+def stacks() -> dict[str, list[str]]:
+    """The present lines of users in each thread that has any, innermost first."""
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    found = {
+        names.get(number, str(number)): _lines(frame)
+        for number, frame in sys._current_frames().items()
+    }
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _lines(frame: FrameType) -> list[str]:
+    """The lines of users in a stack, each with the name of its function."""
+    places = ((each.f_code, number) for each, number in walk_stack(frame))
+    return [
+        f"{code.co_filename}:{number} in {code.co_name}"
+        for code, number in places
+        if not code.co_filename.startswith((PACKAGE, *OF_THREADS))
+    ][:MOST_LINES]

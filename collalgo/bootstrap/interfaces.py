@@ -3,6 +3,7 @@
 import fcntl
 import socket
 import struct
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +16,7 @@ from collalgo.errors import BootstrapError
 #: Where Linux shows its interfaces, and its devices of RDMA.
 NETWORK = Path("/sys/class/net")
 RDMA = Path("/sys/class/infiniband")
+ROUTES = Path("/proc/net/route")
 
 _GET_ADDRESS = 0x8915  # SIOCGIFADDR
 
@@ -86,6 +88,62 @@ def selected(
                 f"it has {', '.join(by_name) or 'none'} (--nics, {NICS.name})"
             )
     return [by_name[name] for name in wanted]
+
+
+class Port(NamedTuple):
+    """An interface of this host as it is seen by the engine.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    is_device : bool
+        Whether a device carries it, and not other interfaces.
+    megabits : int
+        Its speed in Mbit/s; 0 if it is unknown.
+    numa : int
+        The NUMA node of its device; -1 if it is unknown.
+    networks : list
+        The address and mask of each of its routes, as numbers.
+    """
+
+    name: str
+    is_device: bool
+    megabits: int
+    numa: int
+    networks: list[list[int]]
+
+    def has_route(self, address: str) -> bool:
+        """Whether a route of its own leads to an IPv4 address."""
+        number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
+        return any(number & mask == network for network, mask in self.networks)
+
+
+def ports() -> list[Port]:
+    """The interfaces between hosts, in their order."""
+    routes: dict[str, list[list[int]]] = {}
+    table = ROUTES.read_text() if ROUTES.exists() else ""
+    for line in table.splitlines()[1:]:
+        name, network, *_, mask, _, _, _ = line.split()
+        routes.setdefault(name, []).append([int(network, 16), int(mask, 16)])
+    return [
+        Port(
+            each.name,
+            (NETWORK / each.name / "device").exists(),
+            max(0, _number(NETWORK / each.name / "speed", 0)),
+            _number(NETWORK / each.name / "device" / "numa_node", -1),
+            routes.get(each.name, []),
+        )
+        for each in interfaces()
+        if not each.is_loopback
+    ]
+
+
+def _number(path: Path, default: int) -> int:
+    """The number in a file of the kernel."""
+    with suppress(OSError, ValueError):
+        return int(path.read_text())
+    return default
 
 
 def rdma_devices() -> dict[str, str]:

@@ -230,14 +230,18 @@ def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
 def _hosts(named: Sequence[Host], options: LaunchOptions) -> Iterator[Finding]:
     """The usable hosts, and the addresses by which they reach each other."""
     from collalgo.launch.agents import JobNetwork, try_hosts
+    from collalgo.launch.nics import shown
     from collalgo.launch.output import sinks
 
     problems, network = try_hosts(named, options, sinks())
+    shares = network.shares() if isinstance(network, JobNetwork) else {}
     for host in named:
         problem = problems.get(host.name, "")
         found = "" if problem else "can be used"
         if not problem and isinstance(network, JobNetwork):
             found += f"; reached by {network.of_host[host]}"
+            nics = shown(shares[host])
+            found += f"; its ranks use {nics}" if nics else ""
         yield Finding(f"host {host.name}", found, problem)
     if isinstance(network, JobNetwork):
         yield Finding("launcher", f"reached at {', '.join(network.launcher)}")

@@ -15,8 +15,9 @@ COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 #: for it, in place of an algorithm.
 EXCHANGE = "exchange of "
 
-#: The calls that make groups and are exchanges only.
-GROUP_CALLS = ("split", "dup")
+#: The calls that are exchanges only, so that these count: those that make groups, and
+#: those of elastic jobs.
+EXCHANGES = ("split", "dup", "commit", "sync", "verify", "elastic.run")
 
 #: The op in the record of a call that has none, and of one with a count for each rank.
 NO_OP, UNEVEN = -1, -2

@@ -13,7 +13,7 @@ from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
-from collalgo.comm.call_text import EXCHANGE, GROUP_CALLS
+from collalgo.comm.call_text import EXCHANGE, EXCHANGES
 from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
@@ -157,7 +157,7 @@ class ProgramCache:
     def _exchange_for(self, key: tuple[str, int]) -> Program:
         name, nbytes = key
         call = Call("allgather", np.dtype(np.uint8), nbytes)
-        is_part = name not in GROUP_CALLS
+        is_part = name not in EXCHANGES
         return self.exchange(call, nbytes, EXCHANGE + name, is_part=is_part)
 
     def _size_range(

@@ -15,6 +15,7 @@ from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.reducing import Reducing
 from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context, default_timeout, seconds
+from collalgo.comm.call_text import EXCHANGE
 from collalgo.comm.failures import error_of
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
@@ -102,6 +103,24 @@ class Runner(Reducing):
         waiting = self.seconds if timeout is None else seconds(timeout)
         self.run_now(program, mine, found, waiting, call)
         return found
+
+    def run_for(
+        self,
+        name: str,
+        call: "Call",
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        *,
+        is_part: bool = False,
+    ) -> None:
+        """Make a call that the library needs for one of the user, under its name.
+
+        If it ``is_part`` of the next call, both are one call for the user. The arrays
+        are contiguous.
+        """
+        kind = _kind(self.recovery, self.programs, call)
+        program = kind.program_named(call.count, call.counts, EXCHANGE + name, is_part)
+        self.run_now(program, source, target, self.seconds, name)
 
     def check_background(self, call: str) -> None:
         """Check that calls can run in the background, in a thread of their own.

@@ -10,6 +10,7 @@ import numpy as np
 
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import tree
+from collalgo.elastic.snapshot import SYNC
 from collalgo.errors import MismatchError
 
 #: Bytes of the digest of a declaration.
@@ -41,10 +42,11 @@ class Declaration:
         MismatchError
             On each member whose declaration differs, with both.
         """
-        longest = int(comm.allreduce(np.array([len(self._text)]), "max")[0])
+        exchange = comm._runner.exchange
+        longest = int(exchange(np.array([len(self._text)]), SYNC).max())
         mine = np.zeros(longest, np.uint8)
         mine[: len(self._text)] = np.frombuffer(self._text, np.uint8)
-        found = comm.allgather(mine)[root].tobytes().rstrip(b"\0")
+        found = exchange(mine, SYNC)[root].tobytes().rstrip(b"\0")
         if found == self._text:
             return
         ours, theirs = ({*each.decode().split("\n")} for each in (self._text, found))

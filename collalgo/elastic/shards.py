@@ -9,6 +9,7 @@ the tree adds of the sums of different members, and all gather the parts.
 
 import math
 from collections.abc import Callable, Sequence
+from hashlib import blake2b
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
@@ -19,8 +20,12 @@ from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.tree import is_tensor
 from collalgo.engine.arrays import plain
+from collalgo.engine.call import Call
 
 Numbers = NDArray[Any]
+
+#: The call that errors name, and the bytes of the digest of a form.
+NAME, FORM_BYTES = "sum_shards", 16
 
 
 class Node(NamedTuple):
@@ -93,7 +98,8 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     Raises
     ------
     ValueError
-        If there are fewer shards than members, or contributions differ in shape.
+        If there are fewer shards than members, or members pass other numbers of
+        shards, or contributions of other shapes or dtypes.
 
     Examples
     --------
@@ -115,6 +121,7 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
         )
     mine = share(shards, comm.rank, comm.size)
     packing = Packing(of(mine[0]))
+    _check_alike(comm, shards, packing)
     sums = [Sums(shards) for _ in packing.dtypes]
     for number in mine:
         leaves = packing.first if number == mine[0] else packing.packed(of(number))
@@ -138,6 +145,26 @@ def nodes_of(shards: int, rank: int, size: int) -> list[Node]:
     return found.nodes
 
 
+def _check_alike(comm: Communicator, shards: int, packing: "Packing") -> None:
+    """Check that the first contributions of all members have the same form.
+
+    Raises
+    ------
+    ValueError
+        On every member, if one has another form or another number of shards.
+    """
+    mine = f"{shards} shards of {packing.form}"
+    digest = blake2b(mine.encode(), digest_size=FORM_BYTES).digest()
+    everyone = comm._runner.exchange(np.frombuffer(digest, np.uint8).copy(), NAME)
+    differing = np.flatnonzero((everyone != everyone[comm.rank]).any(axis=1))
+    if len(differing):
+        raise ValueError(
+            f"sum_shards: rank {comm.rank} passed {mine}, but rank {differing[0]} "
+            "passed others; all members must pass as many shards, and arrays of the "
+            "same shapes and dtypes"
+        )
+
+
 def _across(comm: Communicator, shards: int, totals: Sequence[Numbers]) -> Numbers:
     """Add the sums of all members as the tree adds them."""
     size, length = comm.size, len(totals[0])
@@ -147,10 +174,16 @@ def _across(comm: Communicator, shards: int, totals: Sequence[Numbers]) -> Numbe
     sent = np.concatenate([t[a:b] for a, b in pairwise(ends) for t in totals])
     counts = np.outer([len(nodes) for nodes in owned], lengths)
     nodes, sums = list(chain(*owned)), Sums(shards)
-    parts = comm.alltoallv(sent, counts).reshape(len(nodes), lengths[comm.rank])
+    parts = np.empty((len(nodes), lengths[comm.rank]), sent.dtype)
+    table = tuple(counts.ravel().tolist())
+    exchange = Call("alltoall", sent.dtype, len(sent), counts=table)
+    comm._runner.run_for(NAME, exchange, sent, parts, is_part=True)
     for node, part in zip(nodes, parts, strict=True):
         sums.add(node, part)
-    found: Numbers = comm.allgatherv(sums.totals[0], lengths.tolist())
+    found = np.empty(length, sent.dtype)
+    each = tuple(lengths.tolist())
+    gather = Call("allgather", sent.dtype, each[comm.rank], counts=each)
+    comm._runner.run_for(NAME, gather, sums.totals[0], found)
     return found
 
 
@@ -178,6 +211,12 @@ class Packing:
         self._dtype_of = [each.dtype for each in arrays]
         self.dtypes = list(dict.fromkeys(self._dtype_of))
         self.first = self.packed(example)
+
+    @property
+    def form(self) -> str:
+        """The shapes and dtypes of the arrays, in words."""
+        arrays = zip(self._shapes, self._dtype_of, strict=True)
+        return ", ".join(f"{shape} {dtype}" for shape, dtype in arrays)
 
     def packed(self, contribution: Any) -> list[Numbers]:
         """The contribution of a shard: a new array for each dtype."""

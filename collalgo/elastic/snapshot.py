@@ -5,14 +5,19 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import tree
 from collalgo.elastic.tree import ArrayLeaf
+from collalgo.engine.call import Call
 from collalgo.errors import CollalgoError
 
 #: Bytes of the hash of a state.
 HASH_BYTES = 16
+
+#: The call in which members send each other their states.
+SYNC = "sync"
 
 
 class Snapshot:
@@ -77,12 +82,12 @@ class Snapshot:
         """Send this to the other members if this is the root, else be overwritten."""
         skeleton = np.frombuffer(tree.encode(self.skeleton), np.uint8)
         head = np.array([self.revision, len(skeleton)], np.int64)
-        comm.broadcast(head, root)
+        _broadcast(comm, root, head)
         if comm.rank == root:
             skeleton = skeleton.copy()  # of bytes, which cannot be written
         else:
             skeleton = np.empty(int(head[1]), np.uint8)
-        comm.broadcast(skeleton, root)
+        _broadcast(comm, root, skeleton)
         if comm.rank != root:
             found = tree.decode(skeleton.tobytes(), f"rank {root}")
             self.make_room(found, self.arrays)
@@ -91,10 +96,17 @@ class Snapshot:
         self.revision = int(head[0])
 
 
+def _broadcast(comm: Communicator, root: int, array: NDArray[Any]) -> None:
+    """Broadcast a contiguous array as a part of the call of the user."""
+    call = Call("broadcast", array.dtype, array.size, root=root)
+    target = None if comm.rank == root else array
+    comm._runner.run_for(SYNC, call, array, target)
+
+
 def _broadcast_array(comm: Communicator, root: int, array: ArrayLeaf) -> None:
     """Broadcast the elements of an array; those of a device through the host."""
     elements = tree.raw(array)
-    comm.broadcast(elements, root)
+    _broadcast(comm, root, elements)
     if tree.is_tensor(array) and array.device.type != "cpu":
         import torch
 

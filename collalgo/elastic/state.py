@@ -12,7 +12,7 @@ import numpy as np
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import checkpoints, tree
 from collalgo.elastic.declaration import Declaration
-from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
+from collalgo.elastic.snapshot import HASH_BYTES, SYNC, Snapshot
 from collalgo.elastic.tree import ArrayLeaf
 from collalgo.errors import CollalgoError, MismatchError
 
@@ -148,7 +148,7 @@ class State:
             If this member has made its state with other names, or arrays of other
             shapes or dtypes, than the most advanced one.
         """
-        revisions, hashes, declared = self._of_all(comm)
+        revisions, hashes, declared = self._of_all(comm, SYNC)
         newest = max(revisions)
         holders = [rank for rank, each in enumerate(revisions) if each == newest]
         right = _most_common([hashes[rank] for rank in holders])
@@ -178,7 +178,7 @@ class State:
         MismatchError
             If a member has other values or another revision; it is named.
         """
-        revisions, hashes, _ = self._of_all(comm)
+        revisions, hashes, _ = self._of_all(comm, "verify")
         right = _most_common(list(zip(revisions, hashes, strict=True)))
         other = [
             rank
@@ -260,14 +260,14 @@ class State:
             found += arrays if fits and not is_object else [None] * len(forms)
         return found
 
-    def _of_all(self, comm: Communicator) -> tuple[list[int], list[bytes], list[bytes]]:
+    def _of_all(
+        self, comm: Communicator, call: str
+    ) -> tuple[list[int], list[bytes], list[bytes]]:
         """The revisions, the hashes and the digests of declarations of all members."""
         revision = self.revision.to_bytes(REVISION_BYTES, "little")
         mine = revision + self._committed.hash() + self._declaration.digest()
-        rows = [
-            row.tobytes()
-            for row in comm.allgather(np.frombuffer(mine, np.uint8).copy())
-        ]
+        array = np.frombuffer(mine, np.uint8).copy()
+        rows = [row.tobytes() for row in comm._runner.exchange(array, call)]
         end = REVISION_BYTES + HASH_BYTES
         revisions = [int.from_bytes(row[:REVISION_BYTES], "little") for row in rows]
         hashes = [row[REVISION_BYTES:end] for row in rows]

@@ -10,7 +10,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from threading import Thread
@@ -18,7 +18,7 @@ from typing import Any
 
 from collalgo._version import __version__
 from collalgo.base.environment import NICS
-from collalgo.bootstrap.interfaces import Interface
+from collalgo.bootstrap.interfaces import Interface, Port, ports, rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import binding, environment, network
 from collalgo.launch.local import LocalLaunch, RankSpec, Scope
@@ -50,6 +50,8 @@ class Greeting:
         A free port, for other libraries.
     cores : int
         The number of cores that its ranks may use.
+    ports : list
+        Its interfaces as the engine sees them; none if it has devices of RDMA.
     """
 
     port: int
@@ -59,11 +61,16 @@ class Greeting:
     reached_by: str
     free_port: int
     cores: int
+    ports: list[list[Any]]
 
     def endpoint(self, host: str) -> network.Endpoint:
         """The address at which the host can be tried."""
         found = [Interface(*each) for each in self.interfaces]
         return network.Endpoint(host, self.port, self.word, found, self.bridges)
+
+    def nics(self) -> list[Port]:
+        """The interfaces that its ranks may share."""
+        return [Port(*each) for each in self.ports]
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,8 @@ class AgentJob:
         The binding of each rank.
     interfaces : list of str
         The interfaces that the engine may use; empty for all.
+    shares : list of list of str
+        Those that the engine uses for each rank; empty if it chooses.
     is_function : bool
         Whether the command runs a function, whose failures go to the store of the job.
     restarts : int or None
@@ -96,6 +105,7 @@ class AgentJob:
     ranks: dict[int, dict[str, str]]
     binding: str = binding.Binding.NONE.value
     interfaces: list[str] = field(default_factory=list)
+    shares: list[list[str]] = field(default_factory=list)
     is_function: bool = False
     restarts: int | None = None
 
@@ -110,17 +120,13 @@ class AgentJob:
 
     def plan(self) -> LocalLaunch:
         """The launch of the ranks of this host."""
-        nics = NICS.given(self.environment)
-        common = {
-            **environment.thread_limit(len(self.ranks)),
-            **os.environ,
-            **environment.of_nics(nics, self.interfaces),
-            **self.environment,
-        }
-        cpus = binding.cpus_of_ranks(binding.Binding(self.binding), len(self.ranks))
+        size = len(self.ranks)
+        cpus = binding.cpus_of_ranks(binding.Binding(self.binding), size)
+        shares = self.shares or [[]] * size
+        ranks = zip(self.ranks.items(), cpus, shares, strict=True)
         specs = [
-            RankSpec(int(rank), common | own, bound)
-            for (rank, own), bound in zip(self.ranks.items(), cpus, strict=True)
+            RankSpec(int(rank), self._common(share) | own, bound)
+            for (rank, own), bound, share in ranks
         ]
         how = self.command, specs, None, Scope.ONE_HOST, False, self._supervision()
         if self.restarts is None:
@@ -128,6 +134,16 @@ class AgentJob:
         from collalgo.launch.restarting import RestartingLaunch
 
         return RestartingLaunch(*how, restarts=self.restarts, node={})
+
+    def _common(self, share: Sequence[str]) -> dict[str, str]:
+        """The variables of a rank that uses some interfaces, without its own."""
+        nics = NICS.given(self.environment)
+        return {
+            **environment.thread_limit(len(self.ranks)),
+            **os.environ,
+            **environment.of_nics(nics, self.interfaces, share),
+            **self.environment,
+        }
 
     def _supervision(self) -> Supervision:
         """Failures are shown; those of a function go to the store of the job."""
@@ -197,6 +213,7 @@ def _greeting(listener: network.Listener) -> Greeting:
         connection[2] if len(connection) == 4 else "",
         environment.free_port(),
         cores(),
+        [] if rdma_devices() else [list(each) for each in ports()],
     )
 
 

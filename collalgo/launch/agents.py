@@ -5,7 +5,9 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from pathlib import Path
 
+from collalgo.base.environment import TOPOLOGY
 from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import Host
 from collalgo.launch.network import (
@@ -16,6 +18,7 @@ from collalgo.launch.network import (
     networks,
     targets,
 )
+from collalgo.launch.nics import HostNics, nics_of_ranks
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.remote_agent import RemoteAgent, answers
@@ -154,7 +157,7 @@ class JobNetwork:
     """
 
     def __init__(self, agents: Sequence[RemoteAgent], options: LaunchOptions):
-        self._agents = agents
+        self._agents, self._nics = agents, options.nics
         listener = Listener()
         try:
             self._own = listener.endpoint("of the launcher")
@@ -168,6 +171,25 @@ class JobNetwork:
                 agents, self._hosts(tried, options.nics), strict=True
             )
         }
+
+    def shares(
+        self, positions: Mapping[Host, Sequence[object]] | None = None
+    ) -> dict[Host, list[list[str]]]:
+        """The interfaces that the engine uses for each rank; empty if it chooses.
+
+        Without positions all slots have ranks.
+        """
+        ranks = {
+            agent.host: len(positions[agent.host]) if positions else agent.host.slots
+            for agent in self._agents
+        }
+        hosts = [
+            HostNics(self.of_host[a.host], a.greeting.nics(), ranks[a.host])
+            for a in self._agents
+        ]
+        file: Path | None = TOPOLOGY.value()
+        found = nics_of_ranks(hosts, file, named=bool(self._nics))
+        return {a.host: of for a, of in zip(self._agents, found, strict=True)}
 
     def _try_all(self, deadline: float) -> Mapping[RemoteAgent, list[list[str]]]:
         """What each agent reaches: of the launcher, then of each of its targets."""

@@ -153,8 +153,8 @@ class ElasticJob:
             {each.rank: self._variables(each, node) for each in self._positions(node)},
             options.binding.value,
             agent.network(list(options.nics)).restricted,
-            options.is_function,
-            RESTARTS if options.restarts is None else options.restarts,
+            is_function=options.is_function,
+            restarts=RESTARTS if options.restarts is None else options.restarts,
         )
 
     def _positions(self, node: Node) -> list[RankPosition]:

@@ -81,7 +81,9 @@ def of_rank(position: RankPosition, dialect: str = TORCH) -> dict[str, str]:
     }
 
 
-def of_nics(nics: str, restricted: Sequence[str] = ()) -> dict[str, str]:
+def of_nics(
+    nics: str, restricted: Sequence[str] = (), share: Sequence[str] = ()
+) -> dict[str, str]:
     """The variables that make the libraries of this host use some interfaces.
 
     Parameters
@@ -90,16 +92,18 @@ def of_nics(nics: str, restricted: Sequence[str] = ()) -> dict[str, str]:
         Those that the user wants, separated by commas; empty for all.
     restricted
         Those that UCX may use otherwise, besides all devices of RDMA; empty for all.
+    share
+        Those that UCX uses for this rank, on a host without RDMA; empty if it chooses.
     """
     ports = rdma_devices()
     if not nics:
-        devices = [*ports, *restricted] if restricted else []
+        devices = list(share) or ([*ports, *restricted] if restricted else [])
         return {"UCX_NET_DEVICES": ",".join(devices)} if devices else {}
     names = nics.split(",")
     devices = [port for port, name in ports.items() if name in names]
     return {
         NICS.name: nics,
-        "UCX_NET_DEVICES": ",".join([*devices, *names]),
+        "UCX_NET_DEVICES": ",".join(share or [*devices, *names]),
         "NCCL_SOCKET_IFNAME": nics,
         "GLOO_SOCKET_IFNAME": nics,
         "FI_TCP_IFACE": names[0],  # libfabric, of MPICH and Intel MPI, takes one

@@ -90,7 +90,7 @@ class RemoteAgent(Child):
             )
         try:
             greeting = Greeting(**json.loads(line.removeprefix(GREETING)))
-            greeting.endpoint(self.host.name)
+            greeting.endpoint(self.host.name), greeting.nics()
         except (TypeError, ValueError):
             raise self._misunderstood(line) from None
         self.greeting = greeting

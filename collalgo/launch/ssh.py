@@ -17,6 +17,7 @@ from collalgo.launch.agents import JobNetwork, start_agents
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.messages import report
+from collalgo.launch.nics import shown
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.placement import Placement, planned_ranks
 from collalgo.launch.process import exit_code
@@ -65,7 +66,7 @@ class SshLaunch:
         agents = {host.name: shell.line(host.name, AGENT) for host in self.positions}
         commands = [f"{name}: {shlex.join(line)}" for name, line in agents.items()]
         commands.append(f"each rank: {shlex.join(options.command)}")
-        nics = ",".join(options.nics) or "those that reach the other hosts"
+        nics = ",".join(options.nics) or "a share of those that reach the other hosts"
         ranks = planned_ranks(self.positions, options.binding, nics)
         return Placement(list(ranks), commands)
 
@@ -130,6 +131,9 @@ class Job:
         network = JobNetwork(self._agents, self._options)
         for host, found in network.of_host.items():
             self._say(f"host {host.name} is reached by {found}")
+        for host, shares in network.shares(self._positions).items():
+            if nics := shown(shares):
+                self._say(f"the ranks of host {host.name} use {nics}")
         self._say(f"the launcher is reached at {', '.join(network.launcher)}")
         return network
 
@@ -139,7 +143,7 @@ class Job:
 
     def _start_ranks(self, network: JobNetwork) -> None:
         """Send each agent its ranks."""
-        common = self._common(network)
+        common, shares = self._common(network), network.shares(self._positions)
         for agent in self._agents:
             ranks = {
                 position.rank: environment.of_rank(position, self._options.dialect)
@@ -152,6 +156,7 @@ class Job:
                 ranks,
                 self._options.binding.value,
                 network.of_host[agent.host].restricted,
+                shares[agent.host],
                 self._options.is_function,
             )
             agent.send(job)

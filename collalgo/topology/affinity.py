@@ -47,23 +47,49 @@ def _usable(nic: Device, bandwidth: float | None) -> float:
     return -round(narrowest, 6)
 
 
-def assignment(topology: Topology) -> dict[str, list[str]]:
-    """Assign NICs to all GPUs, so that GPUs with the same nearest NICs share them.
+def assignment(
+    topology: Topology, devices: Sequence[Device] | None = None
+) -> dict[str, list[str]]:
+    """Assign NICs to devices, so that those with the same nearest NICs share them.
 
-    Of N NICs that G GPUs share, each GPU gets ceil(N / G), round-robin.
+    Parameters
+    ----------
+    topology
+        The topology.
+    devices
+        Some devices; by default all GPUs.
     """
     index = LinkIndex(topology)
     nics_of = devices_by_host(topology, Kind.NIC)
     sharers: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for gpu in topology.devices(Kind.GPU):
-        sharers[tuple(_nearest_of(index, gpu.id, nics_of[gpu.host]))].append(gpu.id)
-    shares: dict[str, list[str]] = {}
-    for nics, gpus in sharers.items():
-        each = math.ceil(len(nics) / len(gpus))
-        for i, id in enumerate(gpus):
-            start = i * len(nics) // len(gpus)
-            shares[id] = [nics[(start + k) % len(nics)] for k in range(each)]
-    return {gpu.id: shares[gpu.id] for gpu in topology.devices(Kind.GPU)}
+    devices = topology.devices(Kind.GPU) if devices is None else devices
+    for one in devices:
+        place = _place_of(topology, one)
+        sharers[tuple(_nearest_of(index, place, nics_of[one.host]))].append(one.id)
+    found: dict[str, list[str]] = {}
+    for nics, ids in sharers.items():
+        found |= zip(ids, shares(nics, len(ids)), strict=True)
+    return {one.id: found[one.id] for one in devices}
+
+
+def _place_of(topology: Topology, device: Device) -> str:
+    """Where paths to NICs begin: at the CPU of a core, whose memory it shares."""
+    others = (link.other(device.id) for link in topology.links_of(device.id))
+    cpus = [other for other in others if topology.device(other).kind is Kind.CPU]
+    return cpus[0] if device.kind is Kind.CORE and cpus else device.id
+
+
+def shares(nics: Sequence[str], count: int) -> list[list[str]]:
+    """The share of each of ``count`` devices in some NICs, ceil(N / count) of the N.
+
+    >>> shares(["eth0", "eth1"], 4)
+    [['eth0'], ['eth0'], ['eth1'], ['eth1']]
+    >>> shares(["eth0", "eth1", "eth2"], 2)
+    [['eth0', 'eth1'], ['eth1', 'eth2']]
+    """
+    each = math.ceil(len(nics) / count)
+    starts = (i * len(nics) // count for i in range(count))
+    return [[nics[(start + k) % len(nics)] for k in range(each)] for start in starts]
 
 
 def rails(topology: Topology) -> list[tuple[str, ...]]:

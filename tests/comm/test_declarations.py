@@ -145,3 +145,47 @@ def test_wrong_arguments_are_refused(call, message):
         assert comm.allreduce(np.ones(1)) == comm.size
 
     threads(on_each_rank, 2)
+
+
+MISFITS = {
+    "allreduce": [(), {}],
+    "barrier": [(1, 2), {}],
+    "broadcast": [(np.ones(1),), {"toor": 1}],
+    "allreduce_async": [(), {}],
+    "persistent_allreduce": [(), {}],
+    "send": [(np.ones(1),), {}],
+    "recv": [(), {}],
+    "isend": [(1, 2, 3, 4, 5), {}],
+    "irecv": [(np.ones(1),), {"sauce": 0}],
+    "sendrecv": [(), {}],
+    "probe": [(0, 1, 2), {}],
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_arguments_that_do_not_fit_are_told_by_the_signature_of_the_method(name):
+    """The communicator is none of them."""
+    args, named = MISFITS[name]
+
+    def on_each_rank(comm):
+        bound = getattr(comm, name)
+        with pytest.raises(TypeError) as caught:
+            bound(*args, **named)
+        with pytest.raises(TypeError) as right:
+            inspect.signature(bound).bind(*args, **named)
+        return str(caught.value), str(right.value)
+
+    ((text, reason),) = threads(on_each_rank, 1)
+    assert text.startswith(f"{name}: {reason}; call it as {name}(")
+    assert "self" not in text
+    assert "comm" not in text
+
+
+def test_errors_of_arguments_that_fit_are_those_of_the_call():
+    def on_each_rank(comm):
+        with pytest.raises(TypeError, match=r"^allreduce: needs an array"):
+            comm.allreduce("text")
+        with pytest.raises(TypeError, match=r"^recv: "):
+            comm.recv("text", 0)
+
+    threads(on_each_rank, 1)

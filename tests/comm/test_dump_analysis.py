@@ -27,9 +27,9 @@ def record(number, line, state="done", **more):
 
 
 def document(rank, size, records, **more):
-    part = {"name": "c world", "rank": rank, "size": size, "records": records, **more}
+    part = {"name": "c world", "rank": rank, "size": size, "records": records}
     return {"format": "collalgo dump 1", "host": "h", "process": rank + 1,
-            "time": 10**9, "communicators": [part]}  # fmt: skip
+            "time": 10**9, "communicators": [part], **more}  # fmt: skip
 
 
 def write(folder, rank, size, records, **more):
@@ -167,3 +167,64 @@ def test_a_dump_that_cannot_be_written_names_what_to_do(tmp_path):
     with pytest.raises(collalgo.OutputError, match=r"name another file, or remove it$"):
         collalgo.dump(tmp_path)
     assert (file.read_text(), written.read_text()) == ("mine", "mine")
+
+
+def crossed(folder, threads):
+    """The dumps of two ranks, each of which waits in another of two communicators."""
+    waits = {"state": "under way", "ended": None, "step": 0}
+    for rank in (0, 1):
+        parts = []
+        for name, first in (("a", 0), ("b", 1)):
+            records = [record(1, 3)]
+            if rank == first:
+                peers = {"peers": [1 - rank]}
+                records += [record(2, 7 + rank, **waits, **peers)]
+            parts.append({"name": name, "rank": rank, "size": 2, "records": records})
+        found = document(rank, 2, [], communicators=parts, **threads)
+        (folder / f"rank{rank}-{rank + 1}.json").write_text(json.dumps(found))
+
+
+def test_ranks_that_wait_in_different_communicators_are_shown_in_both(tmp_path):
+    crossed(tmp_path, {})
+    code, output = analyzed(tmp_path)
+    assert code == 1
+    said = " ".join(output.split())
+    for name, other, rank, line in (("a", "b", 1, 8), ("b", "a", 0, 7)):
+        assert f"communicator {name}: rank {rank} diverged first, at call #2" in said
+        waits = (
+            f"rank {rank} waits in communicator {other}, as rank {rank}: allreduce #2"
+        )
+        assert waits in said
+        assert f"at train.py:{line}, under way" in said
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_present_lines_of_the_rank_behind_are_shown(tmp_path, size):
+    a_job(tmp_path, size, [1, 2, 3], absent=size - 1, skipped=3)
+    file = tmp_path / f"rank{size - 1}-{size}.json"
+    lines = ["data.py:9 in load", "train.py:30 in main"]
+    found = {**json.loads(file.read_text()), "threads": {"MainThread": lines}}
+    file.write_text(json.dumps(found))
+    code, output = analyzed(tmp_path)
+    assert code == 1
+    said = " ".join(output.split())
+    assert (
+        f"rank {size - 1} is now at data.py:9 in load, called by train.py:30 in main"
+    ) in said
+
+
+@pytest.mark.parametrize("threads", [[], "x", {"a": 1}, {"a": [1]}, {"a": [None]}])
+def test_damaged_threads_are_refused_by_name(tmp_path, threads):
+    write(tmp_path, 0, 1, [record(1, 1)])
+    file = tmp_path / "rank0-1.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "threads": threads}))
+    with pytest.raises(DumpError, match="threads"):
+        analyze(tmp_path)
+
+
+def test_a_dump_has_the_lines_of_the_program(tmp_path):
+    def waiting(comm):
+        return json.loads(collalgo.dump(tmp_path).read_text())["threads"]
+
+    for found in collalgo.threads(waiting, 2):
+        assert any("in waiting" in line for lines in found.values() for line in lines)

@@ -136,7 +136,7 @@ def test_a_placement_connects_to_no_host(monkeypatch, tmp_path, binding, nics):
     ranks = [(rank.position.rank, rank.host, rank.cores) for rank in found.ranks]
     cores = "any" if binding == "none" else "by core, there"
     assert ranks == [(0, "a", cores), (1, "a", cores), (2, "b", cores)]
-    chosen = ",".join(nics) or "those that reach the other hosts"
+    chosen = ",".join(nics) or "a share of those that reach the other hosts"
     assert {rank.nics for rank in found.ranks} == {chosen}
     *agents, command = found.commands
     assert [line.split()[:3] for line in agents] == [

@@ -49,6 +49,28 @@ def test_hidden_nvswitches_of_all_hosts_of_a_dump_are_one_domain(hosts, gpus):
     assert bool(about(machine, "taken as one NVLink domain")) == (hosts > 1)
 
 
+def bare_gpus(gpus, linked=0, hosts=1):
+    cards = [
+        pci(
+            f"0000:{i:02x}:00.0",
+            f'<gpu dev="{i}" sm="90" rank="{i}">{HIDDEN if i < linked else ""}</gpu>',
+        )
+        for i in range(gpus)
+    ]
+    return parse(nccl(*cards, hosts=hosts), "x")
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+@pytest.mark.parametrize(("gpus", "linked"), [(1, 0), (2, 0), (8, 0), (8, 8), (8, 7)])
+def test_gpus_of_nccl_without_links_of_their_own_are_a_warning(gpus, linked, hosts):
+    found = about(bare_gpus(gpus, linked, hosts), "no NVLink or xGMI")
+    assert len(found) == (hosts if linked < gpus > 1 else 0)
+    for host, text in enumerate(found):
+        named = f"the {gpus} GPUs of host{host} have" if not linked else "gpu7 has"
+        assert named in text
+        assert "NCCL_TOPO_DUMP_FILE" in text
+
+
 @pytest.mark.parametrize("parts", [2, 3, 7])
 def test_gpus_of_one_pcie_device_are_ranks_that_share_its_slot(parts):
     inner = [

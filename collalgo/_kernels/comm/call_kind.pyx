@@ -9,6 +9,8 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport strncpy
 
+from hashlib import blake2b
+
 import numpy as np
 
 from collalgo._kernels.engine.buffer_length cimport buffer_length, measure, mixed
@@ -151,6 +153,20 @@ cdef class CallKind:
             found.record.fingerprint = mixed(found.record.fingerprint, count)
         name = named_with_parts(found.algorithm, counts).encode()
         strncpy(found.record.algorithm, <bytes>name, NAME_BYTES - 1)
+        return found
+
+    def program_named(self, int64_t count, tuple counts, str name, bint is_part):
+        """A program that the library runs for another call, under a name for that.
+
+        The ranks compare the name. If it ``is_part`` of the next call, both are one.
+        """
+        cdef Program found = self.new_program(count, counts)
+        digest = blake2b(name.encode(), digest_size=8).digest()
+        found.record.fingerprint = mixed(
+            found.record.fingerprint, int.from_bytes(digest, "little", signed=True)
+        )
+        found.record.number, found.algorithm = not is_part, name
+        strncpy(found.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
         return found
 
     def release(self):

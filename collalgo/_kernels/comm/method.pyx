@@ -4,6 +4,8 @@
 ``function(buf, comm, ...)`` becomes ``comm.method(buf, ...)``. The interpreter passes the
 arguments of a method as an array, so that the method only has to copy it with the first
 two swapped: that takes a few nanoseconds, a wrapper in Python a tenth of a microsecond.
+Arguments that do not fit are explained by the signature of the method, as the count of
+the compiled function includes the communicator.
 """
 
 from cpython.object cimport PyObject
@@ -22,6 +24,10 @@ cdef extern from "Python.h":
         PyObject *function, PyObject *const *args, size_t flags, PyObject *names
     ) noexcept
     Py_ssize_t PyTuple_GET_SIZE(PyObject *names) noexcept
+    bint PyErr_ExceptionMatches(object kind) noexcept
+    void PyErr_Fetch(PyObject **kind, PyObject **value, PyObject **traceback) noexcept
+    void PyErr_Restore(PyObject *kind, PyObject *value, PyObject *traceback) noexcept
+    void Py_XDECREF(PyObject *thing) noexcept
     object PyMethod_New(object function, object instance)
 
 cdef extern from *:
@@ -53,9 +59,13 @@ cdef Py_ssize_t OFFSET = 0  # of the vector_call in a method
 
 
 def place_of_comm(function):
-    """The position of the communicator among the arguments of a function."""
+    """The position of the communicator among the arguments of a function.
+
+    It is the first of a method.
+    """
     declared = getattr(function, "__wrapped__", function)
-    return declared.__code__.co_varnames.index("comm")
+    names = declared.__code__.co_varnames
+    return names.index("comm") if "comm" in names else 0
 
 
 cdef class Method:
@@ -91,7 +101,8 @@ cdef class Method:
 
         if self.signature is None:
             declared = inspect.signature(self.function)
-            kept = [p for name, p in declared.parameters.items() if name != "comm"]
+            named = declared.parameters.items()
+            kept = [each for name, each in named if name not in ("comm", "self")]
             myself = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
             self.signature = declared.replace(parameters=[myself, *kept])
         return self.signature
@@ -101,9 +112,26 @@ cdef class Method:
         if not args:
             raise TypeError(f"{self.function.__name__}() needs a communicator")
         before, after = args[1:self.place + 1], args[self.place + 1:]
-        if len(before) < self.place:
-            return self.function(comm=args[0], **named)
-        return self.function(*before, args[0], *after, **named)
+        try:
+            if len(before) < self.place:
+                return self.function(comm=args[0], **named)
+            return self.function(*before, args[0], *after, **named)
+        except TypeError:
+            if (misfit := self.misfit(args, named)) is None:
+                raise
+        raise misfit
+
+    cdef object misfit(self, tuple args, dict named):
+        """The error of arguments that do not fit; None if they do."""
+        declared = self.__signature__
+        try:
+            declared.bind(*args, **named)
+        except TypeError as reason:
+            shown = str(declared.replace(return_annotation=declared.empty))
+            shown = shown.replace("self, /, ", "").replace("self, ", "")
+            name = self.__name__
+            return TypeError(f"{name}: {reason}; call it as {name}{shown}")
+        return None
 
 
 cdef PyObject *call_swapped(
@@ -121,7 +149,10 @@ cdef PyObject *call_swapped(
     for i in range(2, count):
         swapped[i + 1] = args[i]
     flags = <size_t>given | PY_VECTORCALL_ARGUMENTS_OFFSET
-    return vector.inner(vector.function, &swapped[1], flags, names)
+    return explained(
+        vector.inner(vector.function, &swapped[1], flags, names), method, args, given,
+        names,
+    )
 
 
 cdef PyObject *call_unchanged(
@@ -132,19 +163,55 @@ cdef PyObject *call_unchanged(
     cdef Py_ssize_t given = PyVectorcall_NARGS(flags)
     if not given:
         return (<fallback>call_by_objects)(method, args, given, names)
-    return vector.inner(vector.function, args, flags, names)
+    return explained(
+        vector.inner(vector.function, args, flags, names), method, args, given, names
+    )
+
+
+cdef inline PyObject *explained(
+    PyObject *found, PyObject *method, PyObject *const *args, Py_ssize_t given,
+    PyObject *names
+) noexcept:
+    """The result of a call; an error of arguments that do not fit is explained."""
+    if found == NULL and PyErr_ExceptionMatches(TypeError):
+        return (<fallback>explain)(method, args, given, names)
+    return found
+
+
+cdef PyObject *explain(
+    PyObject *method, PyObject *const *args, Py_ssize_t given, PyObject *names
+) except NULL:
+    """Raise the present error, or that of arguments that do not fit."""
+    cdef PyObject *kind = NULL
+    cdef PyObject *value = NULL
+    cdef PyObject *traceback = NULL
+    PyErr_Fetch(&kind, &value, &traceback)
+    positional, named = arguments(args, given, names)
+    misfit = (<Method>method).misfit(positional, named)
+    if misfit is None:
+        PyErr_Restore(kind, value, traceback)
+        return NULL
+    Py_XDECREF(kind)
+    Py_XDECREF(value)
+    Py_XDECREF(traceback)
+    raise misfit
+
+
+cdef tuple arguments(PyObject *const *args, Py_ssize_t given, PyObject *names):
+    """The positional and the named arguments of a call by vector."""
+    cdef Py_ssize_t i
+    named = {}
+    if names != NULL:
+        for i in range(PyTuple_GET_SIZE(names)):
+            named[(<tuple>names)[i]] = <object>args[given + i]
+    return tuple([<object>args[i] for i in range(given)]), named
 
 
 cdef PyObject *call_by_objects(
     PyObject *method, PyObject *const *args, Py_ssize_t given, PyObject *names
 ) except NULL:
     """Make a call that lacks an argument or has too many."""
-    cdef Py_ssize_t i
-    positional = tuple([<object>args[i] for i in range(given)])
-    named = {}
-    if names != NULL:
-        for i in range(PyTuple_GET_SIZE(names)):
-            named[(<tuple>names)[i]] = <object>args[given + i]
+    positional, named = arguments(args, given, names)
     found = (<Method>method).call_slowly(positional, named)
     Py_INCREF(found)
     return <PyObject *>found
@@ -168,6 +235,7 @@ def method(function):
     Parameters
     ----------
     function
-        Takes the communicator, named ``comm``, as its first argument or its second.
+        Takes the communicator, named ``comm``, as its first argument or its second; or
+        is a method already, of which only the errors change.
     """
     return Method(function)

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from collalgo._kernels.comm.method import method
 from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.bootstrap.context import seconds
@@ -40,6 +41,7 @@ class Messages:
     _mailbox: Mailbox
     _runner: Runner
 
+    @method
     def send(
         self, buf: Any, to: int, tag: int = 0, *, timeout: float | None = None
     ) -> Any:
@@ -74,6 +76,7 @@ class Messages:
         waiting = self._runner.seconds if timeout is None else seconds(timeout)
         return self._mailbox.send(buf, to, tag, waiting)
 
+    @method
     def recv(
         self,
         buf: Any,
@@ -89,6 +92,7 @@ class Messages:
         waiting = self._runner.seconds if timeout is None else seconds(timeout)
         return self._mailbox.recv(buf, source, tag, waiting)
 
+    @method
     def sendrecv(
         self,
         buf: Any,
@@ -128,10 +132,12 @@ class Messages:
         expected = tag if recv_tag is None else recv_tag
         return self._mailbox.sendrecv(buf, to, tag, out, source, expected, waiting)
 
+    @method
     def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
         """Send in the background; see :meth:`send` and :class:`Work`."""
         return self._mailbox.isend(buf, to, tag, self._runner.seconds)
 
+    @method
     def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
         """Receive in the background; see :meth:`recv` and :class:`Work`.
 
@@ -140,6 +146,7 @@ class Messages:
         """
         return self._mailbox.irecv(buf, source, tag, self._runner.seconds)
 
+    @method
     def probe(
         self, source: int | None, tag: int = 0, *, timeout: float | None = None
     ) -> Envelope:
@@ -164,6 +171,7 @@ class Messages:
         waiting = self._runner.seconds if timeout is None else seconds(timeout)
         return Envelope(*self._mailbox.probe(source, tag, waiting))
 
+    @method
     def iprobe(self, source: int | None, tag: int = 0) -> Envelope | None:
         """The message that :meth:`probe` waits for, or None if none has arrived."""
         found = self._mailbox.iprobe(source, tag, self._runner.seconds)

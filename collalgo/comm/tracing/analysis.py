@@ -1,14 +1,20 @@
 """Compare the dumps of all ranks to find the rank that diverged first."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from collalgo.comm.call_text import COMPARED
 from collalgo.comm.tracing.dumped import MOST_NAMED, Dumped, DumpError, Rank, read
 
 __all__ = ["DumpError", "Finding", "analyze"]
+
+#: For each process the calls that it waits in, with their communicators.
+Waits: TypeAlias = Mapping[str, Sequence[tuple[str, Rank]]]
+
+#: The most waits, and the most threads, of a rank that are shown.
+MOST_WAITS = 3
 
 
 class Finding(NamedTuple):
@@ -34,11 +40,23 @@ def analyze(folder: Path) -> list[Finding]:
     DumpError
         If a file is not a dump, or the folder has no dumps.
     """
-    findings = [_finding(name, found) for name, found in read(folder).items()]
+    dumped = read(folder)
+    elsewhere = _waits(dumped)
+    findings = [_finding(name, found, elsewhere) for name, found in dumped.items()]
     return sorted(findings, key=lambda each: (not each.culprits, each.time))
 
 
-def _finding(name: str, found: Dumped) -> Finding:
+def _waits(dumped: Mapping[str, Dumped]) -> Waits:
+    """For each process the calls that it waits in, with their communicators."""
+    found = defaultdict(list)
+    for name, communicator in dumped.items():
+        for rank in communicator.ranks:
+            if rank.waits and rank.process:
+                found[rank.process].append((name, rank))
+    return found
+
+
+def _finding(name: str, found: Dumped, elsewhere: Waits) -> Finding:
     ranks = found.ranks
     lines = [*_absent(found)]
     number, culprits = _mismatch(ranks)
@@ -49,6 +67,8 @@ def _finding(name: str, found: Dumped) -> Finding:
         lines += skipped
     if culprits:
         lines += _comparison(ranks, awaited, culprits)
+        for rank in (each for each in ranks if each.rank in culprits):
+            lines += _whereabouts(rank, elsewhere)
     else:
         number = max((rank.last for rank in ranks), default=0)
         lines += _waiting(found)
@@ -57,6 +77,17 @@ def _finding(name: str, found: Dumped) -> Finding:
     return Finding(
         name, number, min(times, default=0), culprits, tuple(lines), bool(found.missing)
     )
+
+
+def _whereabouts(rank: Rank, elsewhere: Waits) -> Iterator[str]:
+    """Where a rank that others wait for is now, as far as its dump tells."""
+    waits = [each for each in elsewhere.get(rank.process, ()) if each[1] is not rank]
+    for name, other in waits[:MOST_WAITS]:
+        where = f"rank {rank.rank} waits in communicator {name}, as rank {other.rank}"
+        yield f"{where}: {other.described(other.last)}"
+    if not rank.waits:
+        for lines in rank.lines[:MOST_WAITS]:
+            yield f"rank {rank.rank} is now at {lines}"
 
 
 def _absent(found: Dumped) -> Iterator[str]:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
 from collalgo.base.environment import DUMP as DUMP_FOLDER
+from collalgo.base.source_lines import stacks
 from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
@@ -88,6 +89,7 @@ def dump(folder: str | Path | None = None) -> Path:
         "host": os.uname().nodename,
         "process": os.getpid(),
         "time": time.monotonic_ns(),
+        "threads": stacks(),
         "communicators": [_document(comm) for comm in comms],
     }
     output_files.write(path, json.dumps(document, indent=1) + "\n", DUMP)

@@ -24,11 +24,17 @@ class DumpError(ValueError):
 
 
 class Rank(NamedTuple):
-    """The calls of a rank on a communicator, up to ``time`` in nanoseconds."""
+    """The calls of a rank on a communicator, up to ``time`` in nanoseconds.
+
+    ``process`` is its process, and ``lines`` are the present ones of users in the
+    threads of that; both are empty if several ranks are threads of a process.
+    """
 
     rank: int
     time: int
     records: Sequence[Record]
+    process: str = ""
+    lines: tuple[str, ...] = ()
 
     @property
     def first(self) -> int:
@@ -92,6 +98,9 @@ class Dumped(NamedTuple):
         return self.size - len(self.ranks)
 
 
+#: The most lines of the stack of a thread that are shown.
+MOST_LINES = 4
+
 #: The most ranks without a dump that are named.
 MOST_NAMED = 64
 
@@ -134,8 +143,14 @@ def _ranks(document: Any) -> Iterator[tuple[str, int, Rank]]:
     if fields.get("format") != VERSION:
         raise ValueError(f"its format is {fields.get('format')!r:.40}, not {VERSION!r}")
     time = _integer(fields, "time", "the file")
-    for part in _list(fields, "communicators", "the file"):
-        name = _text(_dict(part, "a communicator"), "name", "a communicator")
+    process = f"{fields.get('host')!s:.60} {fields.get('process')!s:.20}"
+    lines = tuple(_present_lines(fields))
+    parts = _list(fields, "communicators", "the file")
+    names = [str(_dict(part, "a communicator").get("name")) for part in parts]
+    if len({*names}) < len(names):
+        process, lines = "", ()
+    for part in parts:
+        name = _text(part, "name", "a communicator")
         where = f"communicator {name[:60]!r}"
         size = _integer(part, "size", where, 1, MOST_RANKS)
         rank = _integer(part, "rank", where, 0, size - 1)
@@ -143,7 +158,15 @@ def _ranks(document: Any) -> Iterator[tuple[str, int, Rank]]:
         for before, after in pairwise(records):
             if after["number"] != before["number"] + 1:
                 raise _wrong(where, "number", after["number"])
-        yield name, size, Rank(rank, time, records)
+        yield name, size, Rank(rank, time, records, process, lines)
+
+
+def _present_lines(fields: dict[str, Any]) -> Iterator[str]:
+    """For each thread of a process, its present lines of users, the innermost first."""
+    for name, lines in _dict(fields.get("threads", {}), "threads").items():
+        if not isinstance(lines, list) or not all(isinstance(n, str) for n in lines):
+            raise _wrong("threads", f"{name:.30}", lines)
+        yield ", called by ".join(lines[:MOST_LINES])
 
 
 def _record(given: Any, where: str) -> Record:

@@ -34,18 +34,21 @@ class Slicing(NamedTuple):
     parts: int = 1
 
 
-@lru_cache(maxsize=4096)
 def grid(schedule: ScheduleFunction, size: int, root: int) -> int:
     """The parts of the buffer of which all chunks of all ranks are made."""
-    return TransferTable(
-        [trace(schedule, rank, size, root) for rank in range(size)]
-    ).grid
+    return _shape(schedule, size, root)[0]
+
+
+def step_count(schedule: ScheduleFunction, size: int, root: int) -> int:
+    """The number of steps of the rank with the most steps."""
+    return _shape(schedule, size, root)[1]
 
 
 @lru_cache(maxsize=4096)
-def step_count(schedule: ScheduleFunction, size: int, root: int) -> int:
-    """The number of steps of the rank with the most steps."""
-    return max(len(trace(schedule, rank, size, root)) for rank in range(size))
+def _shape(schedule: ScheduleFunction, size: int, root: int) -> tuple[int, int]:
+    """The parts of a schedule, and its number of steps, from a trace of all ranks."""
+    steps = [trace(schedule, rank, size, root) for rank in range(size)]
+    return TransferTable(steps).grid, max(map(len, steps))
 
 
 def cut(

@@ -141,41 +141,51 @@ class Marks:
 
     def __init__(self, blank: int):
         self.blank = blank
-        self._marks: list[tuple[Span, int]] = []
+        self._starts: list[int] = []
+        self._stops: list[int] = []
+        self._labels: list[int] = []
 
     def mark(self, span: Span, label: int) -> None:
         """Label a span, in place of its former labels."""
-        if span.start >= span.stop:
+        start, stop = span
+        if start >= stop:
             return
         first, end = self._touching(span)
-        start, stop = span
         before, after = [], []
-        for old, kept in self._marks[first:end]:
-            if kept == label:
-                start, stop = min(start, old.start), max(stop, old.stop)
+        for i in range(first, end):
+            old = self._starts[i], self._stops[i], self._labels[i]
+            if old[2] == label:
+                start, stop = min(start, old[0]), max(stop, old[1])
                 continue
-            if old.start < span.start:
-                before.append((Span(old.start, span.start), kept))
-            if old.stop > span.stop:
-                after.append((Span(span.stop, old.stop), kept))
-        self._marks[first:end] = [*before, (Span(start, stop), label), *after]
+            if old[0] < span.start:
+                before.append((old[0], span.start, old[2]))
+            if old[1] > span.stop:
+                after.append((span.stop, old[1], old[2]))
+        places = slice(first, end)
+        self._starts[places], self._stops[places], self._labels[places] = zip(
+            *before, (start, stop, label), *after, strict=True
+        )
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int]]:
         """Cut a span where the label changes, in ascending order."""
-        start = span.start
+        start, stop = span
         first, end = self._touching(span)
-        for old, label in self._marks[first:end]:
-            if old.stop <= start or old.start >= span.stop or start == span.stop:
+        for i in range(first, end):
+            old_start, old_stop = self._starts[i], self._stops[i]
+            if old_stop <= start or old_start >= stop or start == stop:
                 continue
-            if start < old.start:
-                yield Span(start, old.start), self.blank
-            yield Span(max(start, old.start), min(old.stop, span.stop)), label
-            start = min(old.stop, span.stop)
-        if start < span.stop:
-            yield Span(start, span.stop), self.blank
+            if start < old_start:
+                yield Span(start, old_start), self.blank
+                start = old_start
+            if start == span.start and old_stop >= stop:  # the usual case
+                yield span, self._labels[i]
+                return
+            yield Span(start, min(old_stop, stop)), self._labels[i]
+            start = min(old_stop, stop)
+        if start < stop:
+            yield Span(start, stop), self.blank
 
     def _touching(self, span: Span) -> tuple[int, int]:
         """The range of marks that overlap or adjoin a span."""
-        first = bisect_left(self._marks, span.start, key=lambda mark: mark[0].stop)
-        end = bisect_right(self._marks, span.stop, key=lambda mark: mark[0].start)
-        return first, max(first, end)
+        first = bisect_left(self._stops, span.start)
+        return first, max(first, bisect_right(self._starts, span.stop))

@@ -77,9 +77,9 @@ class Mpi:
                 "mpi4py.rc.thread_level = 'multiple' before mpi4py.MPI is imported"
             )
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
-        return MpiWire(
-            _functions(), self._comm.handle, MPI.BYTE.handle, self._comm, level
-        )
+        handles = self._comm.handle, MPI.BYTE.handle
+        probed = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.COMM_SELF.handle
+        return MpiWire(_functions(), *handles, probed, self._comm, level)
 
     def worlds(self) -> int:
         """The number of worlds that tags can distinguish."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.bare_gpus import warn_of_bare_gpus
 from collalgo.topology.readers.hwloc_distances import links_between
 from collalgo.topology.readers.text import integer, number, root_tag, xml
 
@@ -24,6 +25,9 @@ COMPUTING = ("cuda", "nvml", "opencl", "rsmi", "ze")
 
 #: Those of a graphics card under Linux; before ROCm AMD's GPUs have no others.
 GRAPHICS = ("card", "render")
+
+#: Why a file may lack links between GPUs.
+NO_LINKS = "hwloc shows such links only if it was built with NVML or ROCm SMI"
 
 
 def recognises(text: str) -> bool:
@@ -40,6 +44,7 @@ def parse(text: str, topology: Topology) -> None:
     reader.between_cpus()
     _warn_of_displays(root, topology)
     links_between(root, reader.by_number, topology)
+    warn_of_bare_gpus(topology, NO_LINKS)
 
 
 class Reader:

@@ -59,7 +59,7 @@ def parse(text: str, topology: Topology) -> None:
     for path, kind, name in paths:
         tree.add(path, kind, name)
     if paths:
-        topology.warn("lspci gives neither link speeds nor NUMA nodes")
+        topology.warn("lspci gives neither link speeds nor NUMA nodes nor NVLinks")
 
 
 def _is_virtual(one: Found, others: Sequence[Found]) -> bool:

@@ -10,10 +10,17 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.readers.bare_gpus import warn_of_bare_gpus
 from collalgo.topology.readers.broadcom import flatten
 from collalgo.topology.readers.nccl_links import FastLinks
 from collalgo.topology.readers.pci_class import role
 from collalgo.topology.readers.text import integer, number, root_tag, xml
+
+#: Why a file may lack links between GPUs.
+NO_LINKS = (
+    "NCCL detects NVLinks itself, so a file for NCCL_TOPO_FILE may lack them; "
+    "NCCL_TOPO_DUMP_FILE writes one with them"
+)
 
 
 def recognises(text: str) -> bool:
@@ -26,6 +33,7 @@ def parse(text: str, topology: Topology) -> None:
     root = xml(text)
     flatten(root, topology)
     System(topology).read(root)
+    warn_of_bare_gpus(topology, NO_LINKS)
 
 
 class System:

@@ -11,6 +11,7 @@ import pytest
 from collalgo import spawn
 from collalgo.engine.transport import waiting
 from collalgo.engine.transport.waiting import ALONE, SHARING, cores, patience, quota
+from tests.support.paths import ROOT
 
 
 def test_the_cores_of_ranks_that_are_bound_are_those_of_all(monkeypatch):
@@ -85,3 +86,19 @@ def test_who_shares_a_core_with_a_process_that_computes_sleeps_rather_than_yield
                 busy.kill()
     finally:
         os.sched_setaffinity(0, allowed)
+
+
+@pytest.mark.parallel
+def test_waits_that_send_nothing_over_mpi_let_it_send():
+    """It makes progress in its calls only, from the threads that may make them."""
+    script = ROOT / "tests" / "support" / "script_mpi_polls.py"
+    levels = ("single", "funneled", "serialized", "multiple")
+    done = subprocess.run(
+        [sys.executable, script, *levels], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == [
+        f"{level} {thread} -2 -1 7"
+        for level in levels
+        for thread in ("main", "other")
+        if thread == "main" or level in levels[2:]
+    ]

@@ -11,7 +11,9 @@ take turns, or come from one thread only.
 from libc.limits cimport INT_MAX
 from libc.stdint cimport int64_t, intptr_t, uintptr_t
 
-from collalgo._kernels.engine.transport.wire cimport ARRIVED, LOST, UNDER_WAY, Wire
+from collalgo._kernels.engine.transport.wire cimport (
+    ARRIVED, LOST, UNDER_WAY, Wire, set_poll,
+)
 
 ctypedef int (*isend_type)(
     const void *, int, intptr_t, int, int, intptr_t, void *
@@ -22,6 +24,8 @@ ctypedef int (*irecv_type)(
 ctypedef int (*test_type)(void *, int *, void *) noexcept nogil
 ctypedef int (*get_count_type)(void *, intptr_t, int *) noexcept nogil
 ctypedef int (*cancel_type)(void *) noexcept nogil
+ctypedef int (*iprobe_type)(int, int, intptr_t, int *, void *) noexcept nogil
+ctypedef int (*finalized_type)(int *) noexcept nogil
 
 
 cdef extern from "<pthread.h>" nogil:
@@ -36,6 +40,7 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutexattr_settype(pthread_mutexattr_t *, int)
     int pthread_mutex_init(pthread_mutex_t *, const pthread_mutexattr_t *)
     int pthread_mutex_lock(pthread_mutex_t *)
+    int pthread_mutex_trylock(pthread_mutex_t *)
     int pthread_mutex_unlock(pthread_mutex_t *)
 
 #: The threads that may call MPI, in the order of its levels.
@@ -71,8 +76,36 @@ cdef class MpiTurn:
 
 #: The functions that are looked up in the library.
 FUNCTIONS = (
-    "MPI_Isend", "MPI_Issend", "MPI_Irecv", "MPI_Test", "MPI_Get_count", "MPI_Cancel"
+    "MPI_Isend", "MPI_Issend", "MPI_Irecv", "MPI_Test", "MPI_Get_count", "MPI_Cancel",
+    "MPI_Iprobe", "MPI_Finalized",
 )
+
+
+cdef struct mpi_poll:
+    iprobe_type iprobe
+    finalized_type finalized
+    intptr_t comm  # MPI_COMM_SELF, which nobody frees
+    int any_source, any_tag, threads
+    pthread_t thread
+
+# Of the process: a probe drives the messages of all communicators.
+cdef mpi_poll poller
+
+
+cdef unsigned poll_mpi(void *engine) noexcept nogil:
+    """Let MPI send what it has taken: it makes progress in its calls only."""
+    cdef const mpi_poll *one = <const mpi_poll *>engine
+    cdef int64_t status[8]  # larger than that of any MPI
+    cdef int ended = 0, flag = 0
+    if one.threads == ONE_THREAD and pthread_self() != one.thread:
+        return 0
+    if one.threads == IN_TURN and pthread_mutex_trylock(&turn):
+        return 0  # another thread is in MPI
+    if not one.finalized(&ended) and not ended:
+        one.iprobe(one.any_source, one.any_tag, one.comm, &flag, status)
+    if one.threads == IN_TURN:
+        pthread_mutex_unlock(&turn)
+    return flag
 
 
 cdef class MpiWire(Wire):
@@ -84,6 +117,8 @@ cdef class MpiWire(Wire):
         The addresses of :data:`FUNCTIONS`.
     comm, byte : int
         The handles of a communicator that returns errors, and of MPI_BYTE.
+    probed : tuple of int
+        MPI_ANY_SOURCE, MPI_ANY_TAG, and the handle of MPI_COMM_SELF.
     owner : object
         The object that owns the communicator.
     level : str
@@ -101,7 +136,9 @@ cdef class MpiWire(Wire):
     cdef int threads
     cdef pthread_t thread
 
-    def __init__(self, functions, uintptr_t comm, uintptr_t byte, owner, str level):
+    def __init__(
+        self, functions, uintptr_t comm, uintptr_t byte, tuple probed, owner, str level
+    ):
         self.threads, self.thread = THREADS[level], pthread_self()
         self.isend = <isend_type><uintptr_t>functions["MPI_Isend"]
         self.issend = <isend_type><uintptr_t>functions["MPI_Issend"]
@@ -110,6 +147,12 @@ cdef class MpiWire(Wire):
         self.get_count = <get_count_type><uintptr_t>functions["MPI_Get_count"]
         self.mpi_cancel = <cancel_type><uintptr_t>functions["MPI_Cancel"]
         self.comm, self.byte, self.owner = <intptr_t>comm, <intptr_t>byte, owner
+        poller.iprobe = <iprobe_type><uintptr_t>functions["MPI_Iprobe"]
+        poller.finalized = <finalized_type><uintptr_t>functions["MPI_Finalized"]
+        poller.any_source, poller.any_tag, own = probed
+        poller.comm, poller.threads = <intptr_t><uintptr_t>own, self.threads
+        poller.thread = self.thread
+        set_poll(poll_mpi, &poller)
 
     @property
     def one_thread(self):
