@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.tree import is_tensor
-from collalgo.engine.arrays import plain
+from collalgo.engine.arrays import as_array, plain, result_array
 from collalgo.engine.call import Call
+from collalgo.engine.devices.arrays import Shadow
 
 Numbers = NDArray[Any]
 
@@ -206,7 +207,7 @@ class Packing:
     def __init__(self, example: Any):
         self._kind = type(example) if isinstance(example, (list, tuple)) else None
         arrays = self._arrays(example)
-        self._tensors = [is_tensor(each) for each in _parts(example)]
+        self._examples = _parts(example)
         self._shapes = [each.shape for each in arrays]
         self._dtype_of = [each.dtype for each in arrays]
         self.dtypes = list(dict.fromkeys(self._dtype_of))
@@ -238,22 +239,19 @@ class Packing:
         """The sum, of the kind of a contribution."""
         found = []
         begins = dict.fromkeys(range(len(totals)), 0)
-        for shape, dtype, tensor in zip(
-            self._shapes, self._dtype_of, self._tensors, strict=True
+        for shape, dtype, example in zip(
+            self._shapes, self._dtype_of, self._examples, strict=True
         ):
             which = self.dtypes.index(dtype)
             begin, end = begins[which], begins[which] + math.prod(shape)
             begins[which] = end
             part = totals[which][begin:end].reshape(shape)
-            found.append(_tensor(part) if tensor else part)
+            found.append(_tensor(part, example) if is_tensor(example) else part)
         return found[0] if self._kind is None else self._kind(found)
 
     @staticmethod
     def _arrays(contribution: Any) -> list[Numbers]:
-        return [
-            each.detach().numpy() if is_tensor(each) else plain(each, "sum_shards")
-            for each in _parts(contribution)
-        ]
+        return [_array(each) for each in _parts(contribution)]
 
 
 def _parts(contribution: Any) -> Sequence[Any]:
@@ -262,7 +260,21 @@ def _parts(contribution: Any) -> Sequence[Any]:
     return contribution if is_several else [contribution]
 
 
-def _tensor(array: Numbers) -> Any:
-    import torch
+def _array(part: Any) -> Numbers:
+    """An array of a contribution, in the memory of the host."""
+    if not is_tensor(part):
+        return plain(part, NAME)
+    found = as_array(part.detach(), NAME)
+    if isinstance(found, Shadow):
+        raise TypeError(
+            f"{NAME}: got a tensor on {part.device}; pass one in the memory of the "
+            "host: x.cpu()"
+        )
+    return found
 
-    return torch.from_numpy(array)
+
+def _tensor(array: Numbers, example: Any) -> Any:
+    """The elements of an array as a tensor of the dtype of another."""
+    found, elements = result_array(example.detach(), None, array, array.shape, NAME)
+    elements[...] = array
+    return found

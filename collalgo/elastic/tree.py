@@ -155,7 +155,7 @@ def _skeleton(value: Any, where: str, arrays: list[ArrayLeaf]) -> Any:
     if isinstance(value, PLAIN) and not isinstance(value, np.generic):
         return value
     if is_array(value) or isinstance(value, np.generic):
-        arrays.append(np.asarray(value) if isinstance(value, np.generic) else value)
+        arrays.append(_leaf(value, where))
         return [_kind_of(value), *form_of(arrays[-1])]
     if isinstance(value, complex):
         return ["complex", value.real, value.imag]
@@ -171,6 +171,21 @@ def _skeleton(value: Any, where: str, arrays: list[ArrayLeaf]) -> Any:
         "copy; pass arrays, numbers, texts, containers of these, or an object with "
         "state_dict() and load_state_dict()"
     )
+
+
+def _leaf(value: Any, where: str) -> ArrayLeaf:
+    """The array of a leaf, after a check that it has an element for each place."""
+    if not is_tensor(value):
+        return np.asarray(value) if isinstance(value, np.generic) else value
+    layout = str(value.layout).removeprefix("torch.")
+    kinds = {"meta": value.is_meta, "quantised": value.is_quantized}
+    kinds |= {layout: layout != "strided"}
+    if kind := next((name for name, found in kinds.items() if found), ""):
+        raise TypeError(
+            f"{where} is a {kind} tensor, which an elastic state cannot copy; pass a "
+            "dense one"
+        )
+    return value
 
 
 def _kind_of(value: Any) -> str:

@@ -112,6 +112,21 @@ def elastic_state():
     step()
     state.restore()
     check_checkpoint(state, right, step)
+    quantised = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    for odd in (torch.eye(2).to_sparse(), torch.empty(2, device="meta"), quantised):
+        check_refused(odd)
+
+
+def check_refused(odd):
+    """Check that a tensor without elements of its own cannot be a state."""
+    from collalgo import elastic
+
+    try:
+        elastic.State(x=[odd])
+    except TypeError as error:
+        assert str(error).startswith("state.x[0] is a "), error
+        return
+    raise AssertionError(odd)
 
 
 def check_checkpoint(state, right, step):
@@ -135,6 +150,9 @@ def elastic_sums():
     parts = [torch.full((2,), 0.1 * k) for k in range(4)]
     found = elastic.sum_shards(comm, 4, lambda k: [parts[k]])
     assert torch.equal(found[0], (parts[0] + parts[1]) + (parts[2] + parts[3]))
+    parts = [each.to(torch.bfloat16).requires_grad_() for each in parts]
+    found = elastic.sum_shards(comm, 4, lambda k: parts[k])
+    assert torch.equal(found, (parts[0] + parts[1]) + (parts[2] + parts[3]))
 
 
 def duty_of(name):
