@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.comm.communicator import Communicator
+from collalgo._kernels.elastic.xxh64 import xxh64
 from collalgo.elastic import tree
 from collalgo.elastic.tree import ArrayLeaf
 from collalgo.errors import CollalgoError
@@ -65,41 +65,14 @@ class Snapshot:
             yield target
 
     def hash(self) -> bytes:
-        """The hash of the values, without the revision."""
+        """The hash of the values, without the revision.
+
+        It finds faults, not forgeries: members of a job trust each other.
+        """
         found = hashlib.blake2b(tree.encode(self.skeleton), digest_size=HASH_BYTES)
         for array in self.arrays:
-            found.update(tree.raw(array).data)
+            found.update(xxh64(tree.raw(array)).to_bytes(8, "little"))
         return found.digest()
-
-    # ---- to and from other members
-
-    def broadcast(self, comm: Communicator, root: int) -> None:
-        """Send this to the other members if this is the root, else be overwritten."""
-        skeleton = np.frombuffer(tree.encode(self.skeleton), np.uint8)
-        head = np.array([self.revision, len(skeleton)], np.int64)
-        comm.broadcast(head, root)
-        if comm.rank == root:
-            skeleton = skeleton.copy()  # of bytes, which cannot be written
-        else:
-            skeleton = np.empty(int(head[1]), np.uint8)
-        comm.broadcast(skeleton, root)
-        if comm.rank != root:
-            found = tree.decode(skeleton.tobytes(), f"rank {root}")
-            self.make_room(found, self.arrays)
-        for array in self.arrays:
-            _broadcast_array(comm, root, array)
-        self.revision = int(head[0])
-
-
-def _broadcast_array(comm: Communicator, root: int, array: ArrayLeaf) -> None:
-    """Broadcast the elements of an array; those of a device through the host."""
-    elements = tree.raw(array)
-    comm.broadcast(elements, root)
-    if tree.is_tensor(array) and array.device.type != "cpu":
-        import torch
-
-        flat = torch.from_numpy(elements).view(array.dtype).reshape(array.shape)
-        tree.copy_into(array, flat)
 
 
 def checked_length(skeleton: Any, nbytes: int, source: str) -> None:
