@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from collalgo.bootstrap.store import etcd_gateway
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.support.store_clients import Seen, until
@@ -162,6 +163,24 @@ def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
         assert store._gateway._members[0] == other
         store.set("k", b"2")
         until(lambda: seen.pairs()[-1] == ("k", b"2"))
+        store.remove()
+        store.close()
+        server.mended.set()
+        server.shutdown()
+
+
+def test_a_member_without_a_leader_is_left_as_soon_as_another_has_one(
+    etcd, monkeypatch
+):
+    monkeypatch.setattr(etcd_gateway, "LEADERLESS_LOOKS", float("inf"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), CutOff) as server:
+        server.hangs, server.mended = False, threading.Event()
+        threading.Thread(target=server.serve_forever).start()
+        cut, other = ("127.0.0.1", server.server_port), ("127.0.0.1", etcd)
+        store = Etcd([cut, other], f"etcd {secrets.token_hex(4)}")
+        assert store._gateway._members[0] == cut
+        store.set("k", b"1")
+        assert store._gateway._members[0] == other
         store.remove()
         store.close()
         server.mended.set()
