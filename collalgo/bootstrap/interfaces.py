@@ -8,7 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.base.environment import NICS, address
+from collalgo.base.environment import NICS
+from collalgo.base.variable_values import address
 from collalgo.errors import BootstrapError
 
 #: Where Linux shows its interfaces, and its devices of RDMA.

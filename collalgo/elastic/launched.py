@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS
+from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SILENCE
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.epochs import Meeting
 from collalgo.elastic.settings import Settings
@@ -27,7 +27,8 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     name, job = MEMBER.given(environment), JOB.given(environment)
     try:
         least, most = members or (0, 0)
-        settings = Settings(least, most, last_call=LAST_CALL)
+        silence = SILENCE.value(environment) or Settings.silence
+        settings = Settings(least, most, last_call=LAST_CALL, silence=silence)
         meeting = rendezvous(url, job, settings, name or None)
     except ValueError as error:
         raise BootstrapError(

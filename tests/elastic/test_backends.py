@@ -7,6 +7,7 @@ import pytest
 
 from collalgo import elastic
 from collalgo.elastic import backends
+from collalgo.elastic.launched import meeting_of_launcher
 from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
 from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
@@ -126,6 +127,15 @@ def test_a_wrong_secret_is_an_error_with_place_and_time(reserved_port):
     with pytest.raises(RendezvousError, match=rf"j at .*{place} was not reached in"):
         elastic.rendezvous(place, "j", settings, "b", b"wrong")
     holder.shutdown()
+
+
+def test_the_user_says_after_which_silence_a_member_is_lost(tmp_path):
+    names = ("RENDEZVOUS", "MEMBERS", "MEMBER", "JOB", "SILENCE")
+    values = (f"file://{tmp_path}", "1:2", "a", "j", "2.5")
+    given = {f"COLLALGO_{name}": v for name, v in zip(names, values, strict=True)}
+    meeting = meeting_of_launcher(given)
+    assert 0 < meeting.remaining() <= 2.5
+    meeting.shutdown()
 
 
 def test_who_looks_at_a_job_makes_no_folder(tmp_path):
