@@ -228,6 +228,18 @@ def test_a_handler_meets_again_if_the_first_member_ends_before_its_store_is_reac
     assert done.stdout.endswith("right\n"), done.stdout + done.stderr
 
 
+@pytest.mark.parallel
+def test_torch_s_own_tests_of_backends_pass_on_our_stores():
+    source = os.environ.get("TORCH_SOURCE")
+    if not source:
+        pytest.skip("TORCH_SOURCE does not name a copy of torch's repository")
+    script = "tests.support.script_tests_of_torch"
+    done = under_torch("-m", script, source, folder=ROOT)
+    assert done.returncode == 0, done.stderr
+    passed = re.findall(r"^test_.*InServer.* ok$", done.stderr, re.MULTILINE)
+    assert len(passed) > 8, done.stderr
+
+
 def torchrun_node(endpoint, output, awaited):
     """An agent of torchrun for a node of an elastic job."""
     words = [
