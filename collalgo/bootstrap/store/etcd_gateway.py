@@ -158,8 +158,10 @@ class Gateway:
                 raise ConnectionAbortedError("its host does not answer")
             member = connection.host, connection.port
             has_leader = bool(silent) or self._has_leader(member, term)
-            leaderless = 0 if has_leader else leaderless + 1
-            if others and leaderless:
+            if others and leaderless and has_leader:  # what was asked then may be lost
+                raise ConnectionAbortedError("it has had no leader meanwhile")
+            if others and not has_leader:
+                leaderless += 1
                 self._leave_leaderless(member, leaderless)
 
     def _has_leader(self, member: Server, term: int) -> bool:
@@ -178,11 +180,9 @@ class Gateway:
     def _leave_leaderless(self, member: Server, looks: int) -> None:
         """Raise OSError if a member is to be left that had no leader in some looks.
 
-        At each look one of the others is asked whether it has one, as those have that
-        this side of a cut has found again; it is the next to be used.
+        Each time another is asked whether it has one, and is the next to be used then.
         """
-        with self._lock:
-            others = [each for each in self._members if each != member]
+        others = [each for each in list(self._members) if each != member]
         other = others[looks % len(others)]
         if names_leader(self._status(other)):
             self._turn_to(other)
