@@ -6,6 +6,8 @@ on in their processes, and the launcher starts it again::
 
     collalgo run -n 4 --min 2 examples/elastic_digits.py --kill 3
     collalgo run -n 2 --min 1 examples/elastic_digits.py            # the same weights
+
+With ``--plot FILE`` the first member draws the loss and the number of members.
 """
 
 import argparse
@@ -40,23 +42,40 @@ def train(comm: Communicator, state: elastic.State, kills: list[int], epochs: in
 
         total = elastic.sum_shards(comm, SHARDS, gradient)
         state.weights -= RATE * total[:-1]
-        state.loss = float(total[-1])
-        if is_victim(epoch, kills) and state.batches.taken > TESTED:
-            os.kill(os.getpid(), signal.SIGKILL)
+        die_if_chosen(epoch, kills)
+        if state.batches.epoch > epoch:
+            state.curve.append([float(total[-1]), comm.size])
         state.commit()
         if state.batches.epoch > epoch and comm.rank == 0:
-            print(f"epoch {epoch + 1}: loss {state.loss:.4f}", flush=True)
+            print(f"epoch {epoch + 1}: loss {state.curve[-1][0]:.4f}", flush=True)
     guesses = network.forward(images[:TESTED])[1].argmax(axis=1)
     return comm.rank, float((guesses == labels[:TESTED]).mean())
 
 
-def is_victim(epoch: int, kills: list[int]) -> bool:
-    """Whether this worker is to be killed now: the last one, once an epoch."""
+def die_if_chosen(epoch: int, kills: list[int]) -> None:
+    """Kill this worker if it is the last one, and was not killed in this epoch yet."""
     if epoch not in kills:
-        return False
+        return
     is_last = int(os.environ["RANK"]) == int(os.environ["WORLD_SIZE"]) - 1
     restarts = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
-    return is_last and kills[restarts : restarts + 1] == [epoch]
+    if is_last and kills[restarts : restarts + 1] == [epoch]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def plot(curve: list[tuple[float, int]], path: str) -> None:
+    """Draw the loss after each epoch, and the number of members then."""
+    import matplotlib.pyplot as plt
+
+    losses, sizes = zip(*curve, strict=True)
+    epochs = range(1, len(curve) + 1)
+    figure, (above, below) = plt.subplots(
+        2, sharex=True, figsize=(8, 4), height_ratios=[3, 1], layout="constrained"
+    )
+    above.plot(epochs, losses, marker=".")
+    above.set(ylabel="loss", yscale="log")
+    below.step(epochs, sizes, where="mid", color="#b2182b")
+    below.set(xlabel="epochs", ylabel="members", ylim=(0, max(sizes) + 0.5))
+    figure.savefig(path)
 
 
 def main() -> None:
@@ -64,17 +83,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--kill", type=int, action="append", help="Epoch of a death.")
+    parser.add_argument("--plot", metavar="FILE", help="Picture of the loss.")
     given = parser.parse_args()
     network = Network.random(64, 10)
     state = elastic.State(
         weights=network.parameters,
         batches=elastic.Sampler(1797 - TESTED, seed=1),
-        loss=0.0,
+        curve=[],
     )
     rank, accuracy = train(state, given.kill or [], given.epochs)
     if rank == 0:
         bits = hashlib.sha256(state.weights.tobytes()).hexdigest()[:16]
         print(f"accuracy {accuracy:.1%} on {TESTED} unseen digits, weights {bits}")
+        if given.plot:
+            plot(state.curve, given.plot)
 
 
 if __name__ == "__main__":

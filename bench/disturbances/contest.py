@@ -1,4 +1,4 @@
-"""The same disturbances for collalgo, and for torchrun with gloo.
+"""The same disturbances for collalgo, and for torchrun and torchft with gloo.
 
 ``python -m collalgo.bench.disturbances.contest --torch PYTHON`` kills a worker of four,
 and the launcher, of jobs that do nothing but allreduces of 1000 numbers.
@@ -15,10 +15,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import pairwise
 from threading import Thread
 from typing import NamedTuple
 
 import numpy as np
+
+from collalgo.launch.environment import free_port
 
 #: Workers of a job.
 SIZE = 4
@@ -55,7 +58,11 @@ class Job:
     def _supervise(self, command: list[str], variables: dict[str, str]) -> None:
         env = {**os.environ, **variables}
         made = subprocess.Popen(
-            command, env=env, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            command,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         self.launchers.append(made)
         assert made.stdout is not None
@@ -83,17 +90,27 @@ class Job:
             time.sleep(0.02)
         raise TimeoutError(f"no {workers} workers have made a step")
 
+    def longest_step(self, begin: float, end: float) -> float:
+        """The longest time between two steps of a worker in some time; 0 without."""
+        made: dict[int, list[float]] = {}
+        for step in list(self.steps):
+            if begin <= step.time <= end:
+                made.setdefault(step.process, []).append(step.time)
+        waits = [b - a for times in made.values() for a, b in pairwise(sorted(times))]
+        return max(waits, default=0.0)
+
     def workers(self) -> list[int]:
         """The processes that make steps now."""
         return sorted({s.process for s in self.steps if s.time > time.monotonic() - 1})
 
     def end(self) -> None:
         """Kill all processes."""
+        for launcher in self.launchers:
+            with suppress(ProcessLookupError):
+                os.killpg(launcher.pid, signal.SIGKILL)
         for process in {each.process for each in self.steps}:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-        for launcher in self.launchers:
-            launcher.kill()
 
 
 @contextmanager
@@ -116,6 +133,17 @@ def torchrun(python: str) -> Iterator[Job]:
 
 
 @contextmanager
+def torchft(python: str) -> Iterator[Job]:
+    """Four replicas, each of which a shell starts again, and their lighthouse."""
+    address = f"127.0.0.1:{free_port()}"
+    lighthouse = [python, "-m", WORKERS, "lighthouse", address]
+    replica = [python, "-m", WORKERS, "torchft", f"http://{address}"]
+    again = ["sh", "-c", 'while "$@"; [ $? != 0 ]; do :; done', "again", *replica]
+    with started([(lighthouse, {}), *[(again, {})] * SIZE]) as job:
+        yield job
+
+
+@contextmanager
 def started(commands: Sequence[tuple[list[str], dict[str, str]]]) -> Iterator[Job]:
     """A job of which all workers have made steps together for a second."""
     job = Job(commands)
@@ -127,12 +155,16 @@ def started(commands: Sequence[tuple[list[str], dict[str, str]]]) -> Iterator[Jo
 
 
 def worker_killed(job: Job) -> Sequence[float]:
-    """Kill a worker: until three workers make steps again, and until all four do."""
+    """Kill a worker: until three workers make steps again, and until all four do.
+
+    The last is the longest step of the three in between, as the fourth joins.
+    """
     victim = job.workers()[-1]
     began = time.monotonic()
     os.kill(victim, signal.SIGKILL)
     others = job.until(SIZE - 1, SIZE - 1, began + 0.001)
-    return [others - began, job.until(SIZE, SIZE, began + 0.001) - began]
+    everyone = job.until(SIZE, SIZE, began + 0.001)
+    return [others - began, everyone - began, job.longest_step(others, everyone)]
 
 
 def launcher_killed(job: Job) -> Sequence[float]:
@@ -147,30 +179,38 @@ def launcher_killed(job: Job) -> Sequence[float]:
     return [time.monotonic() - began]
 
 
-CONTESTANTS: dict[str, Callable[[str], AbstractContextManager[Job]]] = {
-    "collalgo": collalgo,
-    "torchrun": torchrun,
-}
+Event = tuple[Callable[[Job], Sequence[float]], tuple[str, ...]]
 
-EVENTS: dict[str, tuple[Callable[[Job], Sequence[float]], tuple[str, ...]]] = {
-    "worker": (worker_killed, ("3 of 4 workers continue", "all 4 workers continue")),
-    "launcher": (launcher_killed, ("all workers have ended",)),
+WORKER: Event = (
+    worker_killed,
+    ("3 of 4 workers go on", "all 4 workers go on", "longest step in between"),
+)
+LAUNCHER: Event = launcher_killed, ("all workers have ended",)
+
+#: What starts the job of each, and what can happen to it: torchft has no launcher.
+CONTESTANTS: dict[
+    str, tuple[Callable[[str], AbstractContextManager[Job]], Sequence[Event]]
+] = {
+    "collalgo": (collalgo, (WORKER, LAUNCHER)),
+    "torchrun": (torchrun, (WORKER, LAUNCHER)),
+    "torchft": (torchft, (WORKER,)),
 }
 
 
 def main() -> None:
     """Print medians of some trials."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("contestants", nargs="*", default=list(CONTESTANTS))
+    parser.add_argument("contestants", nargs="*", default=["collalgo", "torchrun"])
     parser.add_argument("--torch", default=sys.executable, help="Python with torch")
     parser.add_argument("--trials", type=int, default=10)
     given = parser.parse_args()
     print(f"ms in {given.trials} trials; less is better")
     for name in given.contestants:
-        for event, phases in EVENTS.values():
+        start, events = CONTESTANTS[name]
+        for event, phases in events:
             found = []
             for _ in range(given.trials):
-                with CONTESTANTS[name](given.torch) as job:
+                with start(given.torch) as job:
                     found.append(event(job))
             for phase, times in zip(phases, np.array(found).T * 1e3, strict=True):
                 p50, most = np.median(times), times.max()

@@ -5,8 +5,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.error import URLError
 from urllib.request import Request, urlopen
@@ -39,30 +39,72 @@ def on_this_host(count: int) -> list[Place]:
     return [Place("127.0.0.1", free_port(), free_port()) for _ in range(count)]
 
 
-Servers = Mapping[str, "subprocess.Popen[bytes]"]
+class Servers:
+    """The members of an etcd by their addresses, each of which can be killed.
+
+    Parameters
+    ----------
+    places
+        Where they run.
+    options
+        Their further options.
+    folder
+        For their data.
+    """
+
+    def __init__(self, places: Sequence[Place], options: Sequence[str], folder: str):
+        program = shutil.which("etcd")
+        if program is None:
+            raise SystemExit("etcd is not installed: apt-get install etcd-server")
+        self._made: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands = {
+            f"{place.address}:{place.clients}": [
+                *_command(program, places, number, folder),
+                *options,
+            ]
+            for number, place in enumerate(places)
+        }
+        for address in self._commands:
+            self.start(address)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._commands)
+
+    @property
+    def url(self) -> str:
+        return f"etcd://{','.join(self)}"
+
+    def start(self, address: str) -> None:
+        """Start a member, with the data that it has if it ran before."""
+        self._made[address] = subprocess.Popen(
+            self._commands[address],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def kill(self, address: str) -> None:
+        """Kill a member."""
+        self._made[address].kill()
+        self._made[address].wait()
+
+    def processes(self) -> list[int]:
+        """The numbers of their processes."""
+        return [each.pid for each in self._made.values()]
+
+    def close(self) -> None:
+        """Kill all of them."""
+        for address in self._made:
+            self.kill(address)
 
 
 @contextmanager
-def etcd(
-    places: Sequence[Place], options: Sequence[str] = ()
-) -> Iterator[tuple[str, Servers]]:
-    """An etcd with a member at each place: its URL, and the members by address."""
-    program = shutil.which("etcd")
-    if program is None:
-        raise SystemExit("etcd is not installed: apt-get install etcd-server")
-    made: dict[str, subprocess.Popen[bytes]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            for number, place in enumerate(places):
-                command = [*_command(program, places, number, folder), *options]
-                made[f"{place.address}:{place.clients}"] = subprocess.Popen(
-                    command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-                )
-            yield f"etcd://{','.join(made)}", made
-        finally:
-            for each in made.values():
-                each.kill()
-                each.wait()
+def etcd(places: Sequence[Place], options: Sequence[str] = ()) -> Iterator[Servers]:
+    """An etcd with a member at each place."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Servers(places, options, folder)) as servers,
+    ):
+        yield servers
 
 
 def _command(
@@ -83,7 +125,7 @@ def _command(
     ]
 
 
-def leader_of(servers: Servers) -> str:
+def leader_of(servers: Iterable[str]) -> str:
     """The address of the leader of an etcd on this host, once it has one."""
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:

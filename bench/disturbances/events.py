@@ -22,6 +22,9 @@ MOST, LEAST = 3, 2
 #: Where they run: on this host.
 HERE: Sequence[Sequence[str]] = [()] * MOST
 
+#: Seconds in which a member of etcd is back that is started again.
+SETTLE_SECONDS = 2.0
+
 #: Seconds of each phase of an event.
 Times = Sequence[float]
 
@@ -84,12 +87,19 @@ def pause(seconds: float) -> Iterator[Times]:
 
 def leader(options: Sequence[str]) -> Iterator[Times]:
     """Kill the leader of an etcd: until all members have joined another epoch."""
-    while True:
-        with etcd(on_this_host(3), options) as (url, servers):
-            leader_of(servers)
-            with members(url, LEAST, HERE) as (made, epoch):
-                servers[leader_of(servers)].kill()
-                began = time.monotonic()
-                for each in made:
-                    each.process.send_signal(signal.SIGUSR1)
-                yield [max(each.until(MOST, epoch).time for each in made) - began]
+    with (
+        etcd(on_this_host(3), options) as servers,
+        members(servers.url, LEAST, HERE) as (made, first),
+    ):
+        epoch = first
+        while True:
+            victim = leader_of(servers)
+            began = time.monotonic()
+            servers.kill(victim)
+            for each in made:
+                each.process.send_signal(signal.SIGUSR1)
+            back = [each.until(MOST, epoch) for each in made]
+            epoch = back[0].epoch
+            yield [max(each.time for each in back) - began]
+            servers.start(victim)
+            time.sleep(SETTLE_SECONDS)

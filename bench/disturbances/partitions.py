@@ -1,5 +1,6 @@
 """A network that is cut in two, on a cluster of namespaces."""
 
+import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,12 @@ class Partition:
         return found
 
 
+def place_on(layout: Layout, host: str) -> Place:
+    """The place of a member of etcd on a host of a cluster."""
+    address = layout.interfaces(host)[0].address.partition("/")[0]
+    return Place(address, prefix=inside(layout, host))
+
+
 @contextmanager
 def partition(
     cluster: tuple[Path, str], least: int, stores: int, options: Sequence[str] = ()
@@ -54,17 +61,10 @@ def partition(
     up(layout)
     try:
         prefixes = [inside(layout, host) for host in layout.hosts]
-        addresses = [
-            layout.interfaces(host)[0].address.partition("/")[0]
-            for host in layout.hosts
-        ]
-        places = [
-            Place(address, prefix=prefix)
-            for address, prefix in zip(addresses[:stores], prefixes, strict=False)
-        ]
+        places = [place_on(layout, host) for host in layout.hosts[:stores]]
         with (
-            etcd(places, options) as (url, _),
-            members(url, least, prefixes) as (made, epoch),
+            etcd(places, options) as servers,
+            members(servers.url, least, prefixes) as (made, epoch),
         ):
             yield Partition(layout, link, made, epoch)
     finally:
@@ -79,9 +79,9 @@ def three_against_two(options: Sequence[str]) -> Iterator[Times]:
     AssertionError
         If one of the two has committed a step while it was cut off.
     """
-    while True:
-        with partition(TWO_AND_THREE, least=3, stores=5, options=options) as job:
-            two, three = job.members[:2], job.members[2:]
+    with partition(TWO_AND_THREE, least=3, stores=5, options=options) as job:
+        two, three = job.members[:2], job.members[2:]
+        while True:
             cut = job.cut()
             went_on = max(each.time for each in job.joined(three, 3))
             time.sleep(1.0)
@@ -90,6 +90,7 @@ def three_against_two(options: Sequence[str]) -> Iterator[Times]:
             for each in back[: len(two)]:
                 assert not went_on < each.committed < healed
             yield [went_on - cut, max(each.time for each in back) - healed]
+            _settle()
 
 
 def two_against_two(options: Sequence[str]) -> Iterator[Times]:
@@ -100,15 +101,21 @@ def two_against_two(options: Sequence[str]) -> Iterator[Times]:
     AssertionError
         If the other half has continued, too.
     """
-    while True:
-        with partition(TWO_AND_TWO, least=2, stores=3, options=options) as job:
-            first, second, before = job.members[:2], job.members[2:], job.epoch
-            cut = job.cut()
+    with partition(TWO_AND_TWO, least=2, stores=3, options=options) as job:
+        first, second = job.members[:2], job.members[2:]
+        while True:
+            before, cut = job.epoch, job.cut()
             went_on = max(each.time for each in job.joined(first, 2))
             assert not any(goes_on(each, 2, before) for each in second)
             healed = job.heal()
             back = job.joined(job.members, 4)
             yield [went_on - cut, max(each.time for each in back) - healed]
+            _settle()
+
+
+def _settle() -> None:
+    """Let the network be whole for a while, of random length."""
+    time.sleep(random.uniform(1.0, 2.0))
 
 
 def goes_on(member: Member, size: int, epoch: int, seconds: float = 1.0) -> bool:

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import numpy as np
@@ -53,5 +54,49 @@ def torchrun() -> None:
         tell(dist.get_world_size())
 
 
+def lighthouse(address: str) -> None:
+    """Where the replicas of torchft meet."""
+    from torchft.coordination import LighthouseServer
+
+    server = LighthouseServer(address, min_replicas=2, join_timeout_ms=1000)
+    while server.address():
+        time.sleep(1.0)
+
+
+# Long: the arguments of a manager.
+def torchft(lighthouse: str) -> None:
+    """A replica of torchft, with gloo."""
+    import torch
+    from torch.distributed import ReduceOp, TCPStore
+    from torchft import Manager, ProcessGroupGloo
+
+    x = torch.ones(1000)
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    where = {"store_addr": "127.0.0.1", "store_port": store.port}
+    place = {"rank": 0, "world_size": 1, "replica_id": f"worker-{os.getpid()}-"}
+    manager = Manager(
+        ProcessGroupGloo(timeout=TIMEOUT),
+        load_state_dict=lambda found: x.copy_(found["x"]),
+        state_dict=lambda: {"x": x},
+        min_replica_size=2,
+        timeout=TIMEOUT,
+        lighthouse_addr=lighthouse,
+        **where,
+        **place,
+    )
+    while True:
+        manager.start_quorum()
+        manager.allreduce(x, reduce_op=ReduceOp.MAX).wait()
+        if manager.should_commit():
+            tell(manager.num_participants())
+
+
+ROLES: dict[str, Callable[..., None]] = {
+    "collalgo": collalgo,
+    "torchrun": torchrun,
+    "torchft": torchft,
+    "lighthouse": lighthouse,
+}
+
 if __name__ == "__main__":
-    {"collalgo": collalgo, "torchrun": torchrun}[sys.argv[1]]()
+    ROLES[sys.argv[1]](*sys.argv[2:])

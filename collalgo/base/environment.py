@@ -12,6 +12,7 @@ from warnings import warn
 from collalgo.base.variable_values import (
     address,
     command,
+    duration,
     engine,
     file,
     hexadecimal,
@@ -104,6 +105,11 @@ RULES = Variable(
     f"{PREFIX}RULES", "The file of rules that selects algorithms", file,
     "the price decides",
 )  # fmt: skip
+SILENCE = Variable(
+    f"{PREFIX}SILENCE",
+    "Seconds after which an elastic job loses a member that does not answer",
+    duration, "5",
+)  # fmt: skip
 HOST = Variable(
     f"{PREFIX}HOST",
     "The host name of this process; can split one machine into several hosts",
@@ -161,8 +167,8 @@ RANK_PROCESS = Variable(
 
 #: All of them but those that :func:`algorithm` gives.
 VARIABLES = (
-    TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, HOST, SECRET, DUMP, CACHE, ONE_KERNEL,
-    RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
+    TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, SILENCE, HOST, SECRET, DUMP, CACHE,
+    ONE_KERNEL, RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
 )  # fmt: skip
 
 

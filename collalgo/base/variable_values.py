@@ -23,6 +23,13 @@ def seconds(value: str) -> float:
     return found
 
 
+def duration(value: str) -> float:
+    """Seconds above 0."""
+    if math.isinf(found := seconds(value)):
+        raise ValueError("is not a number of seconds above 0")
+    return found
+
+
 def nbytes(value: str) -> int:
     """A number of bytes from 0."""
     try:

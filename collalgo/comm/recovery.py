@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from threading import get_ident
 
+from collalgo._kernels.engine.pinning import pinned
 from collalgo._kernels.engine.program import (
     RUN_BUSY,
     RUN_CLOSED,
@@ -11,7 +12,6 @@ from collalgo._kernels.engine.program import (
     RUN_NEEDS_PACKING,
     Program,
 )
-from collalgo._kernels.engine.pinning import pinned
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.descent import advice
 from collalgo.comm.failures import error_of, in_signal_handler

@@ -24,6 +24,7 @@ from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
     from collalgo.comm.devices.calls import DeviceCalls
+    from collalgo.engine.call import Call
 
 
 class Runner(Reducing):
@@ -118,7 +119,8 @@ class Runner(Reducing):
         If it ``is_part`` of the next call, both are one call for the user. The arrays
         are contiguous.
         """
-        kind = _kind(self.recovery, self.programs, call)
+        self.check_open(name)
+        kind = self.programs.kind(call)
         program = kind.program_named(call.count, call.counts, EXCHANGE + name, is_part)
         self.run_now(program, source, target, self.seconds, name)
 

@@ -13,6 +13,7 @@ from collalgo.comm.communicator import Communicator
 from collalgo.elastic import checkpoints, tree
 from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.snapshot import HASH_BYTES, SYNC, Snapshot
+from collalgo.elastic.transfer import sources_of, transfer
 from collalgo.elastic.tree import ArrayLeaf
 from collalgo.errors import CollalgoError, MismatchError
 
@@ -138,7 +139,7 @@ class State:
 
         All members call it. Of members with the same revision but other values (which
         only a fault can cause), those in the minority are named in a warning and
-        corrected. If all have the same, nothing is sent.
+        corrected. If all have the same, nothing is sent; several owners send parts.
 
         Raises
         ------
@@ -152,22 +153,22 @@ class State:
         newest = max(revisions)
         holders = [rank for rank, each in enumerate(revisions) if each == newest]
         right = _most_common([hashes[rank] for rank in holders])
-        root = next(rank for rank in holders if hashes[rank] == right)
+        owners = [rank for rank in holders if hashes[rank] == right]
         if len(set(declared)) > 1:
-            self._declaration.compare(comm, root)
+            self._declaration.compare(comm, owners[0])
         for rank in holders if newest else ():
-            if hashes[rank] != right:
-                _LOG.warning("%s; it is corrected", _differs(rank, root, newest))
-        if set(hashes) != {right} or len(holders) < len(revisions):
-            self._take_from(comm, root)
+            if rank not in owners:
+                _LOG.warning("%s; it is corrected", _differs(rank, owners[0], newest))
+        if len(owners) < comm.size:
+            self._take_from(comm, owners)
         self.restore()
 
-    def _take_from(self, comm: Communicator, root: int) -> None:
-        """Give all members the last commit of the root."""
-        if comm.rank == root:
-            self._committed.broadcast(comm, root)
+    def _take_from(self, comm: Communicator, owners: list[int]) -> None:
+        """Give all members the last commit of the owners."""
+        if comm.rank in (sources := sources_of(owners, comm.size)):
+            transfer(comm, self._committed, sources)
         else:
-            self._spare.broadcast(comm, root)
+            transfer(comm, self._spare, sources)
             self._turn()
 
     def verify(self, comm: Communicator) -> None:

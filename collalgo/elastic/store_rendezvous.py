@@ -35,8 +35,9 @@ from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
 
-#: Seconds between two measurements of the time, in a process that leads and others.
-LEADER_TICK, TICK = 0.05, 0.25
+#: Seconds between two measurements of the time; the first in a process that leads, or
+#: whose lease may have ended.
+QUICK_TICK, TICK = 0.05, 0.25
 
 #: Seconds after which an action is repeated whose effect was not seen, or that failed.
 RETRY_SECONDS, FAILED_SECONDS = 1.0, 0.1
@@ -214,7 +215,8 @@ class StoreRendezvous:
         """The next events, after some time at the latest; None at the end."""
         found: list[Event] = []
         with suppress(Empty):
-            timeout = LEADER_TICK if self._state.leads else TICK
+            is_urgent = self._state.leads or not self._link.lease.remaining()
+            timeout = QUICK_TICK if is_urgent else TICK
             while True:
                 event = self._events.get(timeout=timeout)
                 timeout = 0.0

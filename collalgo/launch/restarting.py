@@ -31,8 +31,9 @@ from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
 from collalgo.launch.session_guard import SessionGuard
 
-#: Seconds before the first restart of a rank, which double with each further one.
-BACK_OFF = 0.1
+#: Seconds before the first restart of a rank, which double with each further one, and
+#: at most.
+BACK_OFF, LONGEST_BACK_OFF = 0.1, 60.0
 
 #: Seconds that a launcher which holds the store waits for other nodes to leave.
 DRAIN_SECONDS = 5.0
@@ -105,6 +106,11 @@ class RestartingLaunch(LocalLaunch):
             held.callback(hosting.end)
             held.callback(hosting.drain, DRAIN_SECONDS)  # before that
         return self.node or {}
+
+
+def back_off(number: int) -> float:
+    """Seconds before the restart of a rank that has died ``number`` times."""
+    return min(BACK_OFF * 2.0 ** min(number - 1, 1000), LONGEST_BACK_OFF)
 
 
 def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
@@ -212,8 +218,7 @@ class _Supervision:
                 self.late = rank
             report(f"{words}; the job ends without it")
         elif number <= self.plan.restarts:
-            delay = BACK_OFF * 2 ** (number - 1)
-            self.due[rank.rank] = time.monotonic() + delay
+            self.due[rank.rank] = time.monotonic() + back_off(number)
             report(f"{words}; restart {number} of {self.plan.restarts}")
         else:
             report(f"{words} after {self.plan.restarts} restarts; it is not restarted")

@@ -21,6 +21,7 @@ NAMES = {variable.name for variable in environment.known(COLLECTIVES)}
 
 WRONG = {
     "TIMEOUT": ["-1", "0", "nan", "soon", ""],
+    "SILENCE": ["0", "inf", "long"],
     "ENGINE": ["foo", "MPI "],
     "TOPOLOGY": ["/nonexist", "/"],
     "RULES": ["/nonexist", "/"],
@@ -32,6 +33,7 @@ WRONG = {
 
 RIGHT = {
     "TIMEOUT": ("inf", float("inf")),
+    "SILENCE": ("2.5", 2.5),
     "ENGINE": ("ucx", "ucx"),
     "NICS": ("eth0,,ib0", ["eth0", "ib0"]),
     "SECRET": ("00ff", b"\0\xff"),

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
+from collalgo.bootstrap.store import etcd_gateway
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.support.store_clients import Seen, until
@@ -166,6 +167,63 @@ def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
         store.close()
         server.mended.set()
         server.shutdown()
+
+
+def test_a_member_without_a_leader_is_left_as_soon_as_another_has_one(
+    etcd, monkeypatch
+):
+    monkeypatch.setattr(etcd_gateway, "LEADERLESS_LOOKS", float("inf"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), CutOff) as server:
+        server.hangs, server.mended = False, threading.Event()
+        threading.Thread(target=server.serve_forever).start()
+        cut, other = ("127.0.0.1", server.server_port), ("127.0.0.1", etcd)
+        store = Etcd([cut, other], f"etcd {secrets.token_hex(4)}")
+        assert store._gateway._members[0] == cut
+        store.set("k", b"1")
+        assert store._gateway._members[0] == other
+        store.remove()
+        store.close()
+        server.mended.set()
+        server.shutdown()
+
+
+class Losing(BaseHTTPRequestHandler):
+    """A member that tells its leaders one after the other, and may lose requests."""
+
+    def do_POST(self):
+        server = self.server
+        found = {"header": {"raft_term": "1", "revision": "5"}}
+        if self.path == "/v3/maintenance/status":
+            found["leader"] = server.leaders.pop(0)
+        elif server.loses:
+            server.ended.wait(20)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(found).encode())
+
+    def log_message(self, *_):
+        pass
+
+
+def test_what_a_member_was_asked_without_a_leader_is_asked_again():
+    """It does not wait for an answer once the member has a leader again."""
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), Losing) as losing,
+        ThreadingHTTPServer(("127.0.0.1", 0), Losing) as other,
+    ):
+        losing.leaders, losing.loses = ["7", "0", *["7"] * 9], True
+        other.leaders, other.loses = ["0", *["7"] * 9], False
+        losing.ended = threading.Event()
+        for each in (losing, other):
+            threading.Thread(target=each.serve_forever).start()
+        ports = losing.server_port, other.server_port
+        store = Etcd([("127.0.0.1", port) for port in ports], "tests")
+        assert store.set("k", b"1") == 5
+        assert len(losing.leaders) > 4  # it was looked at a few times
+        losing.ended.set()
+        store.close()
+        losing.shutdown()
+        other.shutdown()
 
 
 @pytest.fixture

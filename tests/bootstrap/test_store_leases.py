@@ -8,8 +8,9 @@ from threading import Event
 
 import pytest
 
+from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
-from tests.support.store_clients import Seen, until
+from tests.support.store_clients import DEADLINE, Seen, until
 
 #: Seconds of a lease, which etcd rounds up to 2 or more.
 LIFETIME = 1.0
@@ -83,3 +84,20 @@ def test_what_is_no_time_to_live_is_refused(new_store, seconds):
     with pytest.raises(ValueError, match="not a lifetime; pass"):
         store.lease(seconds)
     store.set("good", b"")
+
+
+def test_a_lease_that_may_have_ended_is_renewed_as_soon_as_the_store_answers():
+    """The next turn would be after 100 s."""
+    failures, renewed = [StoreError("it is cut off")] * 2, Event()
+
+    def renew(identifier):
+        if failures:
+            raise failures.pop()
+        renewed.set()
+        return True
+
+    lease = Lease(1, 300.0, time.monotonic() - 301.0, renew, lambda identifier: None)
+    assert lease.remaining() == 0
+    assert renewed.wait(DEADLINE)
+    until(lambda: lease.remaining() > 0)
+    lease.stop()

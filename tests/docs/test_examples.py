@@ -48,14 +48,15 @@ def test_elastic_training_on_digits_has_the_same_bits_for_any_members(
         state = training.elastic.State(
             weights=digits.Network.random(64, 10).parameters,
             batches=training.elastic.Sampler(1797 - training.TESTED, seed=1),
-            loss=0.0,
+            curve=[],
         )
         _, accuracy = training.train(state, [], 2, comm=comm)
-        return accuracy, state.weights.tobytes()
+        assert [size for _, size in state.curve] == [comm.size] * 2
+        return accuracy, state.weights.tobytes(), state.curve[-1][0]
 
-    ((accuracy, weights),) = threads(on_each_rank, 1)
+    ((accuracy, weights, loss),) = threads(on_each_rank, 1)
     assert accuracy > 0.8
-    assert set(threads(on_each_rank, 3)) == {(accuracy, weights)}
+    assert set(threads(on_each_rank, 3)) == {(accuracy, weights, loss)}
 
 
 def test_the_algorithm_from_scratch_is_right():

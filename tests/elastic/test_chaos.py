@@ -1,4 +1,4 @@
-"""Jobs whose ranks are killed at random: the weights are those of a job without."""
+"""Jobs that are disturbed at random: the weights are those of a job that is not."""
 
 import os
 import random
@@ -7,6 +7,9 @@ import re
 import pytest
 
 from tests.launch.test_restarting import left_over, run, weights
+from tests.support.chaos import chaos, failures, finish
+from tests.support.clusters import needs_root, skip_without_etcd
+from tests.support.ucx import skip_without_ucx
 
 STEPS, RANKS = 200, 4
 
@@ -31,3 +34,30 @@ def test_any_kills_leave_the_weights_as_they_are(seed):
     assert ends == [(str(RANKS), weights(STEPS))] * RANKS, done.stderr
     assert set(os.listdir("/dev/shm")) <= memory
     assert not left_over(marker)
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("seed", "bursts"),
+    [(0, [8]), *(pytest.param(n, [10] * 5, marks=pytest.mark.slow) for n in range(20))],
+)
+def test_any_events_leave_the_weights_as_they_are(seed, bursts, tmp_path):
+    """Ranks, agents, stores and the network fail, and hosts come and leave."""
+    skip_without_etcd()
+    skip_without_ucx()
+    memory = set(os.listdir("/dev/shm"))
+    with chaos(tmp_path, seed) as events:
+        for count in bursts:
+            events.happen(count)
+            events.settle()
+        codes, ends = finish(events.cluster)
+        output = events.cluster.output()
+        assert codes == [0] * len(codes), output
+        assert not failures(output), output
+        assert not events.cluster.left_over()
+    assert len(ends) == 6
+    ((step, bits),) = set(map(tuple, ends))
+    assert int(step) >= events.top
+    assert bits == weights(int(step))
+    assert set(os.listdir("/dev/shm")) <= memory
+    print(f"{events.counts}, all back after {max(events.recoveries):.1f} s at most")

@@ -11,6 +11,7 @@ import pytest
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
+from collalgo.launch.restarting import back_off
 from tests.support.paths import SCRIPTS
 from tests.support.processes import ended
 
@@ -73,6 +74,12 @@ def test_a_rank_that_dies_again_and_again_is_given_up():
     done = run("-n 2 --min 1 --max-restarts 1", "400", "1:0:3,1:1:399", "wait")
     assert done.returncode == 0, done.stdout + done.stderr
     assert weights(400) in done.stdout
+
+
+@pytest.mark.parallel
+def test_the_pause_before_a_restart_doubles_up_to_a_minute():
+    assert [back_off(number) for number in (1, 2, 3)] == [0.1, 0.2, 0.4]
+    assert back_off(10) < back_off(11) == back_off(5000) == 60
 
 
 @pytest.mark.parallel

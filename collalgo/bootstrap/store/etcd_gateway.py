@@ -19,6 +19,7 @@ from collalgo.bootstrap.store.etcd_messages import (
     Stream,
     accepted,
     as_object,
+    names_leader,
     term_of,
 )
 from collalgo.bootstrap.store.liveness import is_closed_by_peer, is_silent, keep_alive
@@ -155,27 +156,47 @@ class Gateway:
             silent = silent + 1 if is_silent(connection.sock) else 0
             if others and silent >= SILENT_LOOKS:
                 raise ConnectionAbortedError("its host does not answer")
-            has_leader = bool(silent) or self._has_leader(connection, term)
-            leaderless = 0 if has_leader else leaderless + 1
-            if others and leaderless >= LEADERLESS_LOOKS:
-                raise ConnectionAbortedError("it has no leader, or hangs")
+            member = connection.host, connection.port
+            has_leader = bool(silent) or self._has_leader(member, term)
+            if others and leaderless and has_leader:  # what was asked then may be lost
+                raise ConnectionAbortedError("it has had no leader meanwhile")
+            if others and not has_leader:
+                leaderless += 1
+                self._leave_leaderless(member, leaderless)
 
-    def _has_leader(self, connection: HTTPConnection, term: int) -> bool:
+    def _has_leader(self, member: Server, term: int) -> bool:
         """Whether a member names its leader; OSError if that is another now.
 
         A member may have passed the request to the former leader; it then waits for
         some 7 s for what is lost.
         """
-        other = self._connection(connection.host, connection.port, POLL_SECONDS)
-        found: dict[str, Any] = {}
-        with suppress(OSError, HTTPException, StoreError), closing(other):
-            other.request("POST", "/v3/maintenance/status", "{}")
-            found = as_object(accepted(other, "maintenance/status").read())
+        found = self._status(member)
         newer = term_of(found)
         if 0 < term < newer:
             self._term = max(self._term, newer)  # that of the next attempt
             raise ConnectionAbortedError("its leader has changed meanwhile")
-        return str(found.get("leader", "0")) != "0"
+        return names_leader(found)
+
+    def _leave_leaderless(self, member: Server, looks: int) -> None:
+        """Raise OSError if a member is to be left that had no leader in some looks.
+
+        Each time another is asked whether it has one, and is the next to be used then.
+        """
+        others = [each for each in list(self._members) if each != member]
+        other = others[looks % len(others)]
+        if names_leader(self._status(other)):
+            self._turn_to(other)
+            raise ConnectionAbortedError(f"it has no leader, but {other[0]} has one")
+        if looks >= LEADERLESS_LOOKS:
+            raise ConnectionAbortedError("it has no leader, or hangs")
+
+    def _status(self, member: Server) -> dict[str, Any]:
+        """What a member says of itself; empty if it says nothing at once."""
+        connection = self._connection(*member, POLL_SECONDS)
+        with suppress(OSError, HTTPException, StoreError), closing(connection):
+            connection.request("POST", "/v3/maintenance/status", "{}")
+            return as_object(accepted(connection, "maintenance/status").read())
+        return {}
 
     def close(self) -> None:
         """Close the idle connections."""
@@ -200,14 +221,18 @@ class Gateway:
 
     def _reached(self, member: Server, connected: socket) -> HTTPConnection:
         """A connection with a member, which is the current one from now on."""
-        with self._lock:
-            place = self._members.index(member)
-            self._members = self._members[place:] + self._members[:place]
+        self._turn_to(member)
         connection = self._connection(*member)
         connected.settimeout(ANSWER_SECONDS)
         keep_alive(connected)
         connection.sock = connected
         return connection
+
+    def _turn_to(self, member: Server) -> None:
+        """Make a member the current one."""
+        with self._lock:
+            place = self._members.index(member)
+            self._members = self._members[place:] + self._members[:place]
 
     def _secure(self, connection: HTTPConnection) -> None:
         """Begin TLS on a new connection, if there are certificates."""

@@ -82,6 +82,11 @@ def term_of(found: dict[str, Any]) -> int:
     return int(term) if term.isdecimal() else 0
 
 
+def names_leader(status: dict[str, Any]) -> bool:
+    """Whether a member that says this of itself has a leader."""
+    return str(status.get("leader", "0")) != "0"
+
+
 def as_object(line: bytes) -> dict[str, Any]:
     """The content of an answer of etcd; StoreError if it is not of etcd."""
     try:

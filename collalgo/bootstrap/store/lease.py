@@ -10,6 +10,9 @@ from collalgo.errors import BootstrapError
 #: A lease is renewed so often within its time to live.
 RENEWALS = 3
 
+#: Seconds between two attempts to renew a lease that may have ended.
+RETRY_SECONDS = 0.1
+
 
 class Lease:
     """A lease of a store, renewed by a thread until it ends or is revoked.
@@ -78,7 +81,7 @@ class Lease:
 
     def _keep(self) -> None:
         pause = self.seconds / RENEWALS
-        while not self._stopped.wait(pause):
+        while not self._stopped.wait(pause if self.remaining() else RETRY_SECONDS):
             sent = monotonic()
             with suppress(BootstrapError):
                 if not self._renew(self.identifier):
