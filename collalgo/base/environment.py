@@ -18,6 +18,7 @@ from collalgo.base.variable_values import (
     hexadecimal,
     names,
     nbytes,
+    one_of,
     seconds,
     span,
     text,
@@ -127,6 +128,10 @@ CACHE = Variable(
     f"{PREFIX}CACHE", "The folder for cached results; `off` disables the cache",
     default="`~/.cache/collalgo`",
 )  # fmt: skip
+CUDA_AWARE = Variable(
+    f"{PREFIX}CUDA_AWARE", "Whether the engine between hosts takes arrays on devices",
+    one_of("0", "1"), "as the engine reports",
+)  # fmt: skip
 ONE_KERNEL = Variable(
     f"{PREFIX}ONE_KERNEL",
     "The largest buffer of a call on a device that runs as one kernel, in bytes; "
@@ -168,6 +173,7 @@ RANK_PROCESS = Variable(
 #: All of them but those that :func:`algorithm` gives.
 VARIABLES = (
     TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, SILENCE, HOST, SECRET, DUMP, CACHE,
+    CUDA_AWARE,
     ONE_KERNEL, RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
 )  # fmt: skip
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from collalgo._kernels.engine.transport.composite import Composite
+from collalgo._kernels.engine.transport.device_messages import TAGS
 from collalgo._kernels.engine.transport.network import Network
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
-from collalgo._kernels.engine.transport.transport import LANES
 from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.bootstrap.context import (
     JOIN_TIMEOUT,
@@ -160,7 +160,7 @@ class MultiHostRendezvous:
             shared.close(str(error), failed=True)
             memory.release()
             raise
-        network = Network(job.wire, list(ranks), number % job.worlds * LANES)
+        network = Network(job.wire, list(ranks), number % job.worlds * TAGS)
         transport = Composite(shared, network, len(ranks))
         # Long: one line for each part of a context.
         context = Context(

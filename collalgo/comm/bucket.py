@@ -97,6 +97,12 @@ class Batch:
         else:
             self._work = runner.submit("allreduce", call, before=fill, after=empty)
 
+    @property
+    def _stream(self) -> object:
+        """The stream of the joined array, if that is on a device."""
+        first = self._parts[0] if self._parts else None
+        return first.runtime.stream if isinstance(first, Shadow) else None
+
     def _divide(self, flat: Array) -> None:
         """Give each array its part of the joined array."""
         start = 0
@@ -129,7 +135,7 @@ class Batch:
         """Wait until the result is in the arrays."""
         assert self._work is not None
         if timeout is None:
-            self._work.wait_stream()  # the copies of results follow on the stream
+            self._work.wait_stream(self._stream)  # on which the results are copied
         else:
             self._work.wait(timeout)
         self._empty()  # on a device; on the host it is done already

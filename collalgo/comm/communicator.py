@@ -215,12 +215,15 @@ class Communicator(
     ) -> "Selection":
         """Choose an algorithm as this communicator does; see the function.
 
-        For arrays on ``devices``, the choice is known after the first call on some.
+        For arrays on ``devices``, the choice is known after the first call on some;
+        ``explain()`` then says what moved the arrays of the last one.
         """
+        from dataclasses import replace
+
         from collalgo.selection.choice import select
 
         runner = self._runner
-        return select(
+        found = select(
             collective,
             nbytes,
             topology=runner.devices.pricer if devices else runner.programs.pricer,
@@ -228,3 +231,7 @@ class Communicator(
             algorithm=algorithm,
             policy=policy,
         )
+        if not devices:
+            return found
+        route = f"{found.basis}; the last call moved its arrays by "
+        return replace(found, basis=route + runner.devices.route)

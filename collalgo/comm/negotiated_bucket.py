@@ -11,7 +11,7 @@ from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.types import OpLike
 from collalgo.engine.arrays import Array, as_array, check_apart, check_writeable
-from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.devices.arrays import for_another_thread
 from collalgo.errors import CollalgoError, CollectiveTimeout
 
 #: Seconds by which a rank waits longer than rank 0, which can name the late ranks.
@@ -85,7 +85,8 @@ class NegotiatedBucket:
         Parameters
         ----------
         buf
-            The array, in the memory of the host.
+            The array. One on a device is read on the stream that is current now, where
+            its result will be, too.
         name
             The same for the arrays of all ranks that are reduced together; it may be
             used again once the result is there.
@@ -180,12 +181,7 @@ def _checked(buf: Any, name: object) -> Array:
             f"allreduce: name is {name!r:.60}; pass text of 1 to {MOST_CHARACTERS} "
             "characters, the same on all ranks"
         )
-    array = as_array(buf, "allreduce")
-    if isinstance(array, Shadow):
-        raise TypeError(
-            "allreduce: a bucket that negotiates takes arrays of the host only; use "
-            "comm.bucket() for those of devices"
-        )
+    array = as_array(for_another_thread(buf, "allreduce"), "allreduce")
     check_writeable(array, "buf", "allreduce")
     check_apart(array, "buf", "allreduce")
     return array

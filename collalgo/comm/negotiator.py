@@ -14,6 +14,8 @@ from collalgo.comm.negotiation import Coordinator, Failure, Signature
 from collalgo.comm.point_to_point.calls import Envelope
 from collalgo.comm.types import OpLike
 from collalgo.engine.arrays import Array, bounds
+from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.dtypes import dtype_description
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
@@ -155,7 +157,7 @@ class Negotiator:
             self._check_free(array, name)
             self._pending[name] = pending
             self._taken.add(*bounds(array), id(pending))
-        about = [name, array.dtype.str, array.size, array.nbytes]
+        about = [name, _place_and_dtype(array), array.size, array.nbytes]
         self._messages.send({"add": about}, 0, REQUEST)
         return pending
 
@@ -270,6 +272,12 @@ class Negotiator:
             found, self._pending = list(self._pending.values()), {}
         for each in found:
             each.begun.set()
+
+
+def _place_and_dtype(array: Array) -> str:
+    """The dtype of an array, and whether it is on a device."""
+    on_device = " on a device" if isinstance(array, Shadow) else ""
+    return dtype_description(array.dtype) + on_device
 
 
 def _note(

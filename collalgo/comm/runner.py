@@ -78,7 +78,9 @@ class Runner(Reducing):
         from collalgo.comm.devices.calls import DeviceCalls
 
         of_pair = self.context.pair is not None  # which needs no prices
-        found = DeviceCalls(self.programs, self.hosts, weakref.ref(self), not of_pair)
+        found = DeviceCalls(
+            self.programs, self.hosts, weakref.ref(self), self.recovery, not of_pair
+        )
         self._release_devices = finalize(self, found.close)
         self._release_devices.atexit = False
         return found

@@ -19,7 +19,9 @@ from collalgo.launch.network import (
     reached,
     targets,
 )
+from tests.conftest import at_leisure
 from tests.support.clusters import needs_root
+from tests.support.mpiexec import python_of
 
 LOOPBACK = Interface("lo", "127.0.0.1")
 BRIDGE = Interface("docker0", "172.17.0.1")
@@ -128,10 +130,10 @@ print(*(os.environ.get(name) for name in names))
 """
 
 
-def launch(plan, *words):
+def launch(plan, *words, python=sys.executable):
     """Run the launcher on the first host of a cluster, with a shell to the others."""
     with agent_of(plan) as agent:
-        line = [sys.executable, "-m", "collalgo", "run", *map(str, words)]
+        line = [python, "-m", "collalgo", "run", *map(str, words)]
         variables = {"COLLALGO_RSH": str(agent), "UCX_TLS": UCX["UCX_TLS"]}
         return subprocess.run(
             inside(plan, plan.hosts[0], *line), env={**os.environ, **variables},
@@ -182,3 +184,36 @@ def test_named_interfaces_steer_store_address_and_engines_alike(cluster, tmp_pat
     done = launch(plan, "-H", "h0,h1", "--nics", "eth7", script)
     assert done.returncode == 1
     assert "has no interface eth7" in done.stderr
+
+
+TRAFFIC = """
+import collalgo, numpy as np
+def sent():
+    rows = (line.split() for line in open("/proc/net/dev") if ":" in line)
+    return {row[0]: int(row[9]) for row in rows}
+comm = collalgo.init(timeout=60)
+assert comm.hosts == (0, 1)
+before = sent()
+assert (comm.allreduce(np.ones(50_000)) == 2).all()
+print(comm.engine, [sent()[nic] - before[nic] > 100_000 for nic in ("eth0:", "eth1:")])
+"""
+
+
+@needs_root
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("name", "engine"),
+    at_leisure(
+        [("mpich", "MPICH"), ("openmpi", "Open MPI"), ("intelmpi", "Intel MPI")],
+        {("mpich", "MPICH")},
+    ),
+)
+def test_named_interfaces_steer_mpi_between_hosts(cluster, tmp_path, name, engine):
+    python = python_of(name)
+    plan, script = cluster("rails"), tmp_path / "traffic.py"
+    script.write_text(TRAFFIC)
+    line = ("--mpi", "-H", "h0,h1", "--nics", "eth1", str(script))
+    done = launch(plan, *line, python=python)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(f"MPI ({engine}") == 2, done.stdout
+    assert done.stdout.count("[False, True]") == 2, done.stdout

@@ -240,7 +240,7 @@ class StandIn:
         self._put(mark.event.wait)
 
     def hold(self, stream, mark):
-        (stream or self).after(mark)
+        getattr(stream or self, "queue", stream).put(mark.event.wait)
 
     def as_now(self):
         return self

@@ -1,6 +1,7 @@
 """A network between stand-ins for devices."""
 
 from collections import defaultdict
+from functools import partial
 from queue import SimpleQueue
 
 from tests.support.fake_device_memory import host
@@ -17,15 +18,28 @@ class Network:
     def exchange(self, stream, sends, receives):
         assert not self.closed
 
-        def exchange():
-            for pointer, nbytes, peer in sends:
-                wire = _wires[self.identity, self.rank, peer]
-                wire.put(host(pointer, nbytes).copy())
-            for pointer, nbytes, peer in receives:
-                message = _wires[self.identity, peer, self.rank].get(timeout=60)
-                host(pointer, nbytes)[...] = message
-
-        stream.put(exchange)
+        stream.put(partial(_carry, self.identity, self.rank, sends, receives))
 
     def close(self):
         self.closed = True
+
+
+class Messages:
+    """The end of a rank of a CUDA-aware engine: the host waits for its messages."""
+
+    in_use = False
+
+    def __init__(self, world, rank):
+        self.world, self.rank = world, rank
+
+    def exchange(self, sends, receives, check):
+        check()
+        _carry(self.world, self.rank, sends, receives)
+
+
+def _carry(world, rank, sends, receives):
+    for pointer, nbytes, peer in sends:
+        _wires[world, rank, peer].put(host(pointer, nbytes).copy())
+    for pointer, nbytes, peer in receives:
+        message = _wires[world, peer, rank].get(timeout=60)
+        host(pointer, nbytes)[...] = message

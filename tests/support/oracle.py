@@ -1,5 +1,7 @@
 """What every collective has to give, by NumPy, and how to call it on a rank."""
 
+from contextlib import suppress
+
 import numpy as np
 from collalgo.bench.cells import UFUNCS
 
@@ -9,9 +11,11 @@ JUNK = 7
 
 def dtype_of(name):
     """The dtype of a name, which may be one of ``ml_dtypes``."""
+    with suppress(TypeError):
+        return np.dtype(name)
     import ml_dtypes
 
-    return np.dtype(getattr(ml_dtypes, name, None) or name)
+    return np.dtype(getattr(ml_dtypes, name))
 
 
 def vectors(size, count, dtype, seed=0, below=3):

@@ -3,8 +3,8 @@
 The ranks exchange the addresses of their arrays in a call of the host, which is
 compared as all calls are. Then each rank enqueues its part on a stream and returns;
 later work on the stream of the user follows the call. If the ranks cannot map each
-other's memory, a network of the devices carries the messages, and without one the host
-copies them.
+other's memory, a network of the devices carries the messages, or a CUDA-aware engine
+between hosts; without both the host copies them.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +19,7 @@ from collalgo.comm.devices.context import DeviceArrays, DeviceContext
 from collalgo.comm.devices.device_pricing import gathered_pricer
 from collalgo.comm.devices.pending_call import Lowered, PendingCall
 from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.recovery import Recovery
 from collalgo.engine.arrays import Array, check_writeable
 from collalgo.engine.call import Call, named_with_parts
 from collalgo.engine.devices.arrays import Shadow
@@ -44,6 +45,8 @@ class DeviceCalls(DeviceContext):
         The number of the host of each rank.
     runner
         Returns the runner of the communicator, or None after its end.
+    recovery
+        Detects failures and reports them to the others.
     shares_facts
         Whether the ranks exchange facts about their devices before the first call, for
         prices; that call then blocks until all ranks make it, in the background too.
@@ -54,9 +57,10 @@ class DeviceCalls(DeviceContext):
         programs: ProgramCache,
         hosts: Sequence[int],
         runner: Callable[[], CallRunner | None],
+        recovery: Recovery,
         shares_facts: bool,
     ):
-        super().__init__(programs, hosts, runner)
+        super().__init__(programs, hosts, runner, recovery)
         self._known: dict[tuple[Any, ...], Lowered] = {}  # also by aliases of ops
         self._shares_facts = shares_facts and self.size > 1
         self._on_devices: ProgramCache | None = None
@@ -112,7 +116,7 @@ class DeviceCalls(DeviceContext):
     ) -> ProgramCache:
         """Programs by the prices of the devices, gathered from all ranks."""
         here = self.programs
-        found = ProgramCache(here.rank, self.size, here.host_profile)
+        found = ProgramCache(here.rank, self.size, here.host_profile, here.hosts)
         if self._shares_facts:
             gather = partial(self._gather, call, waiting, caller)
             is_first = self.hosts.index(self.hosts[here.rank]) == here.rank

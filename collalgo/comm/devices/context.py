@@ -7,17 +7,22 @@ from time import monotonic, sleep
 from typing import NamedTuple
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 from collalgo.base.finalizers import Lock
 from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.recovery import Recovery
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.network import connect_network
-from collalgo.engine.devices.peers import Exchange, Peers
+from collalgo.engine.devices.peers import Exchange, Peers, all_can
 from collalgo.engine.devices.runtime import Mark, Network, Runtime
 
 log = logging.getLogger("collalgo")
 
 #: Seconds for calls to end when their communicator is closed, and between two checks.
 PATIENCE, LOOK = 10.0, 1e-3
+
+#: The arrays of failed calls, which an engine may still read or write.
+_in_use: list["DeviceArrays"] = []
 
 #: Enqueues a call on a stream.
 Fill = Callable[[Runtime], None]
@@ -52,27 +57,36 @@ class DeviceContext:
         The number of the host of each rank.
     runner
         Returns the runner of the communicator, or None after its end.
+    recovery
+        Detects failures and reports them to the others.
 
     Attributes
     ----------
     has_high_priority
         Whether calls in the background run on streams of high priority; set before the
         first of them.
+    route : str
+        What moved the arrays of the last call, in words.
     """
 
     has_high_priority = False
+    route = "nothing so far"
 
     def __init__(
         self,
         programs: ProgramCache,
         hosts: Sequence[int],
         runner: Callable[[], CallRunner | None],
+        recovery: Recovery,
     ):
         self.rank, self.size = programs.rank, programs.size
         self.peers = Peers(hosts)
         self.hosts = hosts
         self.programs = programs
         self._runner = runner
+        self.recovery = recovery
+        self._messages: DeviceMessages | None = recovery.transport.device_messages
+        self._has_messages: bool | None = None  # all ranks, once they have agreed
         self._asides: dict[int, Runtime] = {}
         self._kept: deque[tuple[Mark, DeviceArrays]] = deque()
         self._keeping = Lock()
@@ -135,6 +149,17 @@ class DeviceContext:
             self._came_up = True
         return self._network
 
+    def messages(self, exchange: Exchange) -> DeviceMessages | None:
+        """The messages of a CUDA-aware engine, if all ranks have one."""
+        if self._has_messages is None:
+            self._has_messages = all_can(self._messages is not None, exchange)
+        return self._messages if self._has_messages else None
+
+    def keep(self, arrays: DeviceArrays) -> None:
+        """Keep the arrays of a failed call, if the engine may still use them."""
+        if self._messages is not None and self._messages.in_use:
+            _in_use.append(arrays)
+
     def announce(self, caller: str) -> None:
         """Warn once that messages are copied through the host."""
         if not self._announced:
@@ -162,7 +187,8 @@ class DeviceContext:
         if self._network is not None:
             self._network.close()
             self._network = None
-        if ended or self._ends_within(PATIENCE, self.peers.end_waits):
+        in_use = self._messages is not None and self._messages.in_use
+        if not in_use and (ended or self._ends_within(PATIENCE, self.peers.end_waits)):
             self.peers.close()
         else:
             self.peers.abandon()

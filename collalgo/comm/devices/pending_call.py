@@ -1,21 +1,27 @@
 """A pending call on arrays on devices: the ranks exchange records, then enqueue it."""
 
+import math
 from functools import cached_property, partial
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from collalgo._kernels.engine.program import Program
+from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 from collalgo.comm.devices.context import DeviceArrays, DeviceContext, Fill
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.arrays import Array
 from collalgo.engine.call import Call
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.buffer_exchange import OFFER
+from collalgo.engine.devices.engine_network import EngineNetwork
 from collalgo.engine.devices.grouped import group
+from collalgo.engine.devices.peers import Bases
 from collalgo.engine.devices.program import lower
 from collalgo.engine.devices.runtime import Mark, Runtime
 from collalgo.engine.devices.streams import Grouped, Streamed
+from collalgo.errors import CollectiveTimeout
 
 
 class Lowered:
@@ -124,18 +130,63 @@ class PendingCall:
     def _way(self, runtime: Runtime) -> Fill | None:
         """The function that enqueues the call; None if only the host can carry it."""
         peers = self._context.peers
-        bases = peers.found(runtime, self.everyone, self._tell)
+        bases = peers.found(runtime, self.everyone, self._exchange_records)
         if bases is not None:
+            self._context.route = "memory that all ranks map"
             streamed, sharing = self._lowered.streamed, peers.sharing
             return partial(streamed.put, bases=bases, sharing=sharing)
-        network = self._context.network(runtime, self._tell)
-        grouped = self._lowered.grouped if network is not None else None
-        if network is None or grouped is None:
+        return self._way_by_messages(runtime)
+
+    def _way_by_messages(self, runtime: Runtime) -> Fill | None:
+        """The same, by a network of the devices or a CUDA-aware engine."""
+        context = self._context
+        network = context.network(runtime, self._exchange_records)
+        messages = (
+            None if network is not None else context.messages(self._exchange_records)
+        )
+        if (network is None and messages is None) or self._lowered.grouped is None:
             return None
+        grouped = self._lowered.grouped
         grouped.load(runtime)
         needs = grouped.program.scratch_bytes, grouped.program.inbox_bytes
-        own = peers.own(runtime, self._arrays.addresses, *needs)
-        return partial(grouped.put, network=network, bases={self._context.rank: own})
+        own = context.peers.own(runtime, self._arrays.addresses, *needs)
+        bases = {context.rank: own}
+        if network is not None:
+            context.route = str(runtime.network)
+            return partial(grouped.put, network=network, bases=bases)
+        assert messages is not None
+        self._refuse_capture(runtime)
+        context.route = str(context.recovery.context.engine)
+        return partial(self._put_over_engine, grouped, messages, bases)
+
+    def _put_over_engine(
+        self, grouped: Grouped, messages: DeviceMessages, bases: Bases, runtime: Runtime
+    ) -> None:
+        """Make the call group by group; the host waits for the messages of each."""
+        end = monotonic() + (self._waiting if self._waiting >= 0 else math.inf)
+        network = EngineNetwork(runtime, messages, partial(self._check, end))
+        try:
+            grouped.put(runtime, network, bases)
+        except BaseException as error:
+            self._context.keep(self._arrays)
+            if isinstance(error, ConnectionError):
+                self._exchange_records(
+                    b""
+                )  # which raises the failure that all ranks report
+            self._context.recovery.interrupted(self._caller, error)
+            raise
+
+    def _check(self, end: float) -> None:
+        """Raise what ends a wait for messages of devices."""
+        if self._context.recovery.transport.failure() is not None:
+            raise ConnectionError("a rank has failed")
+        if monotonic() > end:
+            raise CollectiveTimeout(
+                f"{self._caller}: the messages between devices have not arrived within "
+                f"{self._waiting:g} s",
+                rank=self._context.rank,
+                collective=self._lowered.call.collective,
+            )
 
     def _exchange_records(self, mine: bytes) -> list[bytes]:
         """The records of all ranks after the exchange, each at most an offer long."""
@@ -168,12 +219,9 @@ class PendingCall:
     def _by_host(self) -> None:
         """Make the call on copies in the memory of the host."""
         runtime = self._arrays.runtime
-        if runtime.capturing:
-            raise RuntimeError(
-                f"{self._caller}: these ranks cannot map each other's memory, and a "
-                "graph cannot capture copies through the host; call outside the capture"
-            )
+        self._refuse_capture(runtime)
         self._context.announce(self._caller)
+        self._context.route = "copies through the host"
         copies = {
             array.pointer: _fetched(runtime, array)
             for array in self._arrays
@@ -185,6 +233,13 @@ class PendingCall:
         self._run(self._context.programs.get(*self._lowered.call), source, target)
         if self._arrays.target is not None and target is not None:
             runtime.to_device(self._arrays.target.pointer, _bytes(target))
+
+    def _refuse_capture(self, runtime: Runtime) -> None:
+        if runtime.capturing:
+            raise RuntimeError(
+                f"{self._caller}: these ranks cannot map each other's memory, and a "
+                "graph cannot capture the work of the host; call outside the capture"
+            )
 
 
 def _padded(offer: bytes) -> Array:

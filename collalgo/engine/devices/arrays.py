@@ -26,9 +26,11 @@ class Shadow(np.ndarray[Any, Any]):
             self.memory = other.memory
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Copy an array of the device into all of this."""
+        """Copy an array of a device into all of this, after all work on its stream."""
         if key is not Ellipsis or not isinstance(value, Shadow):
             raise TypeError("elements of an array on a device cannot be set here")
+        if value.runtime.stream != self.runtime.stream:
+            self.runtime.after(value.runtime.mark())
         self.runtime.copy(self.pointer, value.pointer, self.nbytes)
 
     def __repr__(self) -> str:

@@ -218,7 +218,8 @@ class Cuda:
         self._known(stream).wait_event(mark)
 
     def as_now(self) -> "Cuda":
-        return Cuda(self._stream)
+        with self.current():
+            return Cuda(self._stream)
 
     def aside(self, *, high_priority: bool = False) -> "Cuda":
         priority = {"priority": HIGH_PRIORITY} if high_priority else {}

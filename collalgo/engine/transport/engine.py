@@ -10,8 +10,8 @@ from collalgo.errors import BootstrapError
 #: The names of the engines.
 KINDS = ENGINES
 
-#: What the title of an engine adds if it could send arrays on CUDA devices itself.
-CUDA_AWARE = ", CUDA-aware (arrays on devices are staged through the host all the same)"
+#: What the title of an engine adds if it sends arrays on CUDA devices itself.
+CUDA_AWARE = ", CUDA-aware"
 
 
 class Engine(Protocol):
@@ -43,6 +43,18 @@ class Engine(Protocol):
 
     def end(self, *, peer_died: bool) -> None:
         """Release all resources as the process ends; ``peer_died`` after a death."""
+
+
+def takes_devices(reported: bool) -> bool:
+    """Whether an engine takes arrays on devices, unless the user knows better.
+
+    Parameters
+    ----------
+    reported
+        What the engine reports.
+    """
+    given: str | None = environment.CUDA_AWARE.value()
+    return reported if given is None else given == "1"
 
 
 def asked_for(engine: str | None) -> str | None:

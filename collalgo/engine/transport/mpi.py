@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from collalgo._kernels.engine.transport.device_messages import TAGS
 from collalgo._kernels.engine.transport.mpi import FUNCTIONS, MpiWire
-from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.base.libraries import addresses_of
-from collalgo.engine.transport.engine import CUDA_AWARE
+from collalgo.engine.transport.engine import CUDA_AWARE, takes_devices
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
@@ -79,14 +79,16 @@ class Mpi:
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
         handles = self._comm.handle, MPI.BYTE.handle
         probed = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.COMM_SELF.handle
-        return MpiWire(_functions(), *handles, probed, self._comm, level)
+        wire = MpiWire(_functions(), *handles, probed, self._comm, level)
+        wire.is_cuda_aware = takes_devices(is_cuda_aware(_library()))
+        return wire
 
     def worlds(self) -> int:
         """The number of worlds that tags can distinguish."""
         from mpi4py import MPI
 
         bound = self._comm.Get_attr(MPI.TAG_UB) or 32767
-        return int((bound + 1) // LANES)
+        return int((bound + 1) // TAGS)
 
     def title(self) -> str:
         """The name and version of the library that mpi4py has loaded."""
@@ -94,7 +96,7 @@ class Mpi:
 
         name, numbers = MPI.get_vendor()
         title = f"MPI ({name} {'.'.join(map(str, numbers))})"
-        return title + (CUDA_AWARE if is_cuda_aware(_library()) else "")
+        return title + CUDA_AWARE * takes_devices(is_cuda_aware(_library()))
 
     def end(self, *, peer_died: bool) -> None:
         """Leave the end to mpi4py or, if a peer has died, call MPI_Abort.

@@ -8,16 +8,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from collalgo._kernels.engine.transport.transport import LANES
+from collalgo._kernels.engine.transport.device_messages import TAGS
 from collalgo._kernels.engine.transport.ucx import FUNCTIONS, UcxWire
 from collalgo.base import environment
 from collalgo.base.libraries import addresses_of
-from collalgo.engine.transport.engine import CUDA_AWARE
+from collalgo.engine.transport.engine import CUDA_AWARE, takes_devices
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
 
 #: The worlds that 32 bits of a tag can distinguish.
-WORLDS = 2**31 // LANES
+WORLDS = 2**31 // TAGS
 
 #: The bit of ``ucp_context_attr_t`` that requests its types of memory, and the bit of
 #: CUDA (``UCS_MEMORY_TYPE_CUDA``) among these.
@@ -77,6 +77,8 @@ class Ucx:
             raise _unusable(rank, str(error)) from None
         store.set(f"ucx/{rank}", wire.address())
         wire.connect(_addresses(store, size, timeout))
+        kinds = memory_types(self._functions, wire.context_address())
+        wire.is_cuda_aware = takes_devices(bool(kinds & CUDA_MEMORY))
         self._wire = wire
         return wire
 
@@ -99,11 +101,8 @@ class Ucx:
 
     def title(self) -> str:
         """Its name and version, and whether it takes memory of CUDA devices."""
-        title = f"UCX {version(self._functions)}"
-        if self._wire is None:
-            return title
-        kinds = memory_types(self._functions, self._wire.context_address())
-        return title + (CUDA_AWARE if kinds & CUDA_MEMORY else "")
+        is_cuda_aware = self._wire is not None and self._wire.is_cuda_aware
+        return f"UCX {version(self._functions)}" + CUDA_AWARE * is_cuda_aware
 
     def end(self, *, peer_died: bool) -> None:
         """Flush pending sends, and destroy the worker."""

@@ -1,6 +1,7 @@
 """Ranks with devices, on a stand-in that the host cannot read or write."""
 
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,9 +10,11 @@ from collalgo.comm.current import runner_of
 from collalgo.engine.devices import arrays
 from tests.engine.devices.test_interpreter import build
 from tests.support.fake_cuda import StandIn
+from tests.support.fake_network import Messages
 
 KINDS = ["one process", "several processes", "several devices of one process",
          "several hosts", "several hosts, devices, network",
+         "several hosts, devices, engine",
          "by way of the host"]  # fmt: skip
 
 
@@ -26,6 +29,24 @@ def interpreters(tmp_path_factory):
     return build(tmp_path_factory.mktemp("interpreters"), used)
 
 
+def offer_engine(comm):
+    """Let a rank have an engine that takes the memory of stand-ins."""
+    runner = runner_of(comm)
+    runner.recovery.transport = SimpleNamespace(
+        device_messages=Messages(runner.label, comm.rank), failure=lambda: None,
+        closed=False, forked=False,
+    )  # fmt: skip
+    runner.context.engine = "an engine, CUDA-aware"
+
+
+def prepare(comm, kind):
+    """Let a rank take others for those of other hosts, and have an engine to them."""
+    if "several hosts" in kind:
+        runner_of(comm).hosts = (0, *[1] * (comm.size - 1))
+    if "engine" in kind and not ("some" in kind and comm.rank):
+        offer_engine(comm)
+
+
 @pytest.fixture(params=["operations", "one kernel"])
 def devices(monkeypatch, interpreters, request):
     """Let each thread that is a rank have a device, of a kind."""
@@ -38,8 +59,7 @@ def devices(monkeypatch, interpreters, request):
         def rank(comm):
             process = comm.rank if "processes" in kind else 0
             device = comm.rank if "devices" in kind else 0
-            if "several hosts" in kind:
-                runner_of(comm).hosts = (0, *[1] * (size - 1))
+            prepare(comm, kind)
             mine.runtime = shared or StandIn(
                 process, device, maps=kind != "by way of the host",
                 reaches=kind != "devices that do not reach each other" or not comm.rank,

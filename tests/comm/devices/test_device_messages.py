@@ -33,6 +33,31 @@ def test_ranks_that_add_other_arrays_of_devices_to_a_bucket_are_told(devices, si
     assert all(devices(rank, size))
 
 
+def test_arrays_of_devices_are_negotiated_beside_those_of_the_host(devices):
+    def rank(comm, runtime):
+        found = {f"w{n}": runtime.array(np.full(n, 1.0 + comm.rank)) for n in (3, 4, 5)}
+        host = {f"h{n}": np.full(n, 1.0 + comm.rank) for n in (3, 4)}
+        named = list((found | host).items())
+        with comm.bucket(negotiate=True) as bucket:
+            for name, array in named[:: 1 - 2 * comm.rank]:
+                call = bucket.allreduce(array, name)
+            call.wait(30)
+        values = [*map(runtime.values, found.values()), *host.values()]
+        return [float(each.sum()) for each in values]
+
+    assert devices(rank, 2, "several processes") == [[9, 12, 15, 9, 12]] * 2
+
+
+def test_an_array_of_a_device_has_no_partner_on_the_host(devices):
+    def rank(comm, runtime):
+        bucket, x = comm.bucket(negotiate=True), np.ones(3)
+        with pytest.raises(MismatchError, match=r"of float64 on a device\b"):
+            bucket.allreduce(runtime.array(x) if comm.rank else x, "w").wait()
+        return True
+
+    assert all(devices(rank, 2))
+
+
 def test_messages_between_two_ranks(devices):
     def rank(comm, runtime):
         x = runtime.array(np.full(10, 1.0 + comm.rank))

@@ -118,6 +118,40 @@ def test_a_network_carries_what_memory_does_not(devices, caplog):
     assert not caplog.records
 
 
+def test_a_cuda_aware_engine_carries_what_no_network_does(devices, caplog):
+    def rank(comm, runtime):
+        x = runtime.array(np.full(1000, 1.0))
+        for _ in range(2):
+            comm.allreduce(x)
+        comm.allreduce_async(x).wait_stream()
+        with runtime.capture(), pytest.raises(RuntimeError, match="graph cannot capt"):
+            comm.allreduce(x)
+        explained = comm.select("allreduce", 8000, devices=True).explain()
+        assert "moved its arrays by an engine, CUDA-aware" in explained
+        return runtime.values(x)[0]
+
+    with caplog.at_level(logging.WARNING):
+        assert devices(rank, 3, "several hosts, devices, engine") == [27.0] * 3
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    ("kind", "route"),
+    [
+        ("several hosts, devices, network", "a network"),
+        ("several processes", "memory that all ranks map"),
+        ("several hosts, devices, engine of some", "copies through the host"),
+    ],
+)
+def test_a_choice_tells_what_moved_the_arrays(devices, kind, route):
+    def rank(comm, runtime):
+        comm.allreduce(runtime.array(np.ones(6, "f4")))
+        return comm.select("allreduce", 24, devices=True).explain()
+
+    for explained in devices(rank, 2, kind):
+        assert f"; the last call moved its arrays by {route}\n" in explained
+
+
 @pytest.mark.parametrize(
     "kind", ["several hosts, devices, network, no cable", "several hosts, devices"]
 )

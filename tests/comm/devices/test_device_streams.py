@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from collalgo import MismatchError
+from collalgo.engine.devices.arrays import shadow
 from tests.comm.devices.conftest import KINDS
 from tests.support.fake_cuda import StandIn
 
@@ -146,3 +147,15 @@ def test_what_goes_by_way_of_the_host_cannot_be_in_a_graph(devices):
             comm.allreduce(x)
 
     devices(rank, 2, "by way of the host")
+
+
+def test_a_copy_between_arrays_waits_for_the_stream_of_its_source():
+    here, there = StandIn(), StandIn()
+    gate = there.gate()
+    source, target = (
+        shadow(runtime, runtime.memory(runtime.array(np.full(4, value)), ""))
+        for runtime, value in ((there, 1.0), (here, 2.0))
+    )
+    target[...] = source
+    gate.set()
+    assert here.values(target.on_device()).tolist() == [1.0] * 4

@@ -70,6 +70,8 @@ def test_an_array_of_another_device_has_the_stream_of_that(fake):
     assert (other.device, other.stream) == (1, 501)
     other.follow(fake.empty((3,), np.uint8))
     assert other.stream == 501
+    kept = other.as_now()
+    assert (kept.device, kept.stream) == (1, 501)
     assert runtime_of_cuda.cuda().device == 0
 
 

@@ -5,9 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from collalgo.engine.transport.engine import CUDA_AWARE
+from collalgo.engine.transport.engine import CUDA_AWARE, takes_devices
 from collalgo.engine.transport.mpi import is_cuda_aware
-from collalgo.engine.transport.ucx import ContextAttributes, Ucx
+from collalgo.engine.transport.ucx import (
+    CUDA_MEMORY,
+    ContextAttributes,
+    Ucx,
+    memory_types,
+)
 
 pytestmark = pytest.mark.parallel
 
@@ -34,11 +39,9 @@ def test_an_mpi_that_cannot_be_asked_or_fails_is_not_aware():
     assert not is_cuda_aware(mpich(1, 1))
 
 
-@pytest.mark.parametrize(
-    ("status", "types", "aware"),
-    [(0, 0b1, False), (0, 0b11, True), (0, 0b1101, False), (-1, 0b11, False)],
-)
-def test_ucx_is_asked_for_its_types_of_memory(status, types, aware):
+def ucx_that_answers(status, types):
+    """The addresses of functions that answer as those of UCX."""
+
     def query(context, attributes):
         assert (context, attributes[0].field_mask) == (0x1234, 4)
         attributes[0].memory_types = types
@@ -53,11 +56,30 @@ def test_ucx_is_asked_for_its_types_of_memory(status, types, aware):
         "ucp_get_version": ctypes.CFUNCTYPE(None, *numbers)(version),
         "ucp_context_query": ctypes.CFUNCTYPE(ctypes.c_int8, *about)(query),
     }
-    ucx = Ucx()
-    ucx.__dict__["_functions"] = {
+    addresses = {
         name: ctypes.cast(function, ctypes.c_void_p).value
         for name, function in functions.items()
     }
+    return functions, addresses
+
+
+@pytest.mark.parametrize(
+    ("status", "types", "aware"),
+    [(0, 0b1, False), (0, 0b11, True), (0, 0b1101, False), (-1, 0b11, False)],
+)
+def test_ucx_is_asked_for_its_types_of_memory(status, types, aware):
+    _functions, addresses = ucx_that_answers(status, types)
+    kinds = memory_types(addresses, 0x1234)
+    assert bool(kinds & CUDA_MEMORY) == aware
+    ucx = Ucx()
+    ucx.__dict__["_functions"] = addresses
     assert ucx.title() == "UCX 1.22.0"
-    ucx._wire = SimpleNamespace(context_address=lambda: 0x1234)
+    ucx._wire = SimpleNamespace(is_cuda_aware=aware)
     assert ucx.title() == "UCX 1.22.0" + CUDA_AWARE * aware
+
+
+@pytest.mark.parametrize("given", ["", "0", "1"])
+def test_the_user_knows_better(monkeypatch, given):
+    monkeypatch.setenv("COLLALGO_CUDA_AWARE", given)
+    expected = [given == "1"] * 2 if given else [False, True]
+    assert [takes_devices(reported) for reported in (False, True)] == expected

@@ -12,6 +12,7 @@ from libc.string cimport memset
 from posix.time cimport clockid_t
 
 from collalgo._kernels.engine.transport.comparison cimport Comparison
+from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 from collalgo._kernels.engine.transport.network cimport Network
 from collalgo._kernels.engine.transport.segment cimport forks
 from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
@@ -91,6 +92,11 @@ cdef class Composite(Transport):
     def completed(self):
         """The number of calls that this rank has completed."""
         return self.shared.completed
+
+    @property
+    def device_messages(self):
+        is_cuda_aware = self.network.wire.is_cuda_aware
+        return DeviceMessages(self.network) if is_cuda_aware else None
 
     def failure(self):
         """The failure of this world: a dict, or None; see :class:`HostEndpoint`."""

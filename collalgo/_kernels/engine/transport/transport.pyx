@@ -57,6 +57,11 @@ cdef call_record as_record(dict call):
 cdef class Transport:
     """The channels of one rank to all others."""
 
+    @property
+    def device_messages(self):
+        """The messages between the memory of devices, if an engine can carry them."""
+        return None
+
     cdef int enter(self, const call_record *call, double timeout) noexcept nogil:
         """Begin a call: GO_ON, or the reason why it cannot be made.
 

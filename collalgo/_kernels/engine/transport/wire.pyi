@@ -1,5 +1,6 @@
 def poll() -> None: ...
 
 class Wire:
+    is_cuda_aware: bool
     @property
     def one_thread(self) -> bool: ...

@@ -49,7 +49,13 @@ def poll():
 
 
 cdef class Wire:
-    """The connection of one process to an engine."""
+    """The connection of one process to an engine.
+
+    Attributes
+    ----------
+    is_cuda_aware : bool
+        Whether the engine takes memory of CUDA devices.
+    """
 
     @property
     def one_thread(self):
