@@ -72,7 +72,7 @@ def nics_of_ranks(
     if not _all_reach_all(hosts, chosen):
         return [[[]] * each.ranks for each in hosts]
     near = _described(hosts, chosen, described) if described else None
-    found = []
+    found: list[list[list[str]]] = []
     for number, (host, nics) in enumerate(zip(hosts, chosen, strict=True)):
         share = shares([nic.name for nic in nics], host.ranks) if len(nics) > 1 else []
         found.append((near and near[number]) or share or [[]] * host.ranks)
