@@ -6,7 +6,8 @@ import click
 from rich.table import Table
 
 from collalgo.base.console import wide_console
-from collalgo.base.environment import Variable, hexadecimal, known
+from collalgo.base.environment import Variable, known
+from collalgo.base.variable_values import hexadecimal
 from collalgo.errors import VariableError
 from collalgo.schedule.collective import COLLECTIVES
 

@@ -1,7 +1,11 @@
 """Where the members of a job meet that a launcher has started."""
 
+import hashlib
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
+from collalgo._version import __version__
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SILENCE
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.epochs import Meeting
@@ -11,6 +15,9 @@ from collalgo.errors import BootstrapError
 
 #: Seconds that the first members wait for those that are still starting.
 LAST_CALL = 10.0
+
+#: Characters of the name of a script at most.
+MOST_NAME = 200
 
 
 def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting | None:
@@ -25,10 +32,9 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     if not url:
         return None
     name, job = MEMBER.given(environment), JOB.given(environment)
+    silence = SILENCE.value(environment) or Settings.silence
     try:
-        least, most = members or (0, 0)
-        silence = SILENCE.value(environment) or Settings.silence
-        settings = Settings(least, most, last_call=LAST_CALL, silence=silence)
+        settings = _settings(members or (0, 0), silence)
         meeting = rendezvous(url, job, settings, name or None)
     except ValueError as error:
         raise BootstrapError(
@@ -38,3 +44,18 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     if not isinstance(meeting, StoreRendezvous):
         raise BootstrapError(f"{url} has no store, which members need")
     return meeting
+
+
+def _settings(members: tuple[int, int], silence: float) -> Settings:
+    """The settings of a job with some least and most members."""
+    terms = {"collalgo": __version__, **_script()}
+    return Settings(*members, last_call=LAST_CALL, silence=silence, terms=terms)
+
+
+def _script() -> dict[str, str]:
+    """The name of the script of this process and a digest: all members run the same."""
+    path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
+    if not path.is_file():
+        return {}
+    digest = hashlib.blake2b(path.read_bytes(), digest_size=4).hexdigest()
+    return {"script": f"{path.name[:MOST_NAME]} {digest}"}

@@ -1,12 +1,13 @@
 """A rendezvous is found by its URL; bad ones are refused."""
 
+import sys
 from dataclasses import replace
 from importlib.metadata import EntryPoint
 
 import pytest
 
 from collalgo import elastic
-from collalgo.elastic import backends
+from collalgo.elastic import backends, launched as launched_jobs
 from collalgo.elastic.launched import meeting_of_launcher
 from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
 from tests.elastic.conftest import QUICK
@@ -129,13 +130,44 @@ def test_a_wrong_secret_is_an_error_with_place_and_time(reserved_port):
     holder.shutdown()
 
 
-def test_the_user_says_after_which_silence_a_member_is_lost(tmp_path):
-    names = ("RENDEZVOUS", "MEMBERS", "MEMBER", "JOB", "SILENCE")
-    values = (f"file://{tmp_path}", "1:2", "a", "j", "2.5")
-    given = {f"COLLALGO_{name}": v for name, v in zip(names, values, strict=True)}
-    meeting = meeting_of_launcher(given)
-    assert 0 < meeting.remaining() <= 2.5
-    meeting.shutdown()
+@pytest.fixture
+def launched(tmp_path):
+    """Meet in a folder, as a member that a launcher has started."""
+    made = []
+
+    def start(name, silence=""):
+        given = {
+            "COLLALGO_RENDEZVOUS": f"file://{tmp_path}",
+            "COLLALGO_MEMBERS": "1:2",
+            "COLLALGO_MEMBER": name,
+            "COLLALGO_JOB": "j",
+            "COLLALGO_SILENCE": silence,
+        }
+        made.append(meeting_of_launcher(given))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.shutdown()
+
+
+def test_the_user_says_after_which_silence_a_member_is_lost(launched):
+    assert 2.5 < launched("a").remaining() <= 5
+    assert 0 < launched("b", "2.5").remaining() <= 2.5
+
+
+def test_a_member_with_another_script_is_refused(launched, tmp_path, monkeypatch):
+    monkeypatch.setattr(launched_jobs, "LAST_CALL", 0.1)
+    scripts = [tmp_path / "train.py", tmp_path / "new" / "train.py"]
+    scripts[1].parent.mkdir()
+    for name, script in zip("ab", scripts, strict=True):
+        script.write_text(f"# the code of {name}")
+        monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+        if name == "a":
+            launched(name).join()
+    words = r"b .* has script 'train.py .*' but the job 'train.py .*'; start all nodes"
+    with pytest.raises(RendezvousError, match=words):
+        launched("b").join()
 
 
 def test_who_looks_at_a_job_makes_no_folder(tmp_path):
