@@ -240,12 +240,12 @@ def test_torch_s_own_tests_of_backends_pass_on_our_stores():
     assert len(passed) > 8, done.stderr
 
 
-def torchrun_node(endpoint, output, awaited):
+def torchrun_node(endpoint, output, *arguments):
     """An agent of torchrun for a node of an elastic job."""
     words = [
         BIN / "python", "-m", "torch.distributed.run", "--rdzv-backend=collalgo",
         f"--rdzv-endpoint={endpoint}", "--rdzv-id=job", "--nnodes=1:2",
-        "--monitor-interval=0.05", SCRIPTS / "script_torchrun_member.py", awaited,
+        "--monitor-interval=0.05", SCRIPTS / "script_torchrun_member.py", *arguments,
     ]  # fmt: skip
     with output.open("w") as file:
         return subprocess.Popen(
@@ -253,11 +253,12 @@ def torchrun_node(endpoint, output, awaited):
         )
 
 
-def test_torchrun_goes_on_without_a_node_that_is_lost(tmp_path):
+@pytest.mark.parametrize("calls", at_leisure(["none", "calls"], {"none"}))
+def test_torchrun_goes_on_without_a_node_that_is_lost(tmp_path, calls):
     """No worker fails, but the agents are told that they have to meet again."""
     with closing(Server(user_secret(), "127.0.0.1")) as server:
         where = f"127.0.0.1:{server.port}"
-        nodes = [torchrun_node(where, tmp_path / name, "1") for name in "ab"]
+        nodes = [torchrun_node(where, tmp_path / name, "1", calls) for name in "ab"]
         try:
             deadline = time.monotonic() + 60
             while not all("of 2" in (tmp_path / name).read_text() for name in "ab"):
