@@ -16,14 +16,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import chain
 from pathlib import Path
+from secrets import token_hex
 
 import numpy as np
 from collalgo.bench.cluster.kernel import down, inside, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
 from collalgo.bench.cluster.running import UCX
 
+from collalgo.base.environment import SECRET
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.world import init
 from collalgo.errors import CollalgoError, PeerFailed
@@ -79,15 +80,15 @@ def _on_hosts(folder: Path, layout: Layout) -> int:
     """Start ranks on all slots of a cluster, with the variables of a launcher."""
     first = layout.interfaces(layout.hosts[0])[0].address.partition("/")[0]
     where = {"MASTER_ADDR": first, "MASTER_PORT": str(free_port())}
-    common = {**os.environ, **UCX, **where, "WORLD_SIZE": str(layout.size)}
+    common = {**os.environ, **UCX, **where, SECRET.name: token_hex(16)}
     command = [sys.executable, "-m", "collalgo.bench.recovery", "--of", str(folder)]
-    slots = chain.from_iterable([host] * n for host, n in layout.slots.items())
-    ranks = [
-        subprocess.Popen(
-            inside(layout, host, *command), env={**common, "RANK": str(rank)}
-        )
-        for rank, host in enumerate(slots)
-    ]
+    ranks: list[subprocess.Popen[bytes]] = []
+    for host, slots in layout.slots.items():
+        for local in range(slots):
+            numbers = {"RANK": len(ranks), "WORLD_SIZE": layout.size}
+            numbers |= {"LOCAL_RANK": local, "LOCAL_WORLD_SIZE": slots}
+            env = {**common, **{name: str(n) for name, n in numbers.items()}}
+            ranks.append(subprocess.Popen(inside(layout, host, *command), env=env))
     for each in ranks:
         each.wait()
     return layout.size

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from datetime import timedelta
 
 import numpy as np
@@ -90,7 +91,7 @@ def torchft(lighthouse: str) -> None:
             tell(manager.num_participants())
 
 
-ROLES = {
+ROLES: dict[str, Callable[..., None]] = {
     "collalgo": collalgo,
     "torchrun": torchrun,
     "torchft": torchft,
