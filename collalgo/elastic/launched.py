@@ -47,7 +47,7 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
 
 
 def _settings(members: tuple[int, int], silence: float) -> Settings:
-    """The settings of a job with so many members."""
+    """The settings of a job with some least and most members."""
     terms = {"collalgo": __version__, **_script()}
     return Settings(*members, last_call=LAST_CALL, silence=silence, terms=terms)
 
