@@ -126,6 +126,22 @@ def operations():
     assert comm.exscan(1) == (rank or None)
 
 
+def objects():
+    """Objects that fit into a record, and others, of different lengths."""
+    for length in (0, 200, 250, 5000):
+        things = ["x" * (length + each) for each in range(size)]
+        for root in range(size):
+            assert (
+                comm.bcast(things[root] if rank == root else None, root) == things[root]
+            )
+            found = comm.gather(things[rank], root)
+            assert found == (things if rank == root else None)
+            part = comm.scatter(things if rank == root else None, root)
+            assert part == things[rank]
+        assert comm.allgather(things[rank]) == things
+        assert comm.alltoall(things) == [things[rank]] * size
+
+
 def communicators():
     """Parts have messages and collectives of their own."""
     half = comm.Split(rank % 2, -rank)
@@ -156,6 +172,7 @@ for check in (
     datatypes,
     collectives,
     operations,
+    objects,
     communicators,
 ):
     check()
