@@ -104,6 +104,7 @@ def collectives():
         again.Start()
         again.Wait()
         assert total[0] == factor * size
+    again.Free()
     dtype = np.dtype([("value", "f8"), ("index", "i4")], align=True)
     mine, best = np.array([(-rank, rank)], dtype), np.zeros(1, dtype)
     comm.Allreduce([mine, 1, MPI.DOUBLE_INT], [best, 1, MPI.DOUBLE_INT], MPI.MINLOC)
