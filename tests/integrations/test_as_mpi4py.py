@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from collalgo.integrations import as_mpi4py
-from collalgo.integrations.as_mpi4py import arrangements, layouts, memory, topologies
+from collalgo.integrations.as_mpi4py import (
+    arrangements,
+    datatypes,
+    layouts,
+    memory,
+    parts,
+    topologies,
+)
 from collalgo.integrations.as_mpi4py.constants import NUMBERS, PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import MpiException
 from tests.support.paths import ROOT
@@ -164,6 +171,17 @@ def test_the_parts_of_a_distributed_array_cover_it():
     memory_of_all = np.arange(35, dtype=np.uint8)
     covered = np.concatenate([part.pack(memory_of_all, 0, 1) for part in parts])
     assert sorted(covered) == list(range(35))
+
+
+def test_parts_of_other_buffers_do_not_count_as_adjoining():
+    byte, target = datatypes.BYTE, np.zeros(4, np.uint8)
+    blocks = parts.Blocks([parts.NOTHING, parts.Part(target, byte, 2, 1)])
+    array, finish = blocks.target()
+    assert finish is None
+    array[:] = 7
+    assert target.tolist() == [0, 7, 7, 0]
+    apart = parts.Blocks([parts.Part(np.ones(2, np.uint8), byte, 2), blocks.parts[1]])
+    assert apart.pack().tolist() == [1, 1, 7, 7]
 
 
 # ---- buffers and topologies

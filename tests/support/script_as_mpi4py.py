@@ -104,6 +104,7 @@ def collectives():
         again.Start()
         again.Wait()
         assert total[0] == factor * size
+    again.Free()
     dtype = np.dtype([("value", "f8"), ("index", "i4")], align=True)
     mine, best = np.array([(-rank, rank)], dtype), np.zeros(1, dtype)
     comm.Allreduce([mine, 1, MPI.DOUBLE_INT], [best, 1, MPI.DOUBLE_INT], MPI.MINLOC)
@@ -124,6 +125,22 @@ def operations():
     op.Free()
     assert comm.allreduce([rank]) == list(range(size))
     assert comm.exscan(1) == (rank or None)
+
+
+def objects():
+    """Objects that fit into a record, and others, of different lengths."""
+    for length in (0, 200, 250, 5000):
+        things = ["x" * (length + each) for each in range(size)]
+        for root in range(size):
+            assert (
+                comm.bcast(things[root] if rank == root else None, root) == things[root]
+            )
+            found = comm.gather(things[rank], root)
+            assert found == (things if rank == root else None)
+            part = comm.scatter(things if rank == root else None, root)
+            assert part == things[rank]
+        assert comm.allgather(things[rank]) == things
+        assert comm.alltoall(things) == [things[rank]] * size
 
 
 def communicators():
@@ -156,6 +173,7 @@ for check in (
     datatypes,
     collectives,
     operations,
+    objects,
     communicators,
 ):
     check()

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
+from collalgo.integrations.as_mpi4py import object_exchange
 from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
+from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.ops import SUM, combined
 from collalgo.integrations.as_mpi4py.pickling import PICKLE
 
@@ -42,14 +44,14 @@ class ObjectCollectives:
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Give every rank the object of the root; a copy at the root, too."""
         packed = PICKLE.dumps(obj) if self._root(root) else None
-        return PICKLE.loads(self.state.engine.broadcast_object(packed, root))
+        return _loaded(object_exchange.broadcast(self.state.engine, packed, root))
 
     @_locked
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """List the objects of all ranks at the root."""
         self._root(root)
-        packed = PICKLE.dumps(sendobj)
-        return _loaded(self.state.engine.gather_objects(packed, root))
+        found = object_exchange.gather(self.state.engine, PICKLE.dumps(sendobj), root)
+        return None if found is None else [_loaded(each) for each in found]
 
     @_locked
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
@@ -57,7 +59,7 @@ class ObjectCollectives:
         packed = None
         if self._root(root):
             packed = self._dumped(sendobj)
-        return PICKLE.loads(self.state.engine.scatter_objects(packed, root))
+        return _loaded(object_exchange.scatter(self.state.engine, packed, root))
 
     def _dumped(self, objects: Any) -> list[bytes]:
         """The pickles of an object for each rank."""
@@ -71,12 +73,14 @@ class ObjectCollectives:
     @_locked
     def allgather(self, sendobj: Any) -> Any:
         """List the objects of all ranks, at every rank."""
-        return _loaded(self.state.engine.allgather_objects(PICKLE.dumps(sendobj)))
+        found = object_exchange.allgather(self.state.engine, PICKLE.dumps(sendobj))
+        return [_loaded(each) for each in found]
 
     @_locked
     def alltoall(self, sendobj: Sequence[Any]) -> Any:
         """Swap objects: the one at place i goes to rank i."""
-        return _loaded(self.state.engine.alltoall_objects(self._dumped(sendobj)))
+        found = self.state.engine.alltoall_objects(self._dumped(sendobj))
+        return [PICKLE.loads(each) for each in found]
 
     def reduce(self, sendobj: Any, op: Any = SUM, root: int = 0) -> Any:
         """Combine the objects of all ranks at the root, in the order of the ranks."""
@@ -97,6 +101,6 @@ class ObjectCollectives:
         return combined(op, found) if found else None
 
 
-def _loaded(packed: Sequence[Any] | None) -> list[Any] | None:
-    """The objects of some pickles."""
-    return None if packed is None else [PICKLE.loads(each) for each in packed]
+def _loaded(packed: Bytes) -> Any:
+    """The object of a pickle."""
+    return PICKLE.loads(packed.data)

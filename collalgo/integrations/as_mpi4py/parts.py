@@ -113,19 +113,20 @@ class Blocks:
 
     def _adjoining(self) -> Bytes | None:
         """The part of the buffer, if the parts follow each other without gaps."""
-        if not self.parts:
+        filled = [part for part in self.parts if part.nbytes]
+        if not filled:
             return NOTHING.memory
-        place = first = self.parts[0].start
-        for part in self.parts:
-            nbytes = part.nbytes
-            if nbytes and (
-                part.start != place or not part.datatype.state.layout.is_dense
-            ):
+        memory, first = filled[0].memory, filled[0].start
+        place = first
+        for part in filled:
+            is_next = part.memory is memory and part.start == place
+            if not is_next or not part.datatype.state.layout.is_dense:
                 return None
-            place += nbytes
-        memory = self.parts[0].memory
-        if place > len(memory):
-            fail("ERR_BUFFER", f"{place} bytes are more than the {len(memory)} given")
+            place += part.nbytes
+        if first < 0 or place > len(memory):
+            fail(
+                "ERR_BUFFER", f"bytes {first} to {place} exceed the {len(memory)} given"
+            )
         return memory[first:place]
 
 
