@@ -74,8 +74,10 @@ def nics_of_ranks(
     near = _described(hosts, chosen, described) if described else None
     found: list[list[list[str]]] = []
     for number, (host, nics) in enumerate(zip(hosts, chosen, strict=True)):
-        share = shares([nic.name for nic in nics], host.ranks) if len(nics) > 1 else []
-        found.append((near and near[number]) or share or [[]] * host.ranks)
+        every: list[list[str]] = [[] for _ in range(host.ranks)]
+        if len(nics) > 1:
+            every = shares([nic.name for nic in nics], host.ranks)
+        found.append((near and near[number]) or every)
     return found
 
 
