@@ -6,9 +6,8 @@ A variable that is empty counts as not set.
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 from collalgo.errors import VariableError
@@ -103,8 +102,7 @@ def one_of(*choices: str) -> Callable[[str], str]:
     return choice
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """An environment variable.
 
     Attributes

@@ -1,12 +1,14 @@
 """The point-to-point calls of a communicator: send and receive."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
-from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.runner import Runner
 from collalgo.engine.arrays import as_array, check_overlap
+
+if TYPE_CHECKING:  # imported at the first message
+    from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
+    from collalgo._kernels.comm.point_to_point.message import Message
 
 
 class Envelope(NamedTuple):
@@ -37,7 +39,7 @@ class Messages:
     """
 
     timeout: float
-    _mailbox: Mailbox
+    _mailbox: "Mailbox"
     _runner: Runner
 
     def send(
@@ -127,11 +129,11 @@ class Messages:
         expected = tag if recv_tag is None else recv_tag
         return self._mailbox.sendrecv(buf, to, tag, out, source, expected, waiting)
 
-    def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
+    def isend(self, buf: Any, to: int, tag: int = 0) -> "Message":
         """Send in the background; see :meth:`send` and :class:`Work`."""
         return self._mailbox.isend(buf, to, tag, self._runner.seconds)
 
-    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
+    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> "Message":
         """Receive in the background; see :meth:`recv` and :class:`Work`.
 
         With ``source`` None, the attribute ``source`` of the result is the sender once
