@@ -45,11 +45,11 @@ call in the background.
 """
 
 import warnings
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from collalgo._version import __version__
 from collalgo.base.hooks import register
+from collalgo.base.importing import imported
 
 if TYPE_CHECKING:
     from collalgo._kernels.comm.persistent import Persistent as Persistent
@@ -271,10 +271,10 @@ def __getattr__(name: str) -> Any:
         new = _RENAMED[name]
         message = f"collalgo.{name} is deprecated; use collalgo.{new}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return getattr(import_module(_HOME[new]), new)
+        return getattr(imported(_HOME[new]), new)
     if name not in _HOME:
         raise AttributeError(f"module 'collalgo' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    found = globals()[name] = getattr(imported(_HOME[name]), name)
     return found
 
 

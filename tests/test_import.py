@@ -50,9 +50,24 @@ before = set(sys.modules)
 import collalgo
 collalgo.init()
 rare = {"logging", "tempfile", "shutil", "fractions", "asyncio", "inspect", "yaml"}
+rare |= {"hashlib", "collalgo.selection.rules", "collalgo.bootstrap.survivors"}
+rare |= {"collalgo._kernels.engine.transport.composite"}
+rare |= {"collalgo._kernels.comm.point_to_point.mailbox"}
 print(*rare & (set(sys.modules) - before))
 """
     assert printed_by(program) == []
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_an_import_leaves_the_collector_as_it_was(collects):
+    program = f"""
+import gc
+import collalgo
+(gc.enable if {collects} else gc.disable)()
+collalgo.MismatchError
+print(gc.isenabled())
+"""
+    assert printed_by(program) == [str(collects)]
 
 
 def test_every_public_name_is_documented():

@@ -9,7 +9,6 @@ import os
 import socket
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -147,7 +146,8 @@ class Collalgo:
         from collalgo.comm.current import runner_of
 
         runner: Any = runner_of(self.comm)
-        return asdict(runner.programs.host_profile)
+        values: dict[str, float] = runner.programs.host_profile._asdict()
+        return values
 
     def job(self, spec: Spec) -> Job:
         """The call on arrays of its own, after a check of its result."""

@@ -3,12 +3,12 @@
 import os
 import platform
 from functools import cache
-from hashlib import blake2b
 from pathlib import Path
 
 import numpy as np
 
 from collalgo._version import __version__
+from collalgo.base.digest import blake2b
 
 #: The folders of the code that prices and plans depend on.
 CODE = (

@@ -12,9 +12,9 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 
+from collalgo.base.digest import blake2b
 from collalgo.base.environment import CACHE
 
 #: The value of ``COLLALGO_CACHE`` that keeps nothing.

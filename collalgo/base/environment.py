@@ -5,8 +5,7 @@ A variable that is empty counts as not set.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 from collalgo.base.variable_values import (
@@ -29,8 +28,7 @@ from collalgo.errors import VariableError
 PREFIX = "COLLALGO_"
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """An environment variable.
 
     Attributes

@@ -7,8 +7,9 @@ checksum of all its bytes with zeros in place of the checksum::
 """
 
 import re
-from hashlib import blake2b
 from zlib import crc32
+
+from collalgo.base.digest import blake2b
 
 #: The text in the mark of every file.
 MAKER = "made by collalgo"

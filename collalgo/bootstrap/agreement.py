@@ -1,9 +1,11 @@
 """The interface of the agreement on failures, for a world on several hosts."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from collalgo.bootstrap.group_calls import GroupCalls
-from collalgo.bootstrap.survivors import Survivors
+
+if TYPE_CHECKING:  # as few worlds need it
+    from collalgo.bootstrap.survivors import Survivors
 
 
 class FailureAgreement(Protocol):
@@ -26,5 +28,5 @@ class FailureAgreement(Protocol):
     def revoke(self, sequence: int) -> None:
         """Fail the calls of ranks on other hosts, from a number on."""
 
-    def survivors(self) -> Survivors:
+    def survivors(self) -> "Survivors":
         """The agreement of the survivors on the lost ranks."""

@@ -1,24 +1,24 @@
 """The transport and the resources of one rank of a world, and its time-outs."""
 
-import hashlib
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from collalgo._kernels.engine.transport import survivors
-from collalgo._kernels.engine.transport.composite import Composite
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.base import environment
+from collalgo.base.digest import hexadecimal
 from collalgo.bootstrap.agreement import FailureAgreement
 from collalgo.bootstrap.differences import difference_on_host
 from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
-from collalgo.bootstrap.survivors import HostSurvivors, SurvivorRounds
 from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import BootstrapError
 
-if TYPE_CHECKING:  # as only worlds on several hosts need it
+if TYPE_CHECKING:  # as few worlds need them
+    from collalgo._kernels.engine.transport.composite import Composite
+    from collalgo.bootstrap.survivors import SurvivorRounds
     from collalgo.topology.model import Topology
 
 #: Seconds that a call waits for the other ranks, by default.
@@ -82,7 +82,7 @@ class Newcomers(Protocol):
 
 def label_of(job: str, name: str) -> str:
     """A short label for a world of a job, which does not show the name of the job."""
-    return f"{hashlib.sha256(job.encode()).hexdigest()[:8]} {name or 'world'}"
+    return f"{hexadecimal(job, 8)} {name or 'world'}"
 
 
 class Context:
@@ -131,7 +131,7 @@ class Context:
 
     def __init__(
         self,
-        transport: SharedMemory | Composite,
+        transport: "SharedMemory | Composite",
         rendezvous: Rendezvous,
         memory: HostMemory,
         machine: HostProfile | None = None,
@@ -195,15 +195,16 @@ class Context:
         """Connect the surviving ranks as a new world; all of them call it."""
         self.revoke_next()
         if self._survivor_rounds is None:
+            from collalgo.bootstrap.survivors import HostSurvivors, SurvivorRounds
+
             agreement = self._failure_agreement
             self._survivor_rounds = SurvivorRounds(
                 agreement.survivors() if agreement else HostSurvivors(self.shared),
                 self.transport.rank,
                 self.transport.size,
             )
-        found = self._survivor_rounds.connect(
-            self.rendezvous, timeout, self._check_present
-        )
+        check = self._check_present
+        found = self._survivor_rounds.connect(self.rendezvous, timeout, check)
         found.newcomers = self.newcomers
         return found
 

@@ -8,12 +8,12 @@ member that stays in another call, or waits for a group of other ranks.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from hashlib import blake2b
 from time import monotonic
 from typing import Any, NamedTuple
 
 from collalgo._kernels.engine.transport import group_calls
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.base.digest import blake2b
 
 #: The collective in the record of a call that makes a group.
 GROUP = -1

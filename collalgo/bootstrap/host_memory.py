@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from hashlib import blake2b
 from weakref import WeakSet
 
 from collalgo._kernels.engine.transport.group_memory import (
@@ -22,6 +21,7 @@ from collalgo._kernels.engine.transport.group_memory import (
 from collalgo._kernels.engine.transport.segment import Segment
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.base.cache import recalled
+from collalgo.base.digest import blake2b
 from collalgo.base.finalizers import Lock
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import Heap

@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 
 from collalgo._kernels.engine.transport.memory_access import can_read_memory_of
 from collalgo.base.code_identity import dates_of_code
@@ -57,9 +56,9 @@ def serve(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
 
 def _describe_machine(descriptor: int, processes: list[int]) -> None:
     """Write the profile of the host into the memory, for all ranks."""
-    machine = replace(host_profile(), cores=cores(processes))
+    machine = host_profile()._replace(cores=cores(processes))
     if not can_read_memory_of(processes[1:]):
-        machine = replace(machine, fetch=machine.exchange)
+        machine = machine._replace(fetch=machine.exchange)
     settings = [*machine.settings(), float(dates_of_code())]
     shm.set_settings(descriptor, len(processes), settings)
 

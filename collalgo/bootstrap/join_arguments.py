@@ -9,7 +9,7 @@ from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.identity import Identity, Route, identity
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class JoinArguments:
     """The arguments of :func:`collalgo.init` for joining.
 

@@ -5,13 +5,13 @@ socket in the abstract namespace: no file, no port, gone with the process. Both 
 ask the kernel for the other's user, and refuse processes of other users.
 """
 
-import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.base.code_identity import agree_on_dates
+from collalgo.base.digest import hexadecimal
 from collalgo.bootstrap.context import (
     JOIN_TIMEOUT,
     Check,
@@ -178,7 +178,7 @@ class GroupRendezvous:
 
 def address_of(job: str) -> str:
     """The address of the rendezvous socket, derived from the name of a job."""
-    return "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
+    return "\0collalgo-" + hexadecimal(job, 32)
 
 
 def share_memory(

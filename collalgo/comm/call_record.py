@@ -1,8 +1,8 @@
 """The record of a call that the ranks compare, as numbers."""
 
-from hashlib import blake2b
 from typing import Any
 
+from collalgo.base.digest import blake2b
 from collalgo.comm.call_text import NO_OP, UNEVEN
 from collalgo.engine.call import Call
 from collalgo.engine.dtypes import dtype_code, dtype_description

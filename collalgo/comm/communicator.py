@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
-from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo.base.finalizers import Lock, finalize
 from collalgo.base.integers import INT64_MAX, integer
 from collalgo.bootstrap.context import Context
 from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
 from collalgo.comm.groups import Groups
-from collalgo.comm.point_to_point.connection import Connection
 from collalgo.comm.point_to_point.objects import ObjectMessages
 from collalgo.comm.runner import Runner
 from collalgo.comm.survival import Survival
@@ -25,7 +23,8 @@ from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.heap import Heap
 from collalgo.errors import CollalgoError
 
-if TYPE_CHECKING:  # with the model of topologies, which takes a while to import
+if TYPE_CHECKING:  # imported where they are used, which takes a while
+    from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
     from collalgo.selection.selection import Selection
 
 _first_message = Lock()
@@ -79,7 +78,7 @@ class Communicator(
         self._close_mailbox: weakref.finalize[..., Communicator] | None = None
 
     @cached_property
-    def _mailbox(self) -> Mailbox:  # type: ignore[override]
+    def _mailbox(self) -> "Mailbox":  # type: ignore[override]
         """The messages of this rank, made at the first, as most groups send none."""
         with _first_message:
             if "_mailbox" not in self.__dict__:
@@ -87,9 +86,12 @@ class Communicator(
         found: Mailbox = self.__dict__["_mailbox"]
         return found
 
-    def _new_mailbox(self) -> Mailbox | ClosedMailbox:
+    def _new_mailbox(self) -> "Mailbox | ClosedMailbox":
         if self.closed or self.forked:
             return ClosedMailbox(self._runner)
+        from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
+        from collalgo.comm.point_to_point.connection import Connection
+
         context, home = self._runner.context, weakref.ref(self._runner)
         connection = partial(Connection, context.rendezvous, home)
         found = Mailbox(self.rank, self.size, context.shared, home, connection)

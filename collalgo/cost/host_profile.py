@@ -10,17 +10,16 @@ values are used.
 The modules for measurements are imported there: most processes load a file.
 """
 
-import hashlib
 import json
 import platform
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from collalgo.base import disk_cache, output_files
+from collalgo.base.digest import hexadecimal
 from collalgo.base.finalizers import Lock
 from collalgo.engine.transport.waiting import cores
 
@@ -53,8 +52,7 @@ USUAL = {
 ATTEMPTS = 3
 
 
-@dataclass(frozen=True)
-class HostProfile:
+class HostProfile(NamedTuple):
     """The costs of basic operations on a host.
 
     Attributes
@@ -102,7 +100,7 @@ class HostProfile:
 
     def settings(self) -> list[float]:
         """The profile as numbers, for the other ranks of a world."""
-        return [float(value) for value in asdict(self).values()]
+        return [float(value) for value in self]
 
     @classmethod
     def of_settings(cls, numbers: Sequence[float]) -> "HostProfile":
@@ -183,7 +181,7 @@ def _measured(trials: int) -> tuple[dict[str, Any], bool]:
     from statistics import median
 
     for _ in range(ATTEMPTS):
-        measured = [asdict(measure()) for _ in range(trials)]
+        measured = [measure()._asdict() for _ in range(trials)]
         medians = {name: median(one[name] for one in measured) for name in measured[0]}
         is_busy = any(medians[name] > most for name, (_, most) in USUAL.items())
         if not is_busy:
@@ -197,7 +195,7 @@ def _keep(profile: HostProfile, trials: int) -> None:
         "node": platform.node(),
         "processor": _processor(),
         "trials": trials,
-        "machine": asdict(profile),
+        "machine": profile._asdict(),
     }
     with suppress(OSError):
         path = profile_file()
@@ -209,9 +207,7 @@ def _keep(profile: HostProfile, trials: int) -> None:
 def profile_file() -> Path:
     """The file of the cached profile of this host."""
     what = f"{platform.node()} {platform.machine()} {cores()} {_processor()}"
-    return (
-        disk_cache.folder() / f"{hashlib.sha256(what.encode()).hexdigest()[:16]}.json"
-    )
+    return disk_cache.folder() / f"{hexadecimal(what, 16)}.json"
 
 
 def _processor() -> str:

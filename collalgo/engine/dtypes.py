@@ -1,13 +1,13 @@
 """The dtypes of arrays: their names, and the numbers by which ranks compare them."""
 
 import sys
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from collalgo._kernels.engine.reduction.reduce import FAMILIES
 from collalgo.base.cache import recalled
+from collalgo.base.digest import blake2b
 
 #: The kinds of float8 that ``ml_dtypes`` defines and that have a zero.
 FLOAT8 = (

@@ -3,7 +3,6 @@
 import ctypes
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from collalgo._kernels.engine.reduction.user_op import (
     PythonReduction,
 )
 from collalgo.base.cache import recalled
+from collalgo.base.digest import blake2b
 from collalgo.base.foreign import package_of
 from collalgo.base.integers import shown
 

@@ -1,7 +1,6 @@
 """The prices of all algorithms for ranks on one host, by its profile."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -207,6 +206,6 @@ def _sampled(
     schedule: ScheduleFunction, size: int, profile: HostProfile
 ) -> SampledPrice:
     chains = [
-        chain_of(price(schedule, few, replace(profile, cores=few))) for few in FEW_RANKS
+        chain_of(price(schedule, few, profile._replace(cores=few))) for few in FEW_RANKS
     ]
     return SampledPrice(lambda rank: trace(schedule, rank, size), size, profile, chains)

@@ -2,13 +2,14 @@
 
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from collalgo.base.environment import RULES, algorithm
 from collalgo.errors import RulesError
-from collalgo.selection.policies import nccl
-from collalgo.selection.policies.nccl import World
-from collalgo.selection.rules import Rules, of_peer
+
+if TYPE_CHECKING:  # imported where they are used, as few jobs need them
+    from collalgo.selection.policies.nccl import World
+    from collalgo.selection.rules import Rules
 
 #: The peers whose default decisions are known.
 PEERS = ("openmpi", "mpich", "nccl", "gloo")
@@ -57,7 +58,7 @@ def of_environment(collective: str, size: int) -> BySize:
     return NOTHING
 
 
-def _of_rules(rules: Rules, collective: str, size: int, decider: str) -> BySize:
+def _of_rules(rules: "Rules", collective: str, size: int, decider: str) -> BySize:
     """The decisions of rules."""
     return tuple(
         (least, Override.of_name(name, decider) if name else None)
@@ -65,7 +66,7 @@ def _of_rules(rules: Rules, collective: str, size: int, decider: str) -> BySize:
     )
 
 
-def _rules_of_environment(path: str) -> Rules:
+def _rules_of_environment(path: str) -> "Rules":
     """The rules of the file that the environment names."""
     try:
         return _rules(path, _changed(path))
@@ -79,13 +80,17 @@ def _changed(path: str) -> float:
 
 
 @lru_cache(maxsize=8)
-def _rules(path: str, _when: float) -> Rules:
+def _rules(path: str, _when: float) -> "Rules":
+    from collalgo.selection.rules import Rules
+
     return Rules.read(path)
 
 
 @lru_cache(maxsize=8)
-def rules_of(name: str) -> Rules:
+def rules_of(name: str) -> "Rules":
     """The rules of a peer, or of a file."""
+    from collalgo.selection.rules import Rules, of_peer
+
     if name in PEERS:
         return of_peer(name)
     if Path(name).suffix not in (".yaml", ".yml", ".json"):
@@ -96,7 +101,7 @@ def rules_of(name: str) -> Rules:
     return Rules.read(name)
 
 
-def of_policy(policy: str, collective: str, size: int, world: World | None) -> BySize:
+def of_policy(policy: str, collective: str, size: int, world: "World | None") -> BySize:
     """The default decisions of a peer or of a file of rules.
 
     Raises
@@ -109,6 +114,8 @@ def of_policy(policy: str, collective: str, size: int, world: World | None) -> B
         return _of_rules(rules, collective, size, f"the policy of {rules.name}")
     if world is None:
         raise ValueError("the policy of NCCL needs a topology")
+    from collalgo.selection.policies import nccl
+
     if collective not in nccl.COLLECTIVES:
         return NOTHING
     return tuple(

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.cache import computing, make_room
-from collalgo.selection.policies.nccl import World
 from collalgo.selection.prices import Choices, Priced
 
-if TYPE_CHECKING:  # which takes a while to import
+if TYPE_CHECKING:  # which take a while to import
     from collalgo.cost.bounds import Bound
+    from collalgo.selection.policies.nccl import World
 
 
 Value = TypeVar("Value")
@@ -27,7 +27,7 @@ class Pricer(Protocol):
         """The origin of the prices, for users."""
 
     @property
-    def world(self) -> World | None:
+    def world(self) -> "World | None":
         """The parameters of NCCL's tuning model; None if the ranks have no topology."""
 
     @property

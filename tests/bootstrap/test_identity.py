@@ -1,6 +1,5 @@
 """Identities from the environment, and foreign connections at the rendezvous."""
 
-import hashlib
 import logging
 import os
 import secrets
@@ -14,7 +13,7 @@ import pytest
 from collalgo import BootstrapError
 from collalgo.bootstrap.identity import Identity, Route, identity
 from collalgo.bootstrap.join_request import HELLO, MAGIC
-from collalgo.bootstrap.rendezvous import HostRendezvous
+from collalgo.bootstrap.rendezvous import HostRendezvous, address_of
 from collalgo.comm.communicator import Communicator
 
 pytestmark = pytest.mark.parallel
@@ -101,17 +100,13 @@ def job():
     return secrets.token_hex(8)
 
 
-def address(job):
-    return "\0collalgo-" + hashlib.sha256(job.encode()).hexdigest()[:32]
-
-
 def foreign(job, data, *, stay=None):
     """Connect with the rendezvous as a process that is no rank of the job."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     end = time.monotonic() + 5
     while True:
         try:
-            connection.connect(address(job))
+            connection.connect(address_of(job))
             break
         except ConnectionRefusedError:
             assert time.monotonic() < end

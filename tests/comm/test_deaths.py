@@ -5,7 +5,6 @@ import random
 import signal
 import subprocess
 import time
-from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 
@@ -139,7 +138,7 @@ def test_who_cannot_read_the_memory_of_a_living_rank_says_so(call):
         if comm.rank == 1:
             runner_of(comm).context.shared.publish_can_fetch(stranger.pid)
         programs = runner_of(comm).programs
-        programs.host_profile = replace(host_profile(), exchange=2.0, fetch=1e-3)
+        programs.host_profile = host_profile()._replace(exchange=2.0, fetch=1e-3)
         comm.barrier()
         if call == "collective":
             comm.alltoall(np.ones((2, number)))

@@ -1,7 +1,6 @@
 """The figures of the machine are measured once, and kept if it was not busy."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
@@ -32,7 +31,7 @@ def test_the_machine_is_measured_once():
 def undisturbed():
     """LinkModel as of a machine that does nothing else."""
     usual = {name: figure for name, (figure, _) in USUAL.items()}
-    return replace(measure(), **usual)
+    return measure()._replace(**usual)
 
 
 @pytest.fixture
@@ -75,7 +74,7 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
 ):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     known_profile.cache_clear()
-    busy = replace(undisturbed(), switch=0.7e-3, exchange=2.0, fetch=1.0)
+    busy = undisturbed()._replace(switch=0.7e-3, exchange=2.0, fetch=1.0)
     monkeypatch.setattr(machine_module, "measure", lambda: busy)
     machine = host_profile()
     assert machine.switch == USUAL["switch"][0]
@@ -83,7 +82,7 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
     assert not profile_file().exists()
     result = CliRunner().invoke(main, ["calibrate"])
     assert "too busy to be measured" in " ".join(result.output.split())
-    found = iter([busy, replace(busy, switch=1e-6)])
+    found = iter([busy, busy._replace(switch=1e-6)])
     monkeypatch.setattr(machine_module, "measure", lambda: next(found))
     assert calibrate(trials=1).switch == 1e-6
     assert profile_file().exists()

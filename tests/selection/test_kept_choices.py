@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +71,7 @@ def test_each_figure_has_choices_of_its_own(kept, monkeypatch):
     gpus = [gpu.id for gpu in topology.devices("gpu")]
     link = topology.links[0]
     for change in ({}, {"copy": 1.1e-10}, {"cores": 3}, {"cache": 1 << 20}):
-        HostPricer(2, replace(PROFILE, **change)).choices("scan")
+        HostPricer(2, PROFILE._replace(**change)).choices("scan")
     host(3).choices("scan")
     host(2).choices("exscan")
     host(2).choices("reduce", reproducible=True)

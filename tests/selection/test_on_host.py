@@ -1,7 +1,6 @@
 """The choice follows from the prices of the schedules, and says so."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,7 +129,7 @@ def test_between_two_sizes_of_the_grid_a_price_is_a_straight_line():
 
 def test_beyond_the_caches_copies_cost_more():
     near = ONE_CORE_EACH
-    far = replace(near, copy_far=5e-10, reduce_far=8e-10, cache=1 << 20)
+    far = near._replace(copy_far=5e-10, reduce_far=8e-10, cache=1 << 20)
     for nbytes in (1 << 10, 1 << 14, 1 << 24):
         usual = prices("allreduce", nbytes, 8, near)["ring"]
         slow = prices("allreduce", nbytes, 8, far)["ring"]
@@ -158,7 +157,7 @@ def test_a_further_slice_costs_its_handovers_at_each_receiver():
     row = find("broadcast", "linear", 2)
     schedules = [trace(row.schedule, rank, 2) for rank in range(2)]
     one, slow = (
-        HostPrice(schedules, replace(ONE_CORE_EACH, latency=latency))
+        HostPrice(schedules, ONE_CORE_EACH._replace(latency=latency))
         for latency in (1e-6, 1e-3)
     )
     assert one.slices.at(1 << 18)[0] > slow.slices.at(1 << 18)[0] == 1
@@ -240,7 +239,7 @@ def test_ranks_that_measure_at_the_same_time_agree(monkeypatch, tmp_path):
 def test_what_is_chosen_by_the_steps_of_some_ranks_is_good_for_all(
     collective, cores, monkeypatch
 ):
-    profile = replace(ONE_CORE_EACH, cores=cores)
+    profile = ONE_CORE_EACH._replace(cores=cores)
     pricer = on_host.HostPricer(33, profile)
     by_some = pricer._choices(collective, reproducible=False)
     monkeypatch.setattr(on_host, "ALL_RANKS", 33)

@@ -1,7 +1,5 @@
 """Prices of machines that do not exist."""
 
-from dataclasses import replace
-
 from collalgo import Topology
 from collalgo.cost.host_profile import HostProfile
 from collalgo.selection.on_host import HostPricer
@@ -13,7 +11,7 @@ PROFILE = HostProfile(
 
 
 def host(size, cores=2):
-    return HostPricer(size, replace(PROFILE, cores=cores))
+    return HostPricer(size, PROFILE._replace(cores=cores))
 
 
 def on_hosts(name, **parameters):

@@ -1,13 +1,15 @@
 """The point-to-point calls of a communicator: send and receive."""
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collalgo._kernels.comm.method import method
-from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
-from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.bootstrap.context import seconds
 from collalgo.comm.runner import Runner
 from collalgo.engine.arrays import as_array, check_overlap
+
+if TYPE_CHECKING:  # imported at the first message
+    from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
+    from collalgo._kernels.comm.point_to_point.message import Message
 
 
 class Envelope(NamedTuple):
@@ -38,7 +40,7 @@ class Messages:
     """
 
     timeout: float
-    _mailbox: Mailbox
+    _mailbox: "Mailbox"
     _runner: Runner
 
     @method
@@ -133,12 +135,12 @@ class Messages:
         return self._mailbox.sendrecv(buf, to, tag, out, source, expected, waiting)
 
     @method
-    def isend(self, buf: Any, to: int, tag: int = 0) -> Message:
+    def isend(self, buf: Any, to: int, tag: int = 0) -> "Message":
         """Send in the background; see :meth:`send` and :class:`Work`."""
         return self._mailbox.isend(buf, to, tag, self._runner.seconds)
 
     @method
-    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> Message:
+    def irecv(self, buf: Any, source: int | None, tag: int = 0) -> "Message":
         """Receive in the background; see :meth:`recv` and :class:`Work`.
 
         With ``source`` None, the attribute ``source`` of the result is the sender once

@@ -16,8 +16,7 @@ class Span(NamedTuple):
     stop: int
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(NamedTuple):
     """A buffer cut into equal parts, of which all chunks of a rank consist.
 
     A schedule is lowered on a grid, where a span is a run of parts, once for buffers of

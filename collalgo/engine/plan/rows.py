@@ -41,7 +41,7 @@ class Piece(NamedTuple):
     action: Action = Action.COPY
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Tables:
     """The tables of rows of one rank; ``rows.pxd`` defines the columns.
 
@@ -74,7 +74,7 @@ class Tables:
     slices: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Plan(Tables):
     """The rows of one rank, with the bytes of each piece.
 
@@ -87,7 +87,7 @@ class Plan(Tables):
     scratch_bytes: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class PlanTemplate(Tables):
     """The plans of one rank for buffers of all lengths.
 

@@ -19,7 +19,7 @@ from collalgo.schedule.collective import COLLECTIVES
 MOST_PARTS = 1 << 62
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Bound:
     """A schedule function with arguments; unlike a partial, equal to another one."""
 

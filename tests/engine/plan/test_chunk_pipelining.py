@@ -2,7 +2,6 @@
 
 import os
 import signal
-from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -55,7 +54,7 @@ def test_slices_are_longer_where_each_takes_turns(size):
     machine, nbytes = host_profile(), 64 << 20
     steps = [trace(two_shot, rank, size) for rank in range(size)]
     shared, own = (
-        host_price.HostPrice(steps, replace(machine, cores=cores)).slices.at(nbytes)[0]
+        host_price.HostPrice(steps, machine._replace(cores=cores)).slices.at(nbytes)[0]
         for cores in (2, size)
     )
     assert nbytes / size / shared <= host_price.SLICE_BYTES / (2 if size > 2 else 1)
@@ -94,7 +93,7 @@ def on_another_machine(comm, **figures):
     """Let a communicator take its machine for another, with a core for each rank."""
     known = runner_of(comm).programs
     machine = known.host_profile or host_profile()
-    known.host_profile = replace(machine, **{"cores": 64, **figures})
+    known.host_profile = machine._replace(**{"cores": 64, **figures})
 
 
 def is_right(comm):
@@ -148,8 +147,8 @@ def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, star
 
 def fetched(collective, nbytes, size=2, **figures):
     """Whether the kernel is to copy the blocks, of ``nbytes`` bytes in all."""
-    machine = replace(host_profile(), cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
-    known = programs.ProgramCache(0, size, replace(machine, **figures))
+    machine = host_profile()._replace(cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
+    known = programs.ProgramCache(0, size, machine._replace(**figures))
     of_a_rank = collective in ("allgather", "gather", "scatter")
     count = nbytes // size if of_a_rank else nbytes
     algorithm = "direct" if collective == "allgather" else "linear"
@@ -215,7 +214,7 @@ def test_who_fetches_from_a_dead_rank_is_told():
 
 
 def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
-    machine = replace(host_profile(), cores=2)
+    machine = host_profile()._replace(cores=2)
 
     def least(collective, size):
         """The least power of two of bytes that is."""
@@ -228,7 +227,7 @@ def test_arrays_are_shared_that_do_not_fit_the_caches_of_a_core():
 
 
 def test_arrays_beyond_the_caches_are_in_none_when_they_are_used_again():
-    machine = replace(host_profile(), cache=1 << 20)
+    machine = host_profile()._replace(cache=1 << 20)
     ways = copy_policy.CopyPolicy("allgather", 2, machine)
     assert ways.stays_cached((1 << 20) - 1)
     assert not ways.stays_cached(1 << 20)
