@@ -86,7 +86,7 @@ def _unmatched(
     step = list(more)[len(fewer)]
     rank, index = table.where(step)
     other = channel.receiver if more is sent else channel.sender
-    verb, lack = ("sends", "take") if more is sent else ("awaits", "send")
+    verb, lack = ("sends", "takes") if more is sent else ("awaits", "sends")
     transfer = next(
         table.transfers[i]
         for i in np.flatnonzero(table.step == step)
@@ -94,7 +94,7 @@ def _unmatched(
         and (table.transfers[i].kind is Kind.SEND) == (more is sent)
     )
     return ScheduleError(
-        f"step {index} of rank {rank} {verb} what rank {other} never {lack}s: "
+        f"step {index} of rank {rank} {verb} data that rank {other} never {lack}: "
         f"{transfer!r}",
         rank=rank,
         fault=(rank, index),

@@ -93,7 +93,7 @@ def test_an_unmatched_receive_is_found():
             yield recv(group.right, group.chunk(0))
 
     with pytest.raises(
-        ScheduleError, match=r"step 2 of rank 1 awaits what rank 2 never sends"
+        ScheduleError, match=r"step 2 of rank 1 awaits data that rank 2 never sends"
     ):
         verify(allgather, size=3)
 

@@ -163,6 +163,7 @@ def test_arrays_of_the_heap_that_end_while_others_are_made():
 PLAIN = {
     "comm/runner.py": "it is never waited for",
     "base/finalizers.py": "it makes the other",
+    "integrations/as_mpi4py/comm_state.py": "only callers of collectives take it",
     "integrations/torch/work.py": "on the way of each call; no finalizer takes it",
 }
 

@@ -19,8 +19,8 @@ from collalgo.launch.network import (
     reached,
     targets,
 )
-from tests.conftest import at_leisure
 from tests.support.clusters import needs_root
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import python_of
 
 LOOPBACK = Interface("lo", "127.0.0.1")

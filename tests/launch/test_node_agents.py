@@ -62,7 +62,7 @@ GOOD = '{"port": 1, "word": "", "interfaces": [], "bridges": [], "reached_by": "
 def test_a_host_whose_agent_talks_nonsense_is_given_up(
     agent_of, capfd, monkeypatch, lines
 ):
-    monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(nodes, "POLL_SECONDS", 0.05)
     text = GREETING + "\n".join(lines)
     hosts = nodes.Nodes(lambda _node: agent_of(f"echo '{text}'; sleep 60"), 1, 0.3)
     hosts.change([Host("a", 1)])

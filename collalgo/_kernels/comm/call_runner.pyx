@@ -31,7 +31,6 @@ from collalgo.base.integers import rank_of
 from collalgo.engine.call import Call
 
 cnp.import_array()
-
 cdef object NO_DTYPE = np.dtype(np.uint8)
 
 
@@ -162,8 +161,7 @@ cdef class CallRunner(CommunicatorBase):
         )
         work.check_open()
         with self.lock:
-            self.preparer = <unsigned long>PyThread_get_thread_ident()
-            self.prepared = work
+            self.prepared, self.preparer = work, <unsigned long>PyThread_get_thread_ident()
             try:
                 work.value = call()
             finally:

@@ -15,7 +15,6 @@ from collalgo._kernels.engine.buffer_length cimport (
     measure,
 )
 from collalgo._kernels.engine.filling cimport Filling
-from collalgo._kernels.engine.messages cimport Messages
 from collalgo._kernels.engine.pinning cimport pinned
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING, NEEDS_SCRATCH, array_bounds
@@ -100,7 +99,7 @@ cdef class Program(Steps):
     cdef int fill(self, const buffer_length *length) except -1:
         """Fill in the bytes of a buffer, and what the ranks compare of its length."""
         cdef int64_t i
-        Messages.fill(self, length)
+        Steps.fill(self, length)
         self.called, self.each, self.nbytes = length.called, length.each, 0
         for i in range(self.pieces_end):
             self.nbytes += self.pieces[i].nbytes

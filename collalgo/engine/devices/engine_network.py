@@ -19,7 +19,8 @@ class EngineNetwork:
     messages
         The end of this rank.
     check
-        Called now and then during a wait for messages; raises what ends it.
+        Called at intervals during a wait for messages; an error that it raises ends
+        the wait.
     """
 
     def __init__(

@@ -26,7 +26,7 @@ class CanArrange:
     def Create_cart(
         self, dims: Sequence[int], periods: Any = None, reorder: bool = False
     ) -> Any:
-        """A communicator whose ranks form a grid; null for the ranks that are left."""
+        """A communicator whose ranks form a grid; null for the ranks outside it."""
         del reorder
         return self._arranged(self._grid(dims, periods), prod(dims))
 

@@ -41,7 +41,7 @@ class Operation:
     is_cancelled = False
 
     def is_over(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether it has ended, with a result or an error."""
         return True
 
     def wait(self) -> None:

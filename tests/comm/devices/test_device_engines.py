@@ -4,8 +4,8 @@ import signal
 
 import pytest
 
-from tests.conftest import at_leisure
 from tests.support import remote_jobs
+from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import SCRIPTS
 from tests.support.ucx import skip_without_ucx

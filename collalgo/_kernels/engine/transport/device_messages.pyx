@@ -59,7 +59,7 @@ cdef class DeviceMessages:
             The address, the number of bytes and the other rank of each message. Between
             two ranks they arrive in their order.
         check : callable
-            Called now and then; raises what ends the wait.
+            Called at intervals; an error that it raises ends the wait.
 
         Raises
         ------
