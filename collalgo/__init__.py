@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Proof as Proof,
         verify as verify,
     )
+    from collalgo.base.plugins import load_plugins as load_plugins
     from collalgo.comm.communicator import Communicator as Communicator
     from collalgo.comm.functions.reducing import (
         allreduce as allreduce,
@@ -209,6 +210,7 @@ _NAMES = {
         "reduce_objects",
         "scatter_objects",
     ),
+    "collalgo.base.plugins": ("load_plugins",),
     "collalgo.comm.several": ("testany", "waitall", "waitany"),
     "collalgo.comm.tracing.dump": ("dump",),
     "collalgo.comm.tracing.timeline": ("trace",),

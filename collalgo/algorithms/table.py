@@ -148,20 +148,13 @@ def candidates(collective: str) -> list[Algorithm]:
 def named(collective: str, name: str) -> Algorithm:
     """The row for ``name``, which may give parameters: ``"k_nomial(radix=8)"``.
 
-    An unknown name loads the plug-ins of other packages.
-
     Raises
     ------
     AlgorithmNotApplicable
         If there is no such row, or it has no such parameter.
-    PluginError
-        If a plug-in cannot be imported.
     """
     plain, parameters = parse(name)
     rows = {row.name: row for row in candidates(collective)}
-    if plain not in rows:
-        plugins.load_all(plugins.ALGORITHMS)
-        rows = {row.name: row for row in candidates(collective)}
     if plain not in rows:
         from difflib import get_close_matches  # which takes a while to import
 
@@ -169,6 +162,8 @@ def named(collective: str, name: str) -> Algorithm:
         hint = f"did you mean {meant[0]!r}? There are " if meant else "choose one of "
         if plain.endswith(".py"):
             hint = "import a file first (in commands by --load), then name one of "
+        elif plain in plugins.names(plugins.ALGORITHMS):
+            hint = "call collalgo.load_plugins() on all ranks first, or choose one of "
         raise AlgorithmNotApplicable(
             f"{collective}: there is no algorithm {name!r}; {hint}{', '.join(rows)}",
             collective=collective,

@@ -128,7 +128,7 @@ CACHE = Variable(
 )  # fmt: skip
 CUDA_AWARE = Variable(
     f"{PREFIX}CUDA_AWARE", "Whether the engine between hosts takes arrays on devices",
-    one_of("0", "1"), "as the engine reports",
+    one_of("0", "1"), "`0`: they are staged through the host",
 )  # fmt: skip
 ONE_KERNEL = Variable(
     f"{PREFIX}ONE_KERNEL",

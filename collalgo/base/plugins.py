@@ -1,8 +1,8 @@
 """Plug-ins: what other installed packages add, found by their entry points.
 
 A package names its additions in the metadata of its distribution, in one of the groups
-below. An entry point is loaded when its name is asked for, or when a command lists all;
-an import of collalgo loads none.
+below. An entry point is loaded when its name is asked for; algorithms are loaded by
+:func:`load_plugins` and by commands. An import of collalgo loads none.
 """
 
 from collections.abc import Iterable
@@ -45,15 +45,17 @@ def find(group: str, name: str) -> Any:
     return plugin and _loaded(plugin)
 
 
-def load_all(group: str) -> None:
-    """Load all plug-ins of a group.
+def load_plugins() -> None:
+    """Load the algorithms of other packages, which calls can then choose.
+
+    All ranks call it, before their first collective.
 
     Raises
     ------
     PluginError
         If one cannot be imported.
     """
-    for each in _entry_points(group):
+    for each in _entry_points(ALGORITHMS):
         _loaded(each)
 
 

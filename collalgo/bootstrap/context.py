@@ -27,7 +27,6 @@ TIMEOUT = 300.0
 #: Seconds that a rank waits for the others to connect, by default.
 JOIN_TIMEOUT = 60.0
 
-
 #: Called while ranks are waited for; an error that it raises ends the wait.
 Check = Callable[[], None]
 

@@ -28,16 +28,19 @@ def register_file(name: str) -> None:
 
 
 def _or_usage_error(read: Callable[[str], T], name: str) -> T:
-    """Read a user's file or plug-in; an invalid one is an error of usage."""
+    """Read a user's file; an invalid one is an error of usage."""
     try:
         return read(name)
-    except (ValueError, PluginError) as error:
+    except ValueError as error:
         raise click.UsageError(str(error)) from None
 
 
 def _register_files(_context: object, _parameter: object, names: Sequence[str]) -> None:
     """Add the algorithms of plug-ins and of the user's files to the table."""
-    _or_usage_error(plugins.load_all, plugins.ALGORITHMS)
+    try:
+        plugins.load_plugins()
+    except PluginError as error:
+        raise click.UsageError(str(error)) from None
     for name in names:
         register_file(name)
 

@@ -74,7 +74,10 @@ def installed(tmp_path, monkeypatch):
 
 
 @pytest.mark.usefixtures("installed")
-def test_an_algorithm_of_a_plugin_is_found_by_its_name():
+def test_an_algorithm_of_a_plugin_is_loaded_on_request():
+    with pytest.raises(collalgo.AlgorithmNotApplicable, match="load_plugins"):
+        collalgo.verify("relay", size=3, collective="broadcast")
+    collalgo.load_plugins()
     rows = collalgo.threads(
         lambda comm: comm.broadcast(np.array([comm.rank + 7.0]), algorithm="relay")[0],
         size=3,

@@ -9,8 +9,6 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport strncpy
 
-from hashlib import blake2b
-
 import numpy as np
 
 from collalgo._kernels.engine.buffer_length cimport buffer_length, measure, mixed
@@ -18,6 +16,7 @@ from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.template_tables cimport address
 from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 
+from collalgo.base.digest import blake2b
 from collalgo.engine.call import named_with_parts
 
 cdef enum:

@@ -45,16 +45,9 @@ class Engine(Protocol):
         """Release all resources as the process ends; ``peer_died`` after a death."""
 
 
-def takes_devices(reported: bool) -> bool:
-    """Whether an engine takes arrays on devices, unless the user knows better.
-
-    Parameters
-    ----------
-    reported
-        What the engine reports.
-    """
-    given: str | None = environment.CUDA_AWARE.value()
-    return reported if given is None else given == "1"
+def takes_devices() -> bool:
+    """Whether the user lets an engine take arrays on devices."""
+    return bool(environment.CUDA_AWARE.value() == "1")
 
 
 def asked_for(engine: str | None) -> str | None:

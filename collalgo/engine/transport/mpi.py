@@ -80,7 +80,7 @@ class Mpi:
         handles = self._comm.handle, MPI.BYTE.handle
         probed = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.COMM_SELF.handle
         wire = MpiWire(_functions(), *handles, probed, self._comm, level)
-        wire.is_cuda_aware = takes_devices(is_cuda_aware(_library()))
+        wire.is_cuda_aware = takes_devices()
         return wire
 
     def worlds(self) -> int:
@@ -96,7 +96,7 @@ class Mpi:
 
         name, numbers = MPI.get_vendor()
         title = f"MPI ({name} {'.'.join(map(str, numbers))})"
-        return title + CUDA_AWARE * takes_devices(is_cuda_aware(_library()))
+        return title + CUDA_AWARE * is_cuda_aware(_library())
 
     def end(self, *, peer_died: bool) -> None:
         """Leave the end to mpi4py or, if a peer has died, call MPI_Abort.

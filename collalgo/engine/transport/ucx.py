@@ -46,6 +46,7 @@ class Ucx:
 
     def __init__(self) -> None:
         self._wire: UcxWire | None = None
+        self.is_cuda_aware = False  # as far as it is known
 
     @cached_property
     def _functions(self) -> dict[str, int]:
@@ -78,7 +79,8 @@ class Ucx:
         store.set(f"ucx/{rank}", wire.address())
         wire.connect(_addresses(store, size, timeout))
         kinds = memory_types(self._functions, wire.context_address())
-        wire.is_cuda_aware = takes_devices(bool(kinds & CUDA_MEMORY))
+        self.is_cuda_aware = bool(kinds & CUDA_MEMORY)
+        wire.is_cuda_aware = takes_devices()
         self._wire = wire
         return wire
 
@@ -101,8 +103,7 @@ class Ucx:
 
     def title(self) -> str:
         """Its name and version, and whether it takes memory of CUDA devices."""
-        is_cuda_aware = self._wire is not None and self._wire.is_cuda_aware
-        return f"UCX {version(self._functions)}" + CUDA_AWARE * is_cuda_aware
+        return f"UCX {version(self._functions)}" + CUDA_AWARE * self.is_cuda_aware
 
     def end(self, *, peer_died: bool) -> None:
         """Flush pending sends, and destroy the worker."""
