@@ -10,7 +10,7 @@ import numpy as np
 
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import tree
-from collalgo.elastic.snapshot import SYNC
+from collalgo.elastic.transfer import SYNC
 from collalgo.errors import MismatchError
 
 #: Bytes of the digest of a declaration.

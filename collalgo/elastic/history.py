@@ -27,8 +27,7 @@ class PastEpoch:
     why : str
         The reason of its begin.
     milliseconds : int
-        The time of its begin, in seconds since 1970 by the clock of its rank 0; only
-        shown.
+        The time of its begin since 1970, by the clock of its rank 0; only shown.
     """
 
     epoch: int

@@ -38,8 +38,8 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
         meeting = rendezvous(url, job, settings, name or None)
     except ValueError as error:
         raise BootstrapError(
-            f"{RENDEZVOUS.name} is set, but {MEMBERS.name} (as 2:4), {MEMBER.name} or "
-            f"{JOB.name} is invalid ({error}); the launcher must set both"
+            f"{RENDEZVOUS.name} is set, but {MEMBERS.name} (as 2:4), {MEMBER.name}, "
+            f"{JOB.name} or {SILENCE.name} is invalid ({error}); the launcher sets them"
         ) from None
     if not isinstance(meeting, StoreRendezvous):
         raise BootstrapError(f"{url} has no store, which members need")
@@ -57,5 +57,8 @@ def _script() -> dict[str, str]:
     path = Path(getattr(sys.modules["__main__"], "__file__", None) or "")
     if not path.is_file():
         return {}
-    digest = hashlib.blake2b(path.read_bytes(), digest_size=4).hexdigest()
+    content = path.read_bytes()
+    if content.startswith(b"#!"):  # whose path may differ between hosts
+        content = content.partition(b"\n")[2]
+    digest = hashlib.blake2b(content, digest_size=4).hexdigest()
     return {"script": f"{path.name[:MOST_NAME]} {digest}"}

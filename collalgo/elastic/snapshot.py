@@ -14,9 +14,6 @@ from collalgo.errors import CollalgoError
 #: Bytes of the hash of a state.
 HASH_BYTES = 16
 
-#: The call in which members send each other their states.
-SYNC = "sync"
-
 
 class Snapshot:
     """The values of a state at a revision.

@@ -12,8 +12,8 @@ import numpy as np
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import checkpoints, tree
 from collalgo.elastic.declaration import Declaration
-from collalgo.elastic.snapshot import HASH_BYTES, SYNC, Snapshot
-from collalgo.elastic.transfer import sources_of, transfer
+from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
+from collalgo.elastic.transfer import SYNC, transfer
 from collalgo.elastic.tree import ArrayLeaf
 from collalgo.errors import CollalgoError, MismatchError
 
@@ -139,7 +139,8 @@ class State:
 
         All members call it. Of members with the same revision but other values (which
         only a fault can cause), those in the minority are named in a warning and
-        corrected. If all have the same, nothing is sent; several owners send parts.
+        corrected. If all have the same, nothing is sent; else those that have it
+        broadcast a part each.
 
         Raises
         ------
@@ -165,10 +166,9 @@ class State:
 
     def _take_from(self, comm: Communicator, owners: list[int]) -> None:
         """Give all members the last commit of the owners."""
-        if comm.rank in (sources := sources_of(owners, comm.size)):
-            transfer(comm, self._committed, sources)
-        else:
-            transfer(comm, self._spare, sources)
+        has_it = comm.rank in owners
+        transfer(comm, self._committed if has_it else self._spare, owners)
+        if not has_it:
             self._turn()
 
     def verify(self, comm: Communicator) -> None:

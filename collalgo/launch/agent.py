@@ -136,12 +136,18 @@ class AgentJob:
         return RestartingLaunch(*how, restarts=self.restarts, node={})
 
     def _common(self, share: Sequence[str]) -> dict[str, str]:
-        """The variables of a rank that uses some interfaces, without its own."""
+        """The variables of a rank that uses some interfaces, without its own.
+
+        Those that are set on this host for UCX stay.
+        """
+        restricted = self.interfaces
+        if environment.UCX_DEVICES in os.environ:
+            restricted, share = [], []
         nics = NICS.given(self.environment)
         return {
             **environment.thread_limit(len(self.ranks)),
             **os.environ,
-            **environment.of_nics(nics, self.interfaces, share),
+            **environment.of_nics(nics, restricted, share),
             **self.environment,
         }
 

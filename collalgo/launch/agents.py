@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import TypeAlias
 
 from collalgo.base.environment import TOPOLOGY
 from collalgo.errors import BootstrapError
@@ -24,6 +25,9 @@ from collalgo.launch.output import Sinks
 from collalgo.launch.remote_agent import RemoteAgent, answers
 from collalgo.launch.remote_shell import RemoteShell, remote_shell
 from collalgo.launch.signals import clear_wakeup, register_wakeup
+
+#: The interfaces that the engine uses for each rank of each host.
+Shares: TypeAlias = Mapping[Host, list[list[str]]]
 
 #: The most remote shells that start at once.
 AT_ONCE = 64
@@ -174,7 +178,7 @@ class JobNetwork:
 
     def shares(
         self, positions: Mapping[Host, Sequence[object]] | None = None
-    ) -> dict[Host, list[list[str]]]:
+    ) -> Shares:
         """The interfaces that the engine uses for each rank; empty if it chooses.
 
         Without positions all slots have ranks.

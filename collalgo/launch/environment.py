@@ -10,6 +10,9 @@ from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
 
+#: The devices and interfaces that UCX may use.
+UCX_DEVICES = "UCX_NET_DEVICES"
+
 #: Variables of a machine or a session, which other hosts do not get.
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
@@ -98,12 +101,12 @@ def of_nics(
     ports = rdma_devices()
     if not nics:
         devices = list(share) or ([*ports, *restricted] if restricted else [])
-        return {"UCX_NET_DEVICES": ",".join(devices)} if devices else {}
+        return {UCX_DEVICES: ",".join(devices)} if devices else {}
     names = nics.split(",")
     devices = [port for port, name in ports.items() if name in names]
     return {
         NICS.name: nics,
-        "UCX_NET_DEVICES": ",".join(share or [*devices, *names]),
+        UCX_DEVICES: ",".join(share or [*devices, *names]),
         "NCCL_SOCKET_IFNAME": nics,
         "GLOO_SOCKET_IFNAME": nics,
         "FI_TCP_IFACE": names[0],  # libfabric, of MPICH and Intel MPI, takes one

@@ -1,7 +1,8 @@
 """The NICs of each rank: those near it, so that the ranks of a host use all of them.
 
 UCX takes the same NIC for all ranks of a host if it finds several equal ones, and the
-others stay idle. Among devices of RDMA it chooses by their distance itself.
+others stay idle. Among devices of RDMA it chooses by their distance itself; if some
+hosts have such devices and others do not, it chooses on all hosts.
 """
 
 from collections.abc import Sequence
@@ -69,7 +70,8 @@ def nics_of_ranks(
         Whether the user has named the interfaces that are used.
     """
     chosen = [each.equal(named=named) for each in hosts]
-    if not _all_reach_all(hosts, chosen):
+    with_ports = sum(1 for each in hosts if each.ports)
+    if 0 < with_ports < len(hosts) or not _all_reach_all(hosts, chosen):
         return [[[]] * each.ranks for each in hosts]
     near = _described(hosts, chosen, described) if described else None
     found: list[list[list[str]]] = []
@@ -82,7 +84,12 @@ def nics_of_ranks(
 
 
 def _all_reach_all(hosts: Sequence[HostNics], chosen: Sequence[Sequence[Port]]) -> bool:
-    """Whether each interface has a route to those of all other hosts, as UCX asks."""
+    """Whether each interface has a route to those of all other hosts, as UCX asks.
+
+    It does not matter if no host has several.
+    """
+    if max(map(len, chosen)) <= 1:
+        return True
     addresses = [
         {each.address for each in host.network.working if each.name in names}
         for host, nics in zip(hosts, chosen, strict=True)
@@ -91,7 +98,7 @@ def _all_reach_all(hosts: Sequence[HostNics], chosen: Sequence[Sequence[Port]]) 
     everywhere = set[str]().union(*addresses)
     unreached: dict[tuple[tuple[int, ...], ...], set[str]] = {}
     for nics, own in zip(chosen, addresses, strict=True):
-        for nic in nics if len(nics) > 1 else ():
+        for nic in nics:
             key = tuple(map(tuple, nic.networks))
             if key not in unreached:
                 unreached[key] = {a for a in everywhere if not nic.has_route(a)}

@@ -13,7 +13,7 @@ from collalgo.base.environment import HOST, NICS, SECRET, STORE
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
-from collalgo.launch.agents import JobNetwork, start_agents
+from collalgo.launch.agents import JobNetwork, Shares, start_agents
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.messages import report
@@ -120,7 +120,9 @@ class Job:
     def launch(self) -> int:
         """Start the agents and their ranks, and supervise them."""
         network = self._start_agents()
-        self._start_ranks(network)
+        shares = network.shares(self._positions)
+        self._say_network(network, shares)
+        self._start_ranks(network, shares)
         return self._supervise()
 
     def _start_agents(self) -> JobNetwork:
@@ -128,22 +130,24 @@ class Job:
         hosts, begin = list(self._positions), time.monotonic()
         start_agents(hosts, self._options, self._sinks, self._agents)
         self._say(f"{len(hosts)} agents started in {time.monotonic() - begin:.2f} s")
-        network = JobNetwork(self._agents, self._options)
+        return JobNetwork(self._agents, self._options)
+
+    def _say_network(self, network: JobNetwork, shares: Shares) -> None:
+        """Tell the addresses and the NICs that are used."""
         for host, found in network.of_host.items():
             self._say(f"host {host.name} is reached by {found}")
-        for host, shares in network.shares(self._positions).items():
-            if nics := shown(shares):
+        for host, every in shares.items():
+            if nics := shown(every):
                 self._say(f"the ranks of host {host.name} use {nics}")
         self._say(f"the launcher is reached at {', '.join(network.launcher)}")
-        return network
 
     def _say(self, text: str) -> None:
         if self._options.verbose:
             report(text)
 
-    def _start_ranks(self, network: JobNetwork) -> None:
+    def _start_ranks(self, network: JobNetwork, shares: Shares) -> None:
         """Send each agent its ranks."""
-        common, shares = self._common(network), network.shares(self._positions)
+        common = self._common(network)
         for agent in self._agents:
             ranks = {
                 position.rank: environment.of_rank(position, self._options.dialect)

@@ -147,7 +147,8 @@ class CutOff(BaseHTTPRequestHandler):
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
+def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd, monkeypatch):
+    monkeypatch.setattr(etcd_gateway, "LEADERLESS_POLLS", 1)
     with ThreadingHTTPServer(("127.0.0.1", 0), CutOff) as server:
         server.hangs, server.mended = hangs, threading.Event()
         threading.Thread(target=server.serve_forever, args=(0.01,)).start()
@@ -172,7 +173,7 @@ def test_another_member_is_asked_than_one_that_is_cut_off(hangs, etcd):
 def test_a_member_without_a_leader_is_left_as_soon_as_another_has_one(
     etcd, monkeypatch
 ):
-    monkeypatch.setattr(etcd_gateway, "LEADERLESS_LOOKS", float("inf"))
+    monkeypatch.setattr(etcd_gateway, "LEADERLESS_POLLS", float("inf"))
     with ThreadingHTTPServer(("127.0.0.1", 0), CutOff) as server:
         server.hangs, server.mended = False, threading.Event()
         threading.Thread(target=server.serve_forever).start()
@@ -185,6 +186,46 @@ def test_a_member_without_a_leader_is_left_as_soon_as_another_has_one(
         store.close()
         server.mended.set()
         server.shutdown()
+
+
+class Silent(BaseHTTPRequestHandler):
+    """A member that is slow: it answers when the other was asked, or after polls."""
+
+    def do_POST(self):
+        self.server.asked.append(self.path)
+        if self.server.is_slow:
+            self.server.ended.wait(0.2)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"header": {"revision": "5"}, "leader": "7"}')
+
+    def log_message(self, *_):
+        pass
+
+
+def test_a_slow_member_is_not_one_without_a_leader(monkeypatch):
+    monkeypatch.setattr(etcd_gateway, "POLL_SECONDS", 0.04)
+    with (
+        ThreadingHTTPServer(("127.0.0.1", 0), Silent) as slow,
+        ThreadingHTTPServer(("127.0.0.1", 0), Silent) as other,
+    ):
+        for each in (slow, other):
+            each.asked, each.is_slow = [], each is slow
+            each.ended = threading.Event()
+            threading.Thread(target=each.serve_forever, args=(0.01,)).start()
+        ports = slow.server_port, other.server_port
+        gateway = etcd_gateway.Gateway([("127.0.0.1", port) for port in ports])
+        assert gateway.ask("kv/range", {})["leader"] == "7"
+        assert slow.asked.count("/v3/maintenance/status") > 1
+        assert not other.asked
+        gateway.close()
+        for each in (slow, other):
+            each.shutdown()
+
+
+def test_a_member_that_a_url_names_twice_is_one():
+    found = etcd_gateway.members_of("a:1,b,a:1,b:2379")
+    assert found == [("a", 1), ("b", 2379)]
 
 
 class Losing(BaseHTTPRequestHandler):

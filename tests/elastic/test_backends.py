@@ -154,7 +154,7 @@ def test_a_member_with_another_script_is_refused(launched, tmp_path, monkeypatch
     scripts = [tmp_path / "train.py", tmp_path / "new" / "train.py"]
     scripts[1].parent.mkdir()
     for name, script in zip("ab", scripts, strict=True):
-        script.write_text(f"# the code of {name}")
+        script.write_text(f"#!/usr/bin/python\n# the code of {name}")
         monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
         if name == "a":
             launched(name).join()
@@ -163,7 +163,24 @@ def test_a_member_with_another_script_is_refused(launched, tmp_path, monkeypatch
         launched("b").join()
 
 
+def test_the_path_of_python_in_a_script_is_not_compared(
+    launched, tmp_path, monkeypatch
+):
+    script, members = tmp_path / "train.py", []
+    monkeypatch.setattr(launched_jobs, "LAST_CALL", 0.1)
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+    for name in "ab":
+        script.write_text(f"#!/{name}/python\nx = 1\n")
+        members.append(launched(name))
+    assert all_join(*members)[0].size == 2
+
+
 def test_who_looks_at_a_job_makes_no_folder(tmp_path):
     with pytest.raises(BootstrapError, match="no job 'j' uses file://"):
         backends.store_at(f"file://{tmp_path}/other", "j")
     assert not list(tmp_path.iterdir())
+
+
+def test_an_invalid_silence_is_named(launched):
+    with pytest.raises(BootstrapError, match="COLLALGO_SILENCE"):
+        launched("a", "-1")

@@ -6,8 +6,9 @@ from functools import partial
 import numpy as np
 import pytest
 
-from collalgo import Communicator, threads
-from collalgo.elastic import State
+from collalgo import threads
+from collalgo.elastic import State, transfer
+from collalgo.engine.call import Call
 
 pytestmark = pytest.mark.parallel
 
@@ -19,15 +20,15 @@ NBYTES = sum(map(len, ARRAYS)) + 8
 
 
 @pytest.fixture
-def sent(monkeypatch):
-    """The bytes of messages from one rank to another."""
-    found, isend = Counter(), Communicator.isend
+def sources(monkeypatch):
+    """The bytes of arrays that each rank broadcasts, by all ranks' calls."""
+    found = Counter()
 
-    def counted(comm, piece, to, tag):
-        found[comm.rank, to] += len(piece)
-        return isend(comm, piece, to, tag)
+    def counted(name, dtype, elements, *, root):
+        found[root] += elements
+        return Call(name, dtype, elements, root=root)
 
-    monkeypatch.setattr(Communicator, "isend", counted)
+    monkeypatch.setattr(transfer, "Call", counted)
     return found
 
 
@@ -42,16 +43,36 @@ def join(comm, newcomers):
     assert (state.one, state.revision) == (1.5, 1)
 
 
-@pytest.mark.parametrize("newcomers", [1, 2])
-def test_all_who_have_a_state_send_a_part_of_it(newcomers, sent):
+@pytest.mark.parametrize(("newcomers", "most"), [(1, 8), (2, 8), (4, 8), (1, 3)])
+def test_those_who_have_a_state_broadcast_a_part_each(
+    newcomers, most, sources, monkeypatch
+):
+    monkeypatch.setattr(transfer, "LEAST_PART", 4)
+    monkeypatch.setattr(transfer, "MOST_SOURCES", most)
     threads(partial(join, newcomers=newcomers), 5)
-    assert {source for source, _ in sent} == set(range(5 - newcomers))
-    assert {to for _, to in sent} == set(range(5 - newcomers, 5))
-    assert max(sent.values()) - min(sent.values()) <= 1
-    assert sum(sent.values()) == NBYTES * newcomers
+    count = min(5 - newcomers, most)
+    assert set(sources) == set(range(count))
+    assert sum(sources.values()) > 5 * NBYTES
+    parts = [sources[rank] for rank in range(1, count)]
+    assert all(0 <= part - 5 * (NBYTES // count) <= 5 for part in parts)
 
 
-@pytest.mark.parametrize("newcomers", [3, 4])
-def test_if_they_are_few_one_of_them_broadcasts_it(newcomers, sent):
-    threads(partial(join, newcomers=newcomers), 5)
-    assert not sent
+def test_one_broadcasts_a_small_state(sources):
+    threads(partial(join, newcomers=1), 5)
+    assert set(sources) == {0}
+
+
+def test_messages_of_the_user_are_left_alone(monkeypatch):
+    monkeypatch.setattr(transfer, "LEAST_PART", 4)
+
+    def receive_meanwhile(comm):
+        word = np.zeros(1, np.uint8)
+        work = comm.irecv(word, 0, 0) if comm.rank == 2 else None
+        join(comm, 1)
+        if comm.rank == 0:
+            comm.send(np.full(1, 9, np.uint8), 2, 0)
+        if work:
+            work.wait(10)
+            assert word.tolist() == [9]
+
+    threads(receive_meanwhile, 3, timeout=20)

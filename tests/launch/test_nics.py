@@ -62,6 +62,18 @@ def test_nics_in_networks_of_their_own_are_left_to_the_engine():
     assert two(2, default, port(1, mask=APART)) == ""
 
 
+def test_a_host_with_one_nic_has_to_reach_all_nics_of_the_others():
+    two_nics = host("h0", [port(0), port(1)], 2)
+    for mask, right in ((ONE, "eth0; eth1"), (APART, "")):
+        found = nics_of_ranks([two_nics, host("h1", [port(0, mask=mask)], 1)])
+        assert [shown(each) for each in found] == [right, ""]
+
+
+def test_if_only_some_hosts_have_rdma_the_engine_chooses():
+    both = host("h0", [port(0), port(1)], 2), host("h1", [], 2)
+    assert nics_of_ranks(both) == [[[], []]] * 2
+
+
 def test_interfaces_that_the_user_names_are_all_shared():
     both = [host(f"h{i}", [port(0), port(1, 1000)], 2) for i in (0, 1)]
     assert [shown(each) for each in nics_of_ranks(both, named=True)] == [
@@ -130,3 +142,10 @@ def test_an_agent_gives_each_rank_its_share_unless_the_user_has_chosen(monkeypat
     assert [each[name] for each in environments({})] == ["eth7"] * 2
     found = environments({name: "all"}, shares=shares)
     assert [each[name] for each in found] == ["all"] * 2
+
+
+def test_what_is_set_on_a_host_for_the_engine_stays(monkeypatch):
+    name, shares = "UCX_NET_DEVICES", [["eth0"], ["eth1"]]
+    monkeypatch.setenv(name, "mlx5_0:1")
+    for more in ({}, {"shares": shares}):
+        assert [each[name] for each in environments({}, **more)] == ["mlx5_0:1"] * 2

@@ -42,7 +42,7 @@ POLL_SECONDS = 0.25
 
 #: The number of successive checks of a member whose host does not answer, or that has
 #: no leader, after which another is tried.
-SILENT_LOOKS, LEADERLESS_LOOKS = 2, 4
+SILENT_POLLS, LEADERLESS_POLLS = 2, 4
 
 #: The header of a stream that is to end where there is no leader, as behind a cut.
 REQUIRE_LEADER = {"Grpc-Metadata-hasleader": "true"}
@@ -151,21 +151,21 @@ class Gateway:
         """Wait for an answer; OSError if its member certainly has none."""
         end, term = monotonic() + ANSWER_SECONDS, self._term
         others = len(self._members) > 1
-        silent = leaderless = 0
+        silent = looks = leaderless = 0
         while not _is_readable(connection, POLL_SECONDS) and monotonic() < end:
             silent = silent + 1 if is_silent(connection.sock) else 0
-            if others and silent >= SILENT_LOOKS:
+            if others and silent >= SILENT_POLLS:
                 raise ConnectionAbortedError("its host does not answer")
             member = connection.host, connection.port
             has_leader = bool(silent) or self._has_leader(member, term)
             if others and leaderless and has_leader:  # what was asked then may be lost
                 raise ConnectionAbortedError("it has had no leader meanwhile")
             if others and not has_leader:
-                leaderless += 1
-                self._leave_leaderless(member, leaderless)
+                looks, leaderless = looks + 1, leaderless + (has_leader is False)
+                self._leave_leaderless(member, looks, silent=has_leader is None)
 
-    def _has_leader(self, member: Server, term: int) -> bool:
-        """Whether a member names its leader; OSError if that is another now.
+    def _has_leader(self, member: Server, term: int) -> bool | None:
+        """Whether a member has a leader; None if silent, OSError if it has a new one.
 
         A member may have passed the request to the former leader; it then waits for
         some 7 s for what is lost.
@@ -177,17 +177,17 @@ class Gateway:
             raise ConnectionAbortedError("its leader has changed meanwhile")
         return names_leader(found)
 
-    def _leave_leaderless(self, member: Server, looks: int) -> None:
-        """Raise OSError if a member is to be left that had no leader in some looks.
+    def _leave_leaderless(self, member: Server, looks: int, *, silent: bool) -> None:
+        """Raise OSError if a member is to be left that named no leader in some looks.
 
-        Each time another is asked whether it has one, and is the next to be used then.
+        If it is not silent, another that has one is the next to be used.
         """
         others = [each for each in list(self._members) if each != member]
         other = others[looks % len(others)]
-        if names_leader(self._status(other)):
+        if not silent and names_leader(self._status(other)):
             self._turn_to(other)
             raise ConnectionAbortedError(f"it has no leader, but {other[0]} has one")
-        if looks >= LEADERLESS_LOOKS:
+        if looks >= LEADERLESS_POLLS:
             raise ConnectionAbortedError("it has no leader, or hangs")
 
     def _status(self, member: Server) -> dict[str, Any]:
@@ -272,10 +272,10 @@ def _no_answer(problems: Mapping[Server, str]) -> StoreError:
 
 
 def members_of(netloc: str) -> list[Server]:
-    """Host and port of each member of etcd, separated by commas in a URL."""
+    """Host and port of each member of etcd in a URL, separated by commas, once."""
     members = [urlsplit(f"//{member}") for member in netloc.split(",")]
     try:
-        return [(member.hostname or "", member.port or PORT) for member in members]
+        return list({(m.hostname or "", m.port or PORT): None for m in members})
     except ValueError as error:
         raise ValueError(
             f"{netloc!r} has an invalid port ({error}); pass HOST:PORT, with "

@@ -82,9 +82,9 @@ def term_of(found: dict[str, Any]) -> int:
     return int(term) if term.isdecimal() else 0
 
 
-def names_leader(status: dict[str, Any]) -> bool:
-    """Whether a member that says this of itself has a leader."""
-    return str(status.get("leader", "0")) != "0"
+def names_leader(status: dict[str, Any]) -> bool | None:
+    """Whether a member that says this of itself has a leader; None if it is silent."""
+    return None if not status else str(status.get("leader", "0")) != "0"
 
 
 def as_object(line: bytes) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from collalgo._kernels.engine.transport.wire cimport (
 #: The tests of a cancelled receive; it completes at once.
 cdef enum:
     PATIENCE = 1000
-    NO_CALLER = -1
+    NONE_LOST = -1
 
 
 @cython.no_gc_clear  # __dealloc__ cancels packets in flight by the wire
@@ -36,14 +36,15 @@ cdef class Network:
     addresses : sequence of int
         The address of each rank of the world in the engine.
     first_tag : int
-        The tag of lane 0; the world owns one tag for each lane, from this one on.
+        The tag of lane 0; the world owns one for each lane, from this one on, and one for
+        the messages of devices.
     """
 
     def __cinit__(self, Wire wire, addresses, int64_t first_tag):
         self.wire = wire
         self.size = len(addresses)
         self.first_tag = first_tag
-        self.lost = NO_CALLER
+        self.lost = NONE_LOST
         self.addresses = <int64_t *>calloc(self.size, sizeof(int64_t))
         self.queues = <packet_queue **>calloc(LANE_LIMIT * self.size, sizeof(void *))
         self.used = <int64_t *>calloc(LANE_LIMIT * self.size, sizeof(int64_t))
@@ -68,7 +69,7 @@ cdef class Network:
         cdef bint idle
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
-            idle = self.lost == NO_CALLER
+            idle = self.lost == NONE_LOST
             for k in range(DEPTH):
                 if one.incoming[k].under_way:
                     self.wire.cancel(&one.incoming[k].request)
@@ -187,7 +188,7 @@ cdef class Network:
         """Post receives for the next packets."""
         cdef packet_queue *one = self.queues[channel]
         cdef packet *free_one
-        while one.posted < one.consumed + DEPTH and self.lost == NO_CALLER:
+        while one.posted < one.consumed + DEPTH and self.lost == NONE_LOST:
             free_one = &one.incoming[one.posted % DEPTH]
             if self.wire.receive(
                 self.addresses[channel % self.size],
@@ -209,7 +210,7 @@ cdef class Network:
             return NULL
         self.post(channel)
         first = &one.incoming[one.consumed % DEPTH]
-        if self.lost != NO_CALLER or not self.done(channel, first) or self.lost != NO_CALLER:
+        if self.lost != NONE_LOST or not self.done(channel, first) or self.lost != NONE_LOST:
             return NULL
         if first.nbytes < HEADER_BYTES:
             self.lost = channel % self.size
