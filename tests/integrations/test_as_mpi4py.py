@@ -88,6 +88,28 @@ def test_a_program_of_mpi4py_runs_unchanged():
     }
 
 
+#: Rank 1 exits twice, the first time in vain, while rank 0 waits for it.
+EXITS = """
+import sys
+from mpi4py import MPI
+try:
+    sys.exit(2)
+except SystemExit:
+    MPI.COMM_WORLD.barrier()
+if MPI.COMM_WORLD.rank:
+    {how}
+MPI.COMM_WORLD.recv(source=1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "words"), [("sys.exit(3)", []), ("raise SystemExit(3)", ["-m", "mpi4py"])]
+)
+def test_a_status_that_is_not_0_ends_the_job(how, words):
+    job = started(2, sys.executable, *words, "-c", EXITS.format(how=how), seconds=20)
+    assert job.returncode in (1, 3), job.stderr  # rank 0 may fail first
+
+
 def test_the_package_comes_first_on_the_path():
     environment = {"PYTHONPATH": "/elsewhere"}
     as_mpi4py.put_in_front(environment)

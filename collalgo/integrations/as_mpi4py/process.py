@@ -11,6 +11,7 @@ from typing import Any
 from collalgo.base.environment import TIMEOUT
 from collalgo.comm.world import init
 from collalgo.errors import CollalgoError
+from collalgo.integrations.as_mpi4py import exits
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.matching import Matching
@@ -63,7 +64,8 @@ class Process:
         given = os.environ.get(TIMEOUT.name)
         self.world = init(timeout=None if given else math.inf)
         self._matching = Matching(self.world)
-        atexit.register(self.finish)
+        atexit.register(self._end)
+        exits.watch()
         return self.world
 
     def finish(self) -> None:
@@ -73,7 +75,15 @@ class Process:
         self.is_finalized = True
         with suppress(CollalgoError):
             self.world.barrier()
-        atexit.unregister(self.finish)
+        atexit.unregister(self._end)
+
+    def _end(self) -> None:
+        """Leave the world as the process ends; if it fails, without the others."""
+        reason = exits.failure()
+        if reason is None:
+            self.finish()
+        elif not self.is_finalized:
+            self.world.abort(reason)
 
     def flush(self) -> None:
         """Wait for the sends of copies."""

@@ -1,10 +1,12 @@
 """Run a script, ``-m`` a module or ``-c`` a program, as ``python -m mpi4py`` does.
 
-A rank that ends by an error ends the job in any case, so there is nothing to add.
+A rank that ends by an uncaught error, or with a status that is not 0, ends the job.
 """
 
 import runpy
 import sys
+
+from collalgo.integrations.as_mpi4py import exits
 
 
 def main() -> None:
@@ -27,4 +29,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except SystemExit as error:
+        exits.note(error.code)
+        raise
