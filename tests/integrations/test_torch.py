@@ -152,8 +152,9 @@ def test_ranks_of_torch_meet_across_hosts_where_our_launcher_says(hosts, size, d
 
 #: All that ``import torch`` imports of the package.
 AT_IMPORT = {
-    "collalgo", "collalgo._version", "collalgo.base", "collalgo.base.hooks", "collalgo.base.importing",
-    "collalgo.integrations", "collalgo.integrations.torch_entry",
+    "collalgo", "collalgo._version", "collalgo.base", "collalgo.base.hooks",
+    "collalgo.base.importing", "collalgo.integrations",
+    "collalgo.integrations.torch_entry",
 }  # fmt: skip
 
 #: What needs no launcher; the last one puts a stand-in for a GPU in place of torch's.

@@ -118,6 +118,8 @@ def operations():
         left, right = np.frombuffer(a, "i8"), np.frombuffer(b, "i8")
         right[...] = left * 10 + right
 
+    if rank == 0:  # ranks may make different operations
+        MPI.Op.Create(digits)
     op = MPI.Op.Create(digits, commute=False)
     found = np.zeros(1, "i8")
     comm.Allreduce(np.array([rank + 1], "i8"), found, op)
@@ -129,6 +131,8 @@ def operations():
 
 def objects():
     """Objects that fit into a record, and others, of different lengths."""
+    assert comm.alltoall(np.arange(size)) == [rank] * size
+    assert comm.scatter(np.arange(size) if rank == 0 else None) == rank
     for length in (0, 200, 250, 5000):
         things = ["x" * (length + each) for each in range(size)]
         for root in range(size):

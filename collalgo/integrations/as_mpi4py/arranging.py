@@ -63,7 +63,8 @@ class CanArrange:
     ) -> Any:
         """A communicator of a graph, of which each rank gives its own edges."""
         del info, reorder
-        incoming, outgoing = list(sources or ()), list(destinations or ())
+        incoming = [] if sources is None else list(map(int, sources))
+        outgoing = [] if destinations is None else list(map(int, destinations))
         weights = [
             _weights(sourceweights, incoming),
             _weights(destweights, outgoing),

@@ -193,22 +193,29 @@ class Matching:
             if self._draining:
                 return
             self._draining = True
-        while True:
-            with self._lock:
-                if not self._records:
-                    self._draining = False
-                    return
-                message = self._records.popleft()
-            self._handle(message)
+        try:
+            while message := self._next_record():
+                self._handle(message)
+        except BaseException:  # such as an interrupt: the next record goes on
+            self._draining = False
+            raise
+
+    def _next_record(self) -> Any:
+        """The next record to handle; None after the last one."""
+        with self._lock:
+            self._draining = bool(self._records)
+            return self._records.popleft() if self._draining else None
 
     def _handle(self, message: Any) -> None:
         error = message.exception(0)
-        if error is None:
-            self._read(message.source)
-        elif not isinstance(error, CollectiveTimeout):
+        if error is not None and not isinstance(error, CollectiveTimeout):
             self._failure = error
             return
-        self._post()
+        try:
+            if error is None:
+                self._read(message.source)
+        finally:
+            self._post()
 
     def _read(self, sender: int) -> None:
         """Read the record that has come."""

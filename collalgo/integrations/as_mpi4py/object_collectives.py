@@ -63,7 +63,7 @@ class ObjectCollectives:
 
     def _dumped(self, objects: Any) -> list[bytes]:
         """The pickles of an object for each rank."""
-        found = [PICKLE.dumps(obj) for obj in objects or ()]
+        found = [PICKLE.dumps(obj) for obj in (() if objects is None else objects)]
         if len(found) != self.state.size:
             raise ValueError(
                 f"{len(found)} objects are given for {self.state.size} ranks"

@@ -137,9 +137,13 @@ class Receive(Operation):
                 ERRORS["ERR_TRUNCATE"],
                 f"message truncated: {nbytes} bytes were sent, and {self._room} fit",
             )
-            self._finish, self._array = None, np.empty(nbytes, np.uint8)
         else:
-            self._array, self._finish = self._target(nbytes)
+            try:
+                self._array, self._finish = self._target(nbytes)
+            except Exception as error:  # such as a count beyond the buffer
+                self.error = error
+        if self.error is not None:
+            self._finish, self._array = None, np.empty(nbytes, np.uint8)
         return self._array
 
     def take(self, data: Bytes) -> None:

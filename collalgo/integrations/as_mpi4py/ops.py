@@ -2,7 +2,6 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -46,10 +45,8 @@ ON_OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
     "NO_OP": lambda x, _y: x,
 }
 
+
 #: The number of each operation of this program: all ranks make them in one order.
-_made = count(1)
-
-
 class OpState(State):
     """An operation.
 
@@ -64,7 +61,8 @@ class OpState(State):
     def __init__(self, function: Any, *, commute: bool, predefined: str = ""):
         super().__init__(predefined)
         self.function, self.commute = function, commute
-        self.name = predefined.lower() or f"operation {next(_made)}"
+        # Ranks may make their operations in different orders: no name tells them apart.
+        self.name = predefined.lower() or "operation of the program"
 
 
 class Op(Handle):

@@ -84,7 +84,7 @@ def reduce_scatter(
     """Reduce the buffers of all ranks, and leave each rank a block of any length."""
     received = simple(recvbuf, writable=True)
     if is_in_place(sendbuf):
-        counts = list(map(int, recvcounts or ()))
+        counts = [] if recvcounts is None else list(map(int, recvcounts))
         _check_counts(counts, received.count, comm)
         return _scattered(received, None, counts, op, comm)
     if recvcounts is None:
