@@ -20,6 +20,7 @@ from collalgo.integrations.as_mpi4py import (
 )
 from collalgo.integrations.as_mpi4py.constants import NUMBERS, PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import MpiException
+from collalgo.integrations.as_mpi4py.process import Process
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.parallel
@@ -269,3 +270,20 @@ def test_tests_of_mpi4py_pass(name, ranks):
     assert len(ran) == ranks, job.stderr
     failed = set(FAILED.findall(job.stderr))
     assert len(failed) <= MOST_FAILURES[name], failed
+
+
+class Sent:
+    """A send of a copy."""
+
+    def __init__(self, over):
+        self.over = over
+
+    def is_over(self):
+        return self.over
+
+
+def test_copies_are_kept_until_they_are_sent():
+    process, sends = Process(), [Sent(over) for over in (True, False, True)]
+    for each in sends:
+        process.keep(each)
+    assert process.buffered == sends[1:]  # the latest is looked at by the next

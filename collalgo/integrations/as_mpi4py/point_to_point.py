@@ -60,7 +60,7 @@ class Sending:
         if mode != BUFFERED:
             return sent
         if not sent.is_over():
-            PROCESS.buffered.append(sent)
+            PROCESS.keep(sent)
         return Operation()
 
     def receiver(self, part: Part, source: int, tag: int) -> Receive:

@@ -29,7 +29,7 @@ class Process:
     is_finalized : bool
         Whether the program has left.
     buffered : list of Operation
-        The sends of copies, which may have ended.
+        The sends of copies that may not have ended.
     attached
         The buffer that the program has attached for them.
     """
@@ -84,6 +84,11 @@ class Process:
             self.finish()
         elif not self.is_finalized:
             self.world.abort(reason)
+
+    def keep(self, sent: Any) -> None:
+        """Keep a send of a copy, with its memory, until it has ended."""
+        self.buffered = [each for each in self.buffered if not each.is_over()]
+        self.buffered.append(sent)
 
     def flush(self) -> None:
         """Wait for the sends of copies."""
