@@ -251,9 +251,17 @@ class Matching:
         if self._next is not None:
             self._next.done()
 
-    def pause(self, message: Any = None) -> None:
+    @property
+    def next_record(self) -> Any:
+        """The record that is awaited.
+
+        A wait reads it before the check whether it is over: another thread may handle
+        the record in between, and the next one may never come.
+        """
+        return self._next
+
+    def pause(self, awaited: Any) -> None:
         """Wait for a moment until a message, or a record, has come."""
-        awaited = self._next if message is None else message
         if awaited is None or awaited.done():
             time.sleep(0)
             return
@@ -264,9 +272,11 @@ class Matching:
 
     def wait(self, is_over: Callable[[], bool], message: Any = None) -> None:
         """Wait until something is over, or the messages have failed."""
+        record = self.next_record
         while not is_over():
             self.check()
-            self.pause(message)
+            self.pause(record if message is None else message)
+            record = self.next_record
 
     def check(self) -> None:
         """Raise the error with which the messages have failed, if they have."""

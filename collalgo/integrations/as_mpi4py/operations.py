@@ -176,9 +176,11 @@ class Receive(Operation):
 
     def wait(self) -> None:
         """Wait until the message has come."""
+        record = self._matching.next_record
         while not self.is_over():
             self._matching.check()
-            self._matching.pause(self.message)
+            self._matching.pause(self.message or record)
+            record = self._matching.next_record
 
     def cancel(self) -> None:
         """Give it up, unless a message was matched."""

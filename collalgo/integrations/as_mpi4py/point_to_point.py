@@ -239,11 +239,11 @@ class BufferMessages(Sending):
         def look() -> Any:
             return matching.probe(self.state.context, source, tag, take=take)
 
-        found = look()
+        record, found = matching.next_record, look()
         while found is None and forever:
             matching.check()
-            matching.pause()
-            found = look()
+            matching.pause(record)
+            record, found = matching.next_record, look()
         if found is not None and status is not None:
             status.set(found.source, found.tag, found.nbytes)
         return None if found is None else MessageState(self.state, found)
