@@ -14,7 +14,13 @@ from collalgo.integrations.as_mpi4py.constants import PROC_NULL, ROOT
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.ops import SUM, combine_into
-from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part, repeated
+from collalgo.integrations.as_mpi4py.parts import (
+    NOTHING,
+    Blocks,
+    Part,
+    equal_blocks,
+    repeated,
+)
 from collalgo.integrations.as_mpi4py.specs import simple, vector, vector_of_types
 
 EMPTY = NOTHING.memory
@@ -60,18 +66,9 @@ def _from_root(
     return _call(comm, [EMPTY] * number, at_place(root, number, received, NOTHING))
 
 
-def _equal(part: Part, number: int) -> list[Part]:
-    """Equal blocks of a buffer."""
-    step = part.count * part.datatype.extent if part.count else 0
-    return [
-        Part(part.memory, part.datatype, part.count, part.start + place * step)
-        for place in range(number)
-    ]
-
-
 def _blocks(buf: Any, number: int, *, writable: bool = False) -> list[Part]:
     """Equal blocks of a buffer of a program."""
-    return _equal(simple(buf, writable=writable, blocks=number), number)
+    return equal_blocks(simple(buf, writable=writable, blocks=number), number)
 
 
 def _packed(parts: Sequence[Part]) -> list[Bytes]:
@@ -180,7 +177,7 @@ def _combining(
     """Receive ``whole`` elements of each rank, and combine some from ``start`` on."""
     number, nbytes = _remote_size(comm), whole * received.datatype.extent
     rows = Part(np.empty(number * nbytes, np.uint8), received.datatype, whole)
-    call = _call(comm, sent, _equal(rows, number))
+    call = _call(comm, sent, equal_blocks(rows, number))
 
     def finish() -> None:
         if call.finish is not None:

@@ -14,7 +14,7 @@ from collalgo.integrations.as_mpi4py.operations import (
     Receive,
     Several,
 )
-from collalgo.integrations.as_mpi4py.parts import Part
+from collalgo.integrations.as_mpi4py.parts import Part, equal_blocks
 from collalgo.integrations.as_mpi4py.pickling import object_of, object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.specs import simple, vector, vector_of_types
@@ -69,20 +69,11 @@ def _degrees(comm: Any) -> tuple[int, int]:
     return len(sources), len(destinations)
 
 
-def _blocks(part: Part, number: int) -> list[Part]:
-    """Equal blocks of a buffer."""
-    step = part.count * (part.datatype.extent if part.count else 0)
-    return [
-        Part(part.memory, part.datatype, part.count, part.start + place * step)
-        for place in range(number)
-    ]
-
-
 def neighbor_allgather(comm: Any, sendbuf: Any, recvbuf: Any) -> Exchange:
     """Send a buffer to all neighbors, and receive one of each."""
     incoming, outgoing = _degrees(comm)
     part = simple(recvbuf, writable=True, blocks=incoming)
-    return [simple(sendbuf).pack()] * outgoing, _blocks(part, incoming)
+    return [simple(sendbuf).pack()] * outgoing, equal_blocks(part, incoming)
 
 
 def neighbor_allgatherv(comm: Any, sendbuf: Any, recvbuf: Any) -> Exchange:
@@ -96,8 +87,8 @@ def neighbor_alltoall(comm: Any, sendbuf: Any, recvbuf: Any) -> Exchange:
     """Send a block to each neighbor, and receive one of each."""
     incoming, outgoing = _degrees(comm)
     part = simple(recvbuf, writable=True, blocks=incoming)
-    sent = _blocks(simple(sendbuf, blocks=outgoing), outgoing)
-    return [block.pack() for block in sent], _blocks(part, incoming)
+    sent = equal_blocks(simple(sendbuf, blocks=outgoing), outgoing)
+    return [block.pack() for block in sent], equal_blocks(part, incoming)
 
 
 def neighbor_alltoallv(comm: Any, sendbuf: Any, recvbuf: Any) -> Exchange:

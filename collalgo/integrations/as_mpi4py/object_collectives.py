@@ -5,7 +5,8 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from collalgo.integrations.as_mpi4py import object_exchange
-from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
+from collalgo.integrations.as_mpi4py.collectives import is_root
+from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.ops import SUM, combined
 from collalgo.integrations.as_mpi4py.pickling import PICKLE
@@ -29,12 +30,6 @@ class ObjectCollectives:
 
     state: Any
 
-    def _root(self, root: int) -> bool:
-        size = self.state.size
-        if not 0 <= root < size:
-            fail("ERR_ROOT", f"root {root} is not one of the {size} ranks")
-        return bool(root == self.state.rank)
-
     @_locked
     def barrier(self) -> None:
         """Wait until every rank has made this call."""
@@ -43,13 +38,13 @@ class ObjectCollectives:
     @_locked
     def bcast(self, obj: Any, root: int = 0) -> Any:
         """Give every rank the object of the root; a copy at the root, too."""
-        packed = PICKLE.dumps(obj) if self._root(root) else None
+        packed = PICKLE.dumps(obj) if is_root(self, root) else None
         return _loaded(object_exchange.broadcast(self.state.engine, packed, root))
 
     @_locked
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
         """List the objects of all ranks at the root."""
-        self._root(root)
+        is_root(self, root)
         found = object_exchange.gather(self.state.engine, PICKLE.dumps(sendobj), root)
         return None if found is None else [_loaded(each) for each in found]
 
@@ -57,7 +52,7 @@ class ObjectCollectives:
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
         """Give every rank its object of the list of the root."""
         packed = None
-        if self._root(root):
+        if is_root(self, root):
             packed = self._dumped(sendobj)
         return _loaded(object_exchange.scatter(self.state.engine, packed, root))
 

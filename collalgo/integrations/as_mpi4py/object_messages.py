@@ -10,9 +10,7 @@ from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG, PROC_
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.operations import (
-    Empty,
     Operation,
-    Receive,
     Several,
 )
 from collalgo.integrations.as_mpi4py.pickling import PICKLE, object_of, object_target
@@ -21,10 +19,8 @@ from collalgo.integrations.as_mpi4py.point_to_point import (
     STANDARD,
     SYNCHRONOUS,
     BufferMessages,
-    check_source,
     finished,
 )
-from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import Request
 
 
@@ -69,20 +65,7 @@ class ObjectMessages(BufferMessages):
     ssend, issend = _sends(SYNCHRONOUS)
 
     def _receive_object(self, source: int, tag: int) -> Operation:
-        if source == PROC_NULL:
-            return Empty()
-        check_source(self.state, source, tag)
-        operation = Receive(
-            PROCESS.matching,
-            self.state.context,
-            source,
-            tag,
-            object_target,
-            None,
-            object_of,
-        )
-        PROCESS.matching.receive(operation)
-        return operation
+        return self.receive_bytes(source, tag, object_target, finish=object_of)
 
     @raises_mpi_exceptions
     def recv(

@@ -133,3 +133,12 @@ class Blocks:
 def repeated(part: Part, blocks: int) -> Part:
     """The part for all of several equal blocks."""
     return Part(part.memory, part.datatype, part.count * blocks, part.start)
+
+
+def equal_blocks(part: Part, number: int) -> list[Part]:
+    """Equal blocks of a buffer, of which a part is the first."""
+    step = part.count * part.datatype.extent if part.count else 0
+    return [
+        Part(part.memory, part.datatype, part.count, part.start + place * step)
+        for place in range(number)
+    ]

@@ -21,6 +21,7 @@ from collalgo.integrations.as_mpi4py.operations import (
     Operation,
     Receive,
     Several,
+    Target,
 )
 from collalgo.integrations.as_mpi4py.parts import NOTHING, Part
 from collalgo.integrations.as_mpi4py.prequests import Prequest
@@ -63,25 +64,26 @@ class Sending:
             PROCESS.keep(sent)
         return Operation()
 
-    def receiver(self, part: Part, source: int, tag: int) -> Receive:
-        """A receive of a part, which is not posted yet."""
+    def receive_bytes(
+        self,
+        source: int,
+        tag: int,
+        target: Target,
+        room: int | None = None,
+        finish: Callable[[Bytes], Any] | None = None,
+    ) -> Operation:
+        """Receive bytes from a rank; see :class:`Receive`."""
+        if source == PROC_NULL:
+            return Empty()
         check_source(self.state, source, tag)
-        return Receive(
-            PROCESS.matching,
-            self.state.context,
-            source,
-            tag,
-            part.target,
-            part.nbytes,
-        )
+        matching, context = PROCESS.matching, self.state.context
+        operation = Receive(matching, context, source, tag, target, room, finish)
+        matching.receive(operation)
+        return operation
 
     def receive_part(self, part: Part, source: int, tag: int) -> Operation:
         """Receive a part from a rank."""
-        if source == PROC_NULL:
-            return Empty()
-        operation = self.receiver(part, source, tag)
-        PROCESS.matching.receive(operation)
-        return operation
+        return self.receive_bytes(source, tag, part.target, part.nbytes)
 
 
 def check_source(state: Any, source: int, tag: int) -> None:
