@@ -10,8 +10,8 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from collalgo.integrations.as_mpi4py.errors import fail
+from collalgo.integrations.as_mpi4py.memory import Bytes
 
-Bytes = NDArray[np.uint8]
 Integers = NDArray[np.int64]
 
 
