@@ -130,7 +130,7 @@ def test_a_call_of_a_group_is_completed_though_the_next_one_has_failed():
     threads(on_each_rank, 8, timeout=60)
 
 
-@pytest.mark.parametrize("count", COUNTS[:2])
+@pytest.mark.parametrize("count", [1, 1000])  # staged: the root waits for no reader
 @pytest.mark.parametrize("size", at_leisure((2, 3, 5, 8, 16), (2, 3, 8)))
 def test_a_call_is_completed_though_the_next_one_has_timed_out(size, count):
     failed = Event()
