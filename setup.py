@@ -20,8 +20,11 @@ DIRECTIVES = {"annotation_typing": False}
 # Integers wrap around, and the bits do not depend on the instruction set.
 FLAGS = ["-g0", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math"]
 # -O3 unrolls the kernels before it would vectorise them: some take seven times as long,
-# and all twice as long to compile. Most other modules call Python.
+# and all twice as long to compile. The elimination of partial redundancies (pre) makes
+# the minimum and maximum of four floats six times as slow. Most other modules call
+# Python.
 KERNEL_FLAGS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
+KERNEL_FLAGS += ["-fno-tree-pre"]
 # What Cython adds to each module that has typed memoryviews, compiled once for all.
 MEMORYVIEWS = "collalgo._kernels.memoryviews"
 HEADERS = sorted(KERNELS.rglob("*.h"))

@@ -127,8 +127,8 @@ CACHE = Variable(
     default="`~/.cache/collalgo`",
 )  # fmt: skip
 CUDA_AWARE = Variable(
-    f"{PREFIX}CUDA_AWARE", "Whether the engine between hosts takes arrays on devices",
-    one_of("0", "1"), "`0`: they are staged through the host",
+    f"{PREFIX}CUDA_AWARE", "Whether a CUDA-aware engine between hosts takes arrays on "
+    "devices; 0 stages them through the host", one_of("0", "1"), "1",
 )  # fmt: skip
 ONE_KERNEL = Variable(
     f"{PREFIX}ONE_KERNEL",

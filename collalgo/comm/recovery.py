@@ -54,16 +54,20 @@ class Recovery:
         """
         if status == RUN_NEEDS_PACKING:
             _run_packed(program, source, target, waiting, caller, run)
-        elif status == RUN_FAILED:
+        else:
+            self.raise_failure(caller, status)
+
+    def raise_failure(self, caller: str, status: int) -> None:
+        """Raise the error of a call that did not succeed."""
+        if status == RUN_FAILED:
             dump_failure()
             raise error_of(
                 self.transport.rank, self.context.failure(), self.context.pair
             )
-        elif status == RUN_BUSY:
+        if status == RUN_BUSY:
             raise self._busy(caller)
-        else:
-            assert status in (RUN_CLOSED, RUN_FORKED)
-            self.check_open(caller)
+        assert status in (RUN_CLOSED, RUN_FORKED)
+        self.check_open(caller)
 
     def _busy(self, caller: str) -> CollalgoError:
         """The error of a call while another one runs."""

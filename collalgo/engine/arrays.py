@@ -223,12 +223,13 @@ def result_array(
     A new array is one of the package of ``buf``, on whose memory ``like`` is.
     """
     if out is None:
-        if package_of(buf) == "torch" and not isinstance(like, Shadow):
-            fresh = hook("new tensor of torch")(buf, shape)
-            return fresh, as_array(fresh, caller)
-        if isinstance(like, Shadow):
-            fresh = like.fresh(shape)
-            return fresh.on_device(), fresh
+        if type(buf) is not np.ndarray:  # first, as most are
+            if isinstance(like, Shadow):
+                fresh = like.fresh(shape)
+                return fresh.on_device(), fresh
+            if package_of(buf) == "torch":
+                fresh = hook("new tensor of torch")(buf, shape)
+                return fresh, as_array(fresh, caller)
         target = np.empty(shape, like.dtype)
         return target, target
     target = as_array(out, caller)

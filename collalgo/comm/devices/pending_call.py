@@ -1,13 +1,12 @@
 """A pending call on arrays on devices: the ranks exchange records, then enqueue it."""
 
-import math
 from functools import cached_property, partial
-from time import monotonic
 from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.engine.program import Program
+from collalgo._kernels.comm.carried_call import run_carried
+from collalgo._kernels.engine.program import RUN_DONE, Program
 from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 from collalgo.comm.devices.context import DeviceArrays, DeviceContext, Fill
 from collalgo.comm.program_cache import ProgramCache
@@ -15,13 +14,12 @@ from collalgo.engine.arrays import Array
 from collalgo.engine.call import Call
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.buffer_exchange import OFFER
-from collalgo.engine.devices.engine_network import EngineNetwork
+from collalgo.engine.devices.engine_network import CallFailed, EngineNetwork
 from collalgo.engine.devices.grouped import group
 from collalgo.engine.devices.peers import Bases
 from collalgo.engine.devices.program import lower
 from collalgo.engine.devices.runtime import Mark, Runtime
 from collalgo.engine.devices.streams import Grouped, Streamed
-from collalgo.errors import CollectiveTimeout
 
 
 class Lowered:
@@ -163,30 +161,25 @@ class PendingCall:
         self, grouped: Grouped, messages: DeviceMessages, bases: Bases, runtime: Runtime
     ) -> None:
         """Make the call group by group; the host waits for the messages of each."""
-        end = monotonic() + (self._waiting if self._waiting >= 0 else math.inf)
-        network = EngineNetwork(runtime, messages, partial(self._check, end))
-        try:
-            grouped.put(runtime, network, bases)
-        except BaseException as error:
-            self._context.keep(self._arrays)
-            if isinstance(error, ConnectionError):
-                self._exchange_records(
-                    b""
-                )  # which raises the failure that all ranks report
-            self._context.recovery.interrupted(self._caller, error)
-            raise
+        network = EngineNetwork(runtime, messages)
+        context = self._context
 
-    def _check(self, end: float) -> None:
-        """Raise what ends a wait for messages of devices."""
-        if self._context.recovery.transport.failure() is not None:
-            raise ConnectionError("a rank has failed")
-        if monotonic() > end:
-            raise CollectiveTimeout(
-                f"{self._caller}: the messages between devices have not arrived within "
-                f"{self._waiting:g} s",
-                rank=self._context.rank,
-                collective=self._lowered.call.collective,
-            )
+        def carry() -> bool:
+            try:
+                grouped.put(runtime, network, bases)
+            except CallFailed:
+                return False
+            return True
+
+        try:
+            status = run_carried(context.runner, self.exchange, carry, self._waiting)
+        except BaseException as error:
+            context.keep(self._arrays)
+            context.recovery.interrupted(self._caller, error)
+            raise
+        if status != RUN_DONE:
+            context.keep(self._arrays)
+            context.recovery.raise_failure(self._caller, status)
 
     def _exchange_records(self, mine: bytes) -> list[bytes]:
         """The records of all ranks after the exchange, each at most an offer long."""

@@ -1,9 +1,13 @@
 """Messages between devices over the engine between hosts, if that is CUDA-aware."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 from collalgo.engine.devices.runtime import Bytes, Runtime
+
+
+class CallFailed(Exception):
+    """The call of the messages has failed; the transport knows why."""
 
 
 class EngineNetwork:
@@ -18,21 +22,17 @@ class EngineNetwork:
         The device, with the stream of the call.
     messages
         The end of this rank.
-    check
-        Called at intervals during a wait for messages; an error that it raises ends
-        the wait.
     """
 
-    def __init__(
-        self, runtime: Runtime, messages: DeviceMessages, check: Callable[[], None]
-    ):
-        self._runtime, self._messages, self._check = runtime, messages, check
+    def __init__(self, runtime: Runtime, messages: DeviceMessages):
+        self._runtime, self._messages = runtime, messages
 
     def exchange(
         self, _stream: object, sends: Sequence[Bytes], receives: Sequence[Bytes]
     ) -> None:
         self._runtime.mark().synchronize()
-        self._messages.exchange(list(sends), list(receives), self._check)
+        if not self._messages.exchange(list(sends), list(receives)):
+            raise CallFailed
 
     def close(self) -> None:
         """Nothing: the engine belongs to the world."""

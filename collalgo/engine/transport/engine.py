@@ -47,7 +47,7 @@ class Engine(Protocol):
 
 def takes_devices() -> bool:
     """Whether the user lets an engine take arrays on devices."""
-    return bool(environment.CUDA_AWARE.value() == "1")
+    return bool(environment.CUDA_AWARE.value() != "0")
 
 
 def asked_for(engine: str | None) -> str | None:

@@ -21,7 +21,7 @@ def run(duty):
 
 
 @pytest.mark.usefixtures("rsh")
-@pytest.mark.parametrize("duty", ["right", "staged", "late"])
+@pytest.mark.parametrize("duty", ["right", "staged", "late", "busy"])
 def test_calls_over_ucx_are_right_or_end_in_time(duty):
     done = run(duty)
     assert done.stdout.count("right") == 3, done.stdout + done.stderr

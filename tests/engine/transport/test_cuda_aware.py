@@ -79,6 +79,6 @@ def test_ucx_is_asked_for_its_types_of_memory(status, types, aware):
 
 
 @pytest.mark.parametrize("given", ["", "0", "1"])
-def test_an_engine_takes_arrays_on_devices_only_on_request(monkeypatch, given):
+def test_an_engine_takes_arrays_on_devices_unless_told_not_to(monkeypatch, given):
     monkeypatch.setenv("COLLALGO_CUDA_AWARE", given)
-    assert takes_devices() == (given == "1")
+    assert takes_devices() == (given != "0")

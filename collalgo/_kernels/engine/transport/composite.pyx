@@ -96,7 +96,7 @@ cdef class Composite(Transport):
     @property
     def device_messages(self):
         is_cuda_aware = self.network.wire.is_cuda_aware
-        return DeviceMessages(self.network) if is_cuda_aware else None
+        return DeviceMessages(self, self.network) if is_cuda_aware else None
 
     def failure(self):
         """The failure of this world: a dict, or None; see :class:`HostEndpoint`."""

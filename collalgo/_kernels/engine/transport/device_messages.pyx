@@ -5,24 +5,25 @@ They have a tag of their own, behind those of the lanes, and nothing is staged: 
 message of the engine, or several if it is long.
 """
 
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
-from posix.unistd cimport usleep
 
 from collalgo._kernels.engine.transport.network cimport Network
-from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT
+from collalgo._kernels.engine.transport.transport cimport (
+    GO_ON,
+    LANE_LIMIT,
+    SIGNALS,
+    Transport,
+)
 from collalgo._kernels.engine.transport.wire cimport ARRIVED, LOST, UNDER_WAY
-
-cdef extern from "ticks.h" nogil:
-    int64_t nanoseconds()
 
 #: The tags of a world: one for each lane, and one for the messages of devices.
 TAGS = LANE_LIMIT + 1
 
 cdef enum:
     MOST_BYTES = 1 << 30   # of a message of the engine
-    LOOK = 20_000_000      # nanoseconds between two calls of ``check``
-    QUIET_TURNS = 100      # without progress, after which the core is left to others
     PATIENCE = 1000        # the tests of a cancelled receive
 
 cdef struct part:
@@ -36,68 +37,75 @@ cdef class DeviceMessages:
 
     Parameters
     ----------
+    transport : Transport
+        The channels of the rank, which detect failures during a wait.
     network : Network
-        The channels of the rank, whose engine carries the messages.
+        Those to other hosts, whose engine carries the messages.
 
     Attributes
     ----------
     in_use : bool
         Whether the engine may still read or write memory of a failed exchange.
     """
+    cdef Transport transport
     cdef Network network
     cdef readonly bint in_use
 
-    def __init__(self, Network network):
-        self.network = network
+    def __init__(self, Transport transport, Network network):
+        self.transport, self.network = transport, network
 
-    def exchange(self, list sends, list receives, check):
-        """Send and receive memory, and wait until it has arrived and may change.
+    def exchange(self, list sends, list receives):
+        """Send and receive memory, in a call, until it has arrived and may change.
 
         Parameters
         ----------
         sends, receives : list of tuple of int
             The address, the number of bytes and the other rank of each message. Between
             two ranks they arrive in their order.
-        check : callable
-            Called at intervals; an error that it raises ends the wait.
 
-        Raises
-        ------
-        ConnectionError
-            If the engine has lost the connection to another rank.
+        Returns
+        -------
+        bool
+            Whether the call goes on; otherwise it has failed at all ranks.
         """
         cut = [*parts_of(receives, False), *parts_of(sends, True)]
         cdef int64_t count = len(cut)
         cdef part *parts = <part *>calloc(max(count, 1), sizeof(part))
+        cdef bint done = False
         if parts == NULL:
             raise MemoryError
         try:
             for i, (pointer, nbytes, rank, is_sent) in enumerate(cut):
                 parts[i].data = <char *><uintptr_t>pointer
                 parts[i].nbytes, parts[i].rank, parts[i].is_sent = nbytes, rank, is_sent
-            self.run(parts, count, check)
-        except BaseException:
-            self.give_up(parts, count)
-            raise
+            done = self.run(parts, count) == GO_ON
         finally:
+            if not done:
+                self.give_up(parts, count)
             free(parts)
+        return done
 
-    cdef int run(self, part *parts, int64_t count, check) except -1:
-        """Begin all messages, and wait for them."""
+    cdef int run(self, part *parts, int64_t count) except -100:
+        """Begin all messages, and wait for them: GO_ON or STOP."""
+        cdef int64_t idle = 0
         cdef int status
         with nogil:
-            status = self.begin(parts, count)
-        while status == UNDER_WAY:
+            self.begin(parts, count)
+            status = self.drive(parts, count, &idle)
+        while status == SIGNALS:
+            self.transport.handler = <unsigned long>PyThread_get_thread_ident()
+            try:
+                PyErr_CheckSignals()
+            finally:
+                self.transport.handler = 0
             with nogil:
-                status = self.drive(parts, count)
-            if status == UNDER_WAY:
-                check()
-        if status == LOST:
-            raise ConnectionError("the engine has lost a message of a device")
-        return 0
+                status = self.drive(parts, count, &idle)
+        if idle:
+            self.transport.resume()
+        return status
 
-    cdef int begin(self, part *parts, int64_t count) noexcept nogil:
-        """Begin all messages."""
+    cdef void begin(self, part *parts, int64_t count) noexcept nogil:
+        """Begin messages, until one is lost."""
         cdef int64_t i, address, tag = self.network.first_tag + LANE_LIMIT
         cdef int status
         cdef part *one
@@ -113,26 +121,25 @@ cdef class DeviceMessages:
                     address, tag, one.data, one.nbytes, &one.request
                 )
             if status == LOST:
-                return LOST
+                self.network.lost = one.rank
+                return
             one.under_way = True
-        return UNDER_WAY
 
-    cdef int drive(self, part *parts, int64_t count) noexcept nogil:
-        """Wait for all messages for a while: ARRIVED, UNDER_WAY or LOST."""
-        cdef int64_t end = nanoseconds() + LOOK, turn = 0, left = count, before, i
-        cdef int status
-        while left and nanoseconds() < end:
+    cdef int drive(self, part *parts, int64_t count, int64_t *idle) noexcept nogil:
+        """Wait for all messages: GO_ON, or the status of a pause."""
+        cdef int64_t left = count, before, i
+        cdef int status = GO_ON
+        while status == GO_ON:
             before, left = left, 0
             for i in range(count):
-                if parts[i].under_way:
-                    status = self.test(&parts[i])
-                    if status == LOST:
-                        return LOST
-                    left += status == UNDER_WAY
-            turn = 0 if left < before else turn + 1
-            if turn > QUIET_TURNS:
-                usleep(50)
-        return UNDER_WAY if left else ARRIVED
+                left += parts[i].under_way and self.test(&parts[i]) == UNDER_WAY
+            if left == 0 and self.network.lost < 0:
+                break
+            if left < before and idle[0]:
+                self.transport.resume()
+                idle[0] = 0
+            status = self.transport.pause(idle)
+        return status
 
     cdef int test(self, part *one) noexcept nogil:
         """The status of a message; LOST, too, if it is shorter than it should be."""
@@ -141,7 +148,9 @@ cdef class DeviceMessages:
         )
         one.under_way = status == UNDER_WAY
         if status == ARRIVED and not one.is_sent and one.arrived != one.nbytes:
-            return LOST
+            status = LOST
+        if status == LOST:
+            self.network.lost = one.rank
         return status
 
     cdef void give_up(self, part *parts, int64_t count) noexcept nogil:

@@ -1,0 +1,45 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""A call whose messages something else than the transport carries."""
+
+from collalgo._kernels.comm.call_runner cimport CallRunner
+from collalgo._kernels.engine.program cimport Program
+from collalgo._kernels.engine.transport.transport cimport GO_ON, Transport
+
+from collalgo._kernels.engine.program import RUN_BUSY, RUN_DONE, RUN_FAILED
+
+
+def run_carried(CallRunner runner, Program program, carry, double waiting):
+    """Make the call of a program; another thread cannot call meanwhile.
+
+    Parameters
+    ----------
+    runner : CallRunner
+        Of the communicator.
+    program : Program
+        Has the record of the call, which the ranks compare.
+    carry : callable
+        Moves the messages, and returns whether the call goes on.
+    waiting : float
+        The timeout in seconds; negative for none.
+
+    Returns
+    -------
+    int
+        One of the RUN_ values.
+    """
+    cdef Transport transport = runner.transport
+    cdef bint done = False
+    cdef int status
+    if transport.busy:
+        return RUN_BUSY
+    status = transport.enter(&program.record, waiting)
+    if status != GO_ON:
+        return status
+    transport.busy = True
+    try:
+        done = carry()
+    finally:
+        transport.busy = False
+        if done:
+            transport.leave()
+    return RUN_DONE if done else RUN_FAILED
