@@ -3,9 +3,9 @@
 The profile is measured once per host, in 0.3 seconds, and kept in a file in the folder
 of :mod:`collalgo.base.disk_cache`; ``collalgo calibrate`` measures it with more trials.
 The file is JSON: ``format``, ``node``, ``processor``, ``trials`` (the number of
-measurements of which each value is the median) and ``machine``, the attributes of
-:class:`HostProfile`. If other processes keep the host too busy to be measured, typical
-values are used.
+measurements of which each value is about the least) and ``machine``, the attributes
+of :class:`HostProfile`. If other processes keep the host too busy to be measured,
+typical values are used.
 
 The modules for measurements are imported there: most processes load a file.
 """
@@ -24,7 +24,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.engine.transport.waiting import cores
 
 #: The format of files, to be raised when the values change their meaning.
-FORMAT = "machine/7"
+FORMAT = "machine/8"
 
 KEPT = output_files.Format("a file of figures")
 
@@ -122,6 +122,52 @@ class HostProfile(NamedTuple):
         )
 
 
+class Trial(NamedTuple):
+    """A measurement of a host, in seconds, or in seconds for each byte.
+
+    Attributes
+    ----------
+    latency, tokens : float
+        An exchange of one token, and of several, between two cores.
+    switch : float
+        An exchange of one token by two threads of a core.
+    copy, reduce : float
+        A copy and a reduction in the caches of a core.
+    exchange, fetch : float
+        As of :class:`HostProfile`.
+    """
+
+    latency: float
+    tokens: float
+    switch: float
+    copy: float
+    reduce: float
+    exchange: float
+    fetch: float
+
+    @classmethod
+    def best(cls, trials: Sequence["Trial"]) -> "Trial":
+        """The best eighth of each value: other processes only lengthen it."""
+        columns = zip(*trials, strict=True)
+        return cls(*(sorted(each)[len(trials) // 8] for each in columns))
+
+    def figures(self) -> dict[str, float]:
+        """The values of a profile that it gives."""
+        # Copying a byte from another core takes longer: in a swap each of two ranks
+        # copies both its own data and that of the other.
+        handed = max(self.exchange * min(cores(), 2) / 4, self.copy)
+        further = max(self.tokens - self.latency, 0.0)
+        return {
+            "latency": self.latency,
+            "switch": self.switch,
+            "message": further / (2 * (TOKENS - 1)),
+            "copy": handed,
+            "reduce": self.reduce + handed - self.copy,
+            "exchange": self.exchange,
+            "fetch": self.fetch,
+        }
+
+
 def host_profile() -> HostProfile:
     """The profile of this host, from the cache or measured now (in 0.3 s).
 
@@ -150,7 +196,7 @@ def kept_profile() -> HostProfile | None:
 
 
 def calibrate(trials: int = TRIALS) -> HostProfile:
-    """Measure this host a number of times, and cache the medians.
+    """Measure this host a number of times, and cache the best values.
 
     Running processes keep the profile that they have. For a host that is too busy,
     typical values are used and not cached.
@@ -159,13 +205,13 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
 
     from collalgo.cost.calibration import per_byte
 
-    medians, is_busy = _measured(trials)
+    figures, is_busy = _measured(trials)
     if is_busy:
-        medians |= {name: usual for name, (usual, _) in USUAL.items()}
-        medians |= {"exchange": 0.0, "fetch": 0.0}
+        figures |= {name: usual for name, (usual, _) in USUAL.items()}
+        figures |= {"exchange": 0.0, "fetch": 0.0}
     copy_far, reduce_far = per_byte(USUAL_CACHE)
     beyond = {"copy_far": copy_far, "reduce_far": reduce_far, "cache": USUAL_CACHE}
-    profile = HostProfile(**{**medians, **beyond, "cores": cores()})
+    profile = HostProfile(**{**figures, **beyond, "cores": cores()})
     if is_busy:
         getLogger("collalgo").info(
             "this host is too busy to be measured; using typical values"
@@ -177,16 +223,14 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
 
 
 def _measured(trials: int) -> tuple[dict[str, Any], bool]:
-    """The medians of some measurements, and whether the host was too busy for them."""
-    from statistics import median
-
+    """The figures of some measurements, and whether the host was too busy for them."""
     for _ in range(ATTEMPTS):
-        measured = [measure()._asdict() for _ in range(trials)]
-        medians = {name: median(one[name] for one in measured) for name in measured[0]}
-        is_busy = any(medians[name] > most for name, (_, most) in USUAL.items())
+        trial = Trial.best([measure() for _ in range(trials)])
+        figures: dict[str, Any] = trial.figures()
+        is_busy = any(figures[name] > most for name, (_, most) in USUAL.items())
         if not is_busy:
             break
-    return medians, is_busy
+    return figures, is_busy
 
 
 def _keep(profile: HostProfile, trials: int) -> None:
@@ -218,24 +262,17 @@ def _processor() -> str:
     return platform.processor()
 
 
-def measure() -> HostProfile:
+def measure() -> Trial:
     """Measure this host with arrays within its caches."""
     from collalgo.cost.calibration import per_byte, round_trips, swap
 
-    latency = round_trips(1, 2000)
-    crowded = round_trips(TOKENS, 500)
-    exchange = swap(fetched=False)
     copy, reduce = per_byte(1 << 20)
-    # Copying a byte from another core takes longer: in a swap each of two ranks copies
-    # both its own data and that of the other.
-    handed = max(exchange * min(cores(), 2) / 4, copy)
-    return HostProfile(
-        latency=latency,
+    return Trial(
+        latency=round_trips(1, 2000),
+        tokens=round_trips(TOKENS, 500),
         switch=round_trips(1, 200, same_core=True),
-        message=max(crowded - latency, 0.0) / (2 * (TOKENS - 1)),
-        copy=handed,
-        reduce=reduce + handed - copy,
-        cores=cores(),
-        exchange=exchange,
+        copy=copy,
+        reduce=reduce,
+        exchange=swap(fetched=False),
         fetch=swap(fetched=True),
     )
