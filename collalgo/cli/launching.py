@@ -193,7 +193,8 @@ _STARTING = (
     click.option(
         "--rendezvous",
         metavar="URL",
-        help="Store of an elastic job: etcd://HOST:PORT, HOST:PORT of one node, or "
+        help="Store of an elastic job: etcd://HOST:PORT, HOST:PORT of one node, "
+        "replicated://HOST:PORT,HOST:PORT,HOST:PORT of three nodes, or "
         "file:///FOLDER that all share.",
     ),
     click.option(

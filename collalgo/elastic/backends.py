@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base import plugins
 from collalgo.bootstrap.interfaces import is_address
+from collalgo.bootstrap.store.certificates import client_context
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
@@ -73,7 +74,8 @@ def rendezvous(
     ----------
     url
         ``collalgo://HOST:PORT`` or ``HOST:PORT``: a store that the first node on that
-        host holds; ``etcd://HOST:PORT,HOST:PORT``: an etcd that runs already;
+        host holds; ``replicated://HOST:PORT,HOST:PORT,HOST:PORT``: a store that these
+        nodes hold together; ``etcd://HOST:PORT,HOST:PORT``: an etcd that runs already;
         ``file:///FOLDER``: a folder that all hosts share;
         ``static://NAME,NAME``: fixed members; or a scheme that another package adds.
     job
@@ -171,6 +173,20 @@ def _etcd_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
     return Etcd(members_of(place.url.netloc), prefix)
 
 
+def replicated(place: Place) -> StoreRendezvous:
+    """Join over the own etcd of the job, which the launchers of its nodes run."""
+    connect = partial(_replicated_store, place)
+    return StoreRendezvous(connect, str(place), place.settings, place.name)
+
+
+def _replicated_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
+    servers = members_of(place.url.netloc)
+    hosts = [host for host, _ in servers]
+    who = f"node {place.name}"
+    secret = secret_of_job(hosts[0], who, str(place), place.secret)
+    return Etcd(servers, place.job, client_context(secret, hosts))
+
+
 def folder(place: Place) -> StoreRendezvous:
     """Join over a folder that all hosts share."""
     connect = partial(_folder_store, place)
@@ -197,6 +213,7 @@ SCHEMES: dict[str, Callable[[Place], Rendezvous]] = {
     "collalgo": embedded,
     "etcd": etcd,
     "file": folder,
+    "replicated": replicated,
     "static": static,
 }
 
@@ -205,6 +222,7 @@ STORES: dict[str, Callable[[Place, Callable[[str], None]], KeyValueStore]] = {
     "collalgo": _embedded_store,
     "etcd": _etcd_store,
     "file": _folder_store,
+    "replicated": _replicated_store,
 }
 
 

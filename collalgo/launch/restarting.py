@@ -16,9 +16,11 @@ from urllib.parse import urlsplit
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
+from collalgo.launch.etcd_member import EtcdMember
 from collalgo.launch.local import (
     LocalLaunch,
     Rank,
@@ -105,6 +107,12 @@ class RestartingLaunch(LocalLaunch):
             hosting.begin()
             held.callback(hosting.end)
             held.callback(hosting.drain, DRAIN_SECONDS)  # before that
+        if url.scheme == "replicated":
+            servers = members_of(url.netloc)
+            secret = secret_of_job(servers[0][0], "this node", where)
+            member = EtcdMember(servers, JOB.given(self.node), secret)
+            held.callback(member.close)
+            held.callback(member.drain, DRAIN_SECONDS)
         return self.node or {}
 
 

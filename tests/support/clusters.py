@@ -11,6 +11,8 @@ import pytest
 from collalgo.bench.cluster.kernel import namespace
 from collalgo.bench.cluster.layout import layout_of_file
 
+from collalgo.errors import BootstrapError
+from collalgo.launch.etcd_member import etcd_program
 from tests.support.paths import ROOT
 
 FILES = ROOT / "bench" / "cluster" / "files"
@@ -23,10 +25,10 @@ needs_root = pytest.mark.skipif(
 
 def skip_without_etcd():
     """The path of etcd; skip the test where there is none."""
-    program = shutil.which("etcd")
-    if program is None:
-        pytest.skip("etcd is not installed: apt-get install etcd-server")
-    return program
+    try:
+        return etcd_program()
+    except BootstrapError as error:
+        pytest.skip(str(error))
 
 
 def layout(name):

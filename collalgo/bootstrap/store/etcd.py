@@ -1,6 +1,7 @@
 """A key-value store in an etcd that runs already, by the HTTP gateway of version 3."""
 
 import math
+import ssl
 from collections.abc import Sequence
 from functools import partial
 from time import monotonic
@@ -42,6 +43,8 @@ class Etcd:
         Host and port of each member of the cluster; one that answers is used.
     prefix
         The prefix of all keys.
+    context
+        For HTTPS; by default by the certificates above.
 
     Raises
     ------
@@ -51,9 +54,14 @@ class Etcd:
 
     value_bytes = VALUE_BYTES
 
-    def __init__(self, members: Sequence[tuple[str, int]], prefix: str):
+    def __init__(
+        self,
+        members: Sequence[tuple[str, int]],
+        prefix: str,
+        context: ssl.SSLContext | None = None,
+    ):
         self._prefix = prefix.strip("/").encode() + b"/"
-        self._gateway = Gateway(members)
+        self._gateway = Gateway(members, context)
         self._lock = Lock()
         self._leases: list[Lease] = []
         self._watches: list[EtcdWatch] = []

@@ -1,0 +1,101 @@
+"""Nodes hold the store of their job together, and lose any one of them."""
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import pytest
+
+from collalgo.errors import BootstrapError
+from collalgo.launch import etcd_member
+from tests.support.clusters import skip_without_etcd
+from tests.support.ports import reserved_ports
+from tests.support.store_clients import until
+
+pytest.importorskip("cryptography", reason="certificates need cryptography")
+
+TRAIN = """
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from collalgo import elastic
+
+state = elastic.State(step=0)
+
+@elastic.run
+def train(comm, state):
+    print("members", comm.size, flush=True)
+    while not comm.allreduce(np.array([Path(sys.argv[1]).exists()]), op="max")[0]:
+        state.step += 1
+        state.commit()
+
+train(state)
+"""
+
+
+@pytest.fixture
+def servers(held):
+    """The servers of a job of three nodes on this host, in pairs of adjacent ports."""
+    (port,) = held.enter_context(reserved_ports(1))
+    return [("127.0.0.1", port + 2 * number) for number in range(3)]
+
+
+@pytest.fixture
+def held():
+    with ExitStack() as held:
+        yield held
+
+
+def told(node, size):
+    """Wait until a node is a member among some."""
+    until(lambda: node.stdout.readline() == f"[0] members {size}\n")
+
+
+def test_a_job_goes_on_without_any_of_the_nodes_that_hold_its_store(
+    tmp_path, servers, held
+):
+    skip_without_etcd()
+    (tmp_path / "train.py").write_text(TRAIN)
+    (tmp_path / "tmp").mkdir()
+    where = "replicated://" + ",".join(f"{host}:{port}" for host, port in servers)
+    line = f"--elastic --nodes 2:3 --rendezvous {where} train.py stop"
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+
+    def start():
+        node = subprocess.Popen(
+            [sys.executable, "-m", "collalgo", "run", *line.split()],
+            stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment,
+        )  # fmt: skip
+        held.callback(node.stdout.close)
+        held.callback(node.wait)
+        held.callback(node.terminate)
+        return node
+
+    nodes = [start() for _ in range(3)]
+    for node in nodes:
+        told(node, 3)
+    nodes.pop(0).kill()
+    for node in nodes:
+        told(node, 2)
+    nodes.append(start())
+    for node in nodes:
+        told(node, 3)
+    (tmp_path / "stop").touch()
+    assert [node.wait(30) for node in nodes] == [0, 0, 0]
+    until(lambda: not list((tmp_path / "tmp").iterdir()))
+
+
+def test_a_node_without_etcd_is_told_what_to_install(monkeypatch, servers):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(etcd_member, "find_spec", lambda _: None)
+    with pytest.raises(BootstrapError, match="apt-get install etcd-server, or pip"):
+        etcd_member.EtcdMember(servers, "job", b"secret")
+
+
+def test_a_node_that_the_url_does_not_name_has_no_member():
+    member = etcd_member.EtcdMember([("192.0.2.1", 2379)], "job", b"secret")
+    assert not member.is_running
+    member.close()
