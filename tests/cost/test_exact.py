@@ -27,7 +27,7 @@ MACHINES = {
 BYTES = LinkModel(message=0.0, reduction=0.0, turning=0.0, efficiency={})
 
 
-@pytest.mark.parametrize("name", at_leisure(MACHINES, {"dgx1v", "fat_tree"}))
+@pytest.mark.parametrize("name", at_leisure(MACHINES, {"mi250x", "fat_tree"}))
 def test_no_schedule_is_below_the_bound_and_floats_agree(name):
     machine = Topology.load(name, **MACHINES[name])
     placement = Placement(machine, link_model=BYTES)

@@ -11,6 +11,7 @@ import pytest
 import collalgo
 from collalgo import CollalgoError, select, threads
 from collalgo.schedule.collective import COLLECTIVES
+from tests.support.leisure import at_leisure
 from tests.support.random_questions import (
     BLOCKS,
     REPRODUCIBLE,
@@ -46,7 +47,11 @@ def announced(pricer, fields, nbytes):
 
 
 @pytest.mark.parametrize(
-    ("hosts", "worlds", "cells"), [("one", 20, 1600), ("several", 6, 400)]
+    ("hosts", "worlds", "cells"),
+    at_leisure(
+        [("one", 20, 1600), ("one", 10, 800), ("several", 6, 400)],
+        {("one", 10, 800), ("several", 6, 400)},
+    ),
 )
 def test_what_would_run_is_what_is_announced(hosts, worlds, cells, tmp_path, run):
     differ, names = [], set()

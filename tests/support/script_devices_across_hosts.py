@@ -1,6 +1,6 @@
 """Ranks on several hosts with simulated devices, whose memory the engine can access.
 
-``script_devices_across_hosts.py DUTY LAYOUT``, as for ``script_across_hosts.py``.
+``script_devices_across_hosts.py DUTY,... LAYOUT``, as for ``script_across_hosts.py``.
 """
 
 import os
@@ -87,7 +87,7 @@ def killed(comm, device):
         comm.allreduce(x)
     except PeerFailed as error:
         assert error.missing == (comm.size - 1,), error
-        print(f"right {comm.rank};", flush=True)
+        print(f"done {comm.rank}: killed;", flush=True)
     sys.exit()
 
 
@@ -137,8 +137,9 @@ def main():
     comm = collalgo.init(timeout=60)
     device = StandIn(os.getpid(), 0)
     arrays.runtime_of = lambda _: device
-    DUTIES[sys.argv[1]](comm, device)
-    print(f"right {comm.rank};", flush=True)
+    for duty in sys.argv[1].split(","):
+        DUTIES[duty](comm, device)
+        print(f"done {comm.rank}: {duty};", flush=True)
 
 
 main()
