@@ -8,6 +8,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
+from collalgo.base.threads import start
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     KeyValueStore,
@@ -100,7 +101,7 @@ class StoreRendezvous:
         self._link = StoreLink(connect, where, settings.silence, self._events.put)
         self._link.open(settings.store_timeout)
         self._thread = Thread(target=self._run, name="collalgo rounds", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     # ---- the interface
 
