@@ -16,7 +16,7 @@ from collalgo.bootstrap.store.protocol import (
     StoreError,
 )
 from collalgo.elastic import exclusion, history
-from collalgo.elastic.documents import CLOSED, COMMON, LEADER, Closed, encoded
+from collalgo.elastic.documents import COMMON, LEADER, Closed, encoded
 from collalgo.elastic.events import (
     Action,
     Command,
@@ -35,6 +35,7 @@ from collalgo.elastic.rounds import step
 from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
+from collalgo.launch.job_end import CLOSED
 
 #: Seconds between two measurements of the time; the first in a process that leads, or
 #: whose lease may have ended.
