@@ -1,10 +1,11 @@
 """The end of an elastic job in its store: no further epoch begins."""
 
 import json
-from contextlib import closing
+from contextlib import closing, suppress
 
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.protocol import ABSENT
+from collalgo.errors import BootstrapError
 
 #: The key of the reason, which all members watch.
 CLOSED = "now/closed"
@@ -24,12 +25,11 @@ def closed(reason: str) -> bytes:
 def close_job(host: str, port: int, secret: bytes, reason: str) -> None:
     """Close the job whose store is at a port: members that wait for others end.
 
-    The present epoch may continue to its end.
-
-    Raises
-    ------
-    BootstrapError
-        If the store is not reached.
+    The present epoch may continue to its end. Without a further descriptor for the
+    connection nothing is done.
     """
-    with closing(Client([host], port, secret, SECONDS)) as store:
+    with (
+        suppress(BootstrapError, OSError),
+        closing(Client([host], port, secret, SECONDS)) as store,
+    ):
         store.compare_set(CLOSED, closed(reason), ABSENT)

@@ -10,7 +10,7 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from urllib.parse import urlsplit
@@ -19,7 +19,6 @@ from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
-from collalgo.errors import BootstrapError
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.job_end import close_job
 from collalgo.launch.local import (
@@ -207,8 +206,7 @@ class _Supervision:
         """Close a job with too few ranks, of which none is restarted after its end."""
         living = self._living()
         if self.close and self.has_finished and 0 < living < self.plan.least:
-            with suppress(BootstrapError):  # for lack of descriptors
-                self.close(f"others ended, {living} of {self.plan.least} ranks remain")
+            self.close(f"others ended, {living} of {self.plan.least} ranks remain")
             self.close = None
 
     def _living(self) -> int:
