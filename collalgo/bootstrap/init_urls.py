@@ -61,7 +61,7 @@ def connect_by_url(arguments: JoinArguments) -> Context:
 
 def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
     """The store that a URL names, which is empty after all have connected."""
-    if url.scheme == "file" and url.path and not url.netloc:
+    if url.scheme == "file" and url.path and not url.netloc and "%00" not in url.path:
         _ = arguments.position  # checked before anything is created
         return Folder(Path(unquote(url.path)))
     if url.scheme == "etcd" and url.netloc and url.path.strip("/"):

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from threading import Timer
 
 from collalgo.base.environment import JOB, RENDEZVOUS
+from collalgo.base.threads import start
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.identity import RESTART_COUNT, Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
@@ -65,7 +66,7 @@ def _warning_if_restarted() -> Iterator[None]:
     warn = logging.getLogger("collalgo").warning
     timer = Timer(WAITING_SECONDS, warn, [f"init waits: {RESTARTED}"])
     timer.daemon = True
-    timer.start()
+    start(timer)
     try:
         yield
     finally:

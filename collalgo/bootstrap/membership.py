@@ -18,6 +18,7 @@ from weakref import WeakValueDictionary
 
 from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.base.finalizers import Lock
+from collalgo.base.threads import start
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.pending_join import PendingJoin, joined_twice
 from collalgo.bootstrap.store.protocol import (
@@ -93,7 +94,7 @@ class Membership:
             ("revoked", FailureAgreement.revoked),
         ):
             store.watch(f"{name}/", self._passing_on(react))
-        Thread(target=self._ask, name="collalgo questions", daemon=True).start()
+        start(Thread(target=self._ask, name="collalgo questions", daemon=True))
 
     def _claim(self, store: KeyValueStore) -> None:
         """Set the key of the rank, which lives as long as this process."""

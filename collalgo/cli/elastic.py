@@ -17,12 +17,12 @@ from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.cli.options import force_option, writes
 from collalgo.elastic import exclusion
 from collalgo.elastic.backends import store_at
-from collalgo.elastic.documents import CLOSED
 from collalgo.elastic.history import history
 from collalgo.elastic.jobs_here import jobs_here
 from collalgo.elastic.status import Event, Status, event_of_epoch, follow, status
 from collalgo.elastic.timeline import EventsError, draw, read_events
 from collalgo.errors import CollalgoError
+from collalgo.launch.job_end import CLOSED
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

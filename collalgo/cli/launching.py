@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from collalgo.cli.options import Folder
 from collalgo.launch.binding import Binding
 from collalgo.launch.environment import DIALECTS, TORCH
 from collalgo.launch.options import RESTARTS, START_SECONDS, Launcher, SshOptions
@@ -119,7 +120,7 @@ _STARTING = (
     click.option(
         "--log-dir",
         "logs",
-        type=click.Path(file_okay=False, path_type=Path),
+        type=Folder(file_okay=False, path_type=Path),
         help="Folder for the output of each rank: append to rank.0/stdout, "
         "rank.0/stderr and so on.",
     ),

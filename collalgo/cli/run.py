@@ -79,10 +79,21 @@ def command_line(command: tuple[str, ...], *, module: bool) -> Sequence[str]:
     elif command[0].endswith(".py"):
         if not Path(command[0]).exists():
             raise click.UsageError(f"there is no file {command[0]!r}")
-        command = (sys.executable, *command)
+        name = f"./{command[0]}" if command[0].startswith("-") else command[0]
+        command = (sys.executable, name, *command[1:])
     if shutil.which(command[0]) is None:
-        raise click.UsageError(f"there is no program {command[0]!r}")
+        raise click.UsageError(_unusable(command[0]))
     return command
+
+
+def _unusable(program: str) -> str:
+    """Why a program cannot be started."""
+    if "/" in program and Path(program).exists():
+        return (
+            f"{program!r} is not an executable file; make it one (chmod +x), or put "
+            "the program in front that runs it"
+        )
+    return f"there is no program {program!r}"
 
 
 def _hosts(hosts: str | None, hostfile: Path | None) -> list[Host]:

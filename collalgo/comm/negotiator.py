@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from collalgo.base.finalizers import Lock, serving
+from collalgo.base.threads import start
 from collalgo.comm.bucket import Batch, Intervals
 from collalgo.comm.current import runner_of
 from collalgo.comm.negotiation import Coordinator, Failure, Signature
@@ -141,7 +142,7 @@ class Negotiator:
             else None
         )
         self.thread = Thread(target=self._serve, name="collalgo bucket", daemon=True)
-        self.thread.start()
+        start(self.thread)
 
     def add(self, array: Array, name: str) -> Pending:
         """Add an array, and report it to rank 0.

@@ -1,7 +1,10 @@
-"""Exceptions in words, for the ranks that have not raised them."""
+"""The reasons for the end of a rank, in words for the others."""
 
 import traceback
 from pathlib import Path
+
+#: The reason of a rank that has closed its communicator.
+CLOSED = "its communicator was closed"
 
 #: The most characters of an exception that are sent to the other ranks.
 REASON = 150

@@ -15,6 +15,7 @@ from collalgo._kernels.engine.program import (
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.descent import advice
 from collalgo.comm.failures import error_of, in_signal_handler
+from collalgo.comm.reasons import CLOSED
 from collalgo.comm.tracing.dump import dump_failure
 from collalgo.engine.arrays import Array, packed
 from collalgo.errors import CollalgoError, CommunicatorClosed
@@ -61,13 +62,24 @@ class Recovery:
         """Raise the error of a call that did not succeed."""
         if status == RUN_FAILED:
             dump_failure()
-            raise error_of(
-                self.transport.rank, self.context.failure(), self.context.pair
-            )
+            failure = self.context.failure()
+            if failure.get("exit_reason") == CLOSED:
+                self._check_open_here(caller, failure["culprit"])
+            raise error_of(self.transport.rank, failure, self.context.pair)
         if status == RUN_BUSY:
             raise self._busy(caller)
         assert status in (RUN_CLOSED, RUN_FORKED)
         self.check_open(caller)
+
+    def _check_open_here(self, caller: str, culprit: int) -> None:
+        """Check that the rank that has closed the communicator is another one."""
+        if culprit == self.transport.rank:
+            raise CommunicatorClosed(
+                f"{caller}: this communicator was closed during the call, by another "
+                "thread of this rank; close it when its calls have ended",
+                rank=culprit,
+                collective=caller,
+            )
 
     def _busy(self, caller: str) -> CollalgoError:
         """The error of a call while another one runs."""

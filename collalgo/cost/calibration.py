@@ -1,7 +1,8 @@
 """The measurements behind a host profile."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from threading import Thread
 from time import perf_counter
 from typing import NamedTuple
@@ -10,6 +11,7 @@ import numpy as np
 
 from collalgo._kernels.engine.program import Program
 from collalgo.algorithms import direct, dissemination
+from collalgo.base.threads import ThreadRefused, start
 from collalgo.engine.call import Call
 from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.layout import Layout
@@ -126,11 +128,26 @@ def _stay(number: int) -> None:
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
 
 
+def _start_together(threads: Sequence[Thread], all_run: "Future[bool]") -> None:
+    """Start threads, and tell them whether all of them run."""
+    try:
+        for one in threads:
+            start(one)
+        all_run.set_result(True)
+    except ThreadRefused:
+        all_run.set_result(False)
+        raise
+
+
 def _of_two(turn_of: Callable[[int], Turn], trials: int) -> float:
     """The least seconds of a turn of two threads."""
     times = [[0.0, 0.0] for _ in range(trials)]
 
+    both: Future[bool] = Future()
+
     def run(rank: int) -> None:
+        if not both.result():
+            return
         turn = turn_of(rank)
         for trial in times:
             turn.prepare()
@@ -139,8 +156,7 @@ def _of_two(turn_of: Callable[[int], Turn], trials: int) -> float:
             trial[rank] = perf_counter() - start
 
     threads = [Thread(target=run, args=(rank,), daemon=True) for rank in range(2)]
-    for one in threads:
-        one.start()
+    _start_together(threads, both)
     for one in threads:
         one.join()
     return min(max(trial) for trial in times)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from collalgo.base import disk_cache, output_files
 from collalgo.base.digest import hexadecimal
 from collalgo.base.finalizers import Lock
+from collalgo.base.threads import ThreadRefused
 from collalgo.engine.transport.waiting import cores
 
 #: The format of files, to be raised when the values change their meaning.
@@ -214,7 +215,8 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
     profile = HostProfile(**{**figures, **beyond, "cores": cores()})
     if is_busy:
         getLogger("collalgo").info(
-            "this host is too busy to be measured; using typical values"
+            "this host is too busy to be measured, or refuses threads; using typical "
+            "values"
         )
     else:
         _keep(profile, trials)
@@ -223,9 +225,15 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
 
 
 def _measured(trials: int) -> tuple[dict[str, Any], bool]:
-    """The figures of some measurements, and whether the host was too busy for them."""
+    """The figures of some measurements, and whether the host was too busy for them.
+
+    Without any if the system refuses the threads.
+    """
     for _ in range(ATTEMPTS):
-        trial = Trial.best([measure() for _ in range(trials)])
+        try:
+            trial = Trial.best([measure() for _ in range(trials)])
+        except ThreadRefused:
+            return {}, True
         figures: dict[str, Any] = trial.figures()
         is_busy = any(figures[name] > most for name, (_, most) in USUAL.items())
         if not is_busy:

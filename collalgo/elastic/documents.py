@@ -11,7 +11,7 @@ COMMON, NODES = "now/", "node/"
 
 #: The keys that all members watch.
 ROUND, LEADER, NOTICE = COMMON + "round", COMMON + "leader", COMMON + "notice"
-EXCLUDED, CLOSED = COMMON + "excluded", COMMON + "closed"
+EXCLUDED = COMMON + "excluded"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from collalgo.bootstrap.store.protocol import ABSENT
 from collalgo.elastic.documents import (
-    CLOSED,
     EXCLUDED,
     LEADER,
     NODES,
@@ -25,6 +24,7 @@ from collalgo.elastic.events import Action
 from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.tally import Tally, tally
+from collalgo.launch.job_end import CLOSED
 
 
 class Phase(Enum):

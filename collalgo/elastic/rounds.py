@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from collalgo.bootstrap.store.protocol import ABSENT, Fence
 from collalgo.elastic.documents import (
-    CLOSED,
     LEADER,
     NODES,
     NOTICE,
@@ -37,6 +36,7 @@ from collalgo.elastic.events import (
 )
 from collalgo.elastic.participant import Known, Participant, Phase
 from collalgo.elastic.tally import Readiness
+from collalgo.launch.job_end import CLOSED
 
 #: Seconds that one measurement counts at most: a process that was paused has not
 #: observed the others meanwhile.

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
+from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.comm.communicator import Communicator
-from collalgo.comm.current import belonging
+from collalgo.comm.current import belonging, of_thread
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
@@ -88,7 +89,7 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     def running(
         state: State, *args: Any, comm: Communicator | None = None, **named: Any
     ) -> Result:
-        first = _first() if comm is None else comm
+        first = _first() if comm is None else _checked(comm)
         return _Running(first, state).run(
             lambda present: train(present, state, *args, **named)
         )
@@ -96,19 +97,43 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     return running
 
 
+#: Held since this process is a member of the job of its launcher.
+_MEMBERSHIP = Lock()
+
+
 def _first() -> Communicator:
     """The communicator to begin with: that of the first epoch, or the world."""
+    if _MEMBERSHIP.locked():
+        raise _second("is or was")
     meeting = meeting_of_launcher()
     if meeting is None:
         return init()
     try:
-        return connect(meeting)
+        first = connect(meeting)
     except RendezvousClosed as error:
         if int(os.environ.get(RESTART_COUNT) or 0):  # so that it is not a stale job
             _LOG.warning("the job ended before this rank, started again, was needed")
         else:
             _LOG.warning("%s; this process takes no part", error)
         raise SystemExit(0) from None
+    _MEMBERSHIP.acquire()
+    return first
+
+
+def _checked(comm: Communicator) -> Communicator:
+    """A communicator that was given, if its members run no other function."""
+    if comm is of_thread.world and isinstance(comm._newcomers, Epochs):
+        raise _second("is")
+    return comm
+
+
+def _second(verb: str) -> CollalgoError:
+    """The error of a second function on the members of a job."""
+    return CollalgoError(
+        f"elastic.run: this process {verb} a member of the job that another function "
+        "runs in, and the job ends with it; call this one within it without "
+        "elastic.run, or on a group: comm=comm.dup()"
+    )
 
 
 class _Running:

@@ -5,10 +5,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from collalgo.errors import RendezvousError
+from collalgo.launch.job_end import FORMAT
 from collalgo.launch.options import MOST_MEMBERS
-
-#: The version of the documents; another one is refused.
-FORMAT = 1
 
 #: Characters of a name, a token, a term or a reason at most.
 MOST_CHARACTERS = 250

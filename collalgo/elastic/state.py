@@ -257,8 +257,8 @@ class State:
                 part, arrays = None, []
             forms = list(tree.forms(committed))
             fits = list(tree.forms(part)) == forms
-            is_object = _has_state_dict(self._values[name])
-            found += arrays if fits and not is_object else [None] * len(forms)
+            fits = fits and not _has_state_dict(self._values[name])
+            found += map(tree.writeable, arrays) if fits else [None] * len(forms)
         return found
 
     def _of_all(

@@ -8,7 +8,6 @@ from typing import Any
 from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
 from collalgo.elastic import history
 from collalgo.elastic.documents import (
-    CLOSED,
     COMMON,
     EXCLUDED,
     LEADER,
@@ -27,6 +26,7 @@ from collalgo.elastic.documents import (
 from collalgo.elastic.history import HISTORY, PastEpoch
 from collalgo.elastic.schema import Member
 from collalgo.elastic.tally import Tally, tally
+from collalgo.launch.job_end import CLOSED
 
 #: Failures that are shown.
 SHOWN_FAILURES = 5

@@ -8,6 +8,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Protocol
 
+from collalgo.base.threads import start
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     KeyValueStore,
@@ -15,7 +16,7 @@ from collalgo.bootstrap.store.protocol import (
     StoreError,
 )
 from collalgo.elastic import exclusion, history
-from collalgo.elastic.documents import CLOSED, COMMON, LEADER, Closed, encoded
+from collalgo.elastic.documents import COMMON, LEADER, Closed, encoded
 from collalgo.elastic.events import (
     Action,
     Command,
@@ -34,6 +35,7 @@ from collalgo.elastic.rounds import step
 from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
+from collalgo.launch.job_end import CLOSED
 
 #: Seconds between two measurements of the time; the first in a process that leads, or
 #: whose lease may have ended.
@@ -100,7 +102,7 @@ class StoreRendezvous:
         self._link = StoreLink(connect, where, settings.silence, self._events.put)
         self._link.open(settings.store_timeout)
         self._thread = Thread(target=self._run, name="collalgo rounds", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     # ---- the interface
 

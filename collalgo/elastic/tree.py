@@ -88,6 +88,11 @@ def empty(form: Form, like: ArrayLeaf = None) -> ArrayLeaf:
     return torch.empty(form.shape, dtype=getattr(torch, form.dtype), device=device)
 
 
+def writeable(array: ArrayLeaf) -> ArrayLeaf | None:
+    """An array that can be copied into; None if it is read-only."""
+    return array if is_tensor(array) or array.flags.writeable else None
+
+
 def copy_into(target: ArrayLeaf, source: ArrayLeaf) -> None:
     """Copy an array into another of the same form."""
     if is_tensor(target):
@@ -166,10 +171,11 @@ def _skeleton(value: Any, where: str, arrays: list[ArrayLeaf]) -> Any:
     if isinstance(value, (list, tuple)):
         names = [f"{where}[{number}]" for number in range(len(value))]
         return [_kind_of(value), _parts(value, names, arrays)]
+    dtype = f" and dtype {value.dtype}" if isinstance(value, np.ndarray) else ""
     raise TypeError(
-        f"{where} is of type {type(value).__name__}, which an elastic state cannot "
-        "copy; pass arrays, numbers, texts, containers of these, or an object with "
-        "state_dict() and load_state_dict()"
+        f"{where} is of type {type(value).__name__}{dtype}, which an elastic state "
+        "cannot copy; pass arrays of numbers, numbers, texts, lists, tuples, dicts of "
+        "str and int keys, or an object with state_dict() and load_state_dict()"
     )
 
 

@@ -1,7 +1,7 @@
 """Arrays of any library as NumPy arrays on the same memory."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,19 +38,20 @@ def as_array(buf: Any, caller: str) -> Array:
         return np.asarray(memoryview(buf))
     except (TypeError, ValueError, BufferError):
         pass
-    if hasattr(buf, "__array_interface__"):
-        return np.asarray(buf)
-    if hasattr(buf, "__dlpack__"):
-        return _from_dlpack(buf, caller)
+    if not isinstance(buf, type):  # a class of arrays has the protocol, but no memory
+        if hasattr(buf, "__array_interface__"):
+            return _shared(np.asarray, buf, caller)
+        if hasattr(buf, "__dlpack__"):
+            return _shared(np.from_dlpack, buf, caller)
     raise TypeError(
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
         f"{type(buf).__name__}; {_advice(buf)}"
     )
 
 
-def _from_dlpack(buf: Any, caller: str) -> Array:
+def _shared(load: Callable[[Any], Array], buf: Any, caller: str) -> Array:
     try:
-        return np.from_dlpack(buf)
+        return load(buf)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         if package_of(buf) == "torch":  # which has dtypes that DLPack does not have
             narrow: Array | None = hook("narrow array of torch")(buf)
@@ -86,6 +87,8 @@ def _advice(buf: Any) -> str:
     """The advice for an object that is not an array."""
     if isinstance(buf, list | tuple | int | float | complex | np.generic):
         return "wrap it with numpy.array(...)"
+    if isinstance(buf, type):
+        return f"{buf.__name__} is a class: pass one of its arrays"
     if buf is None:
         return "also a rank that only receives passes an array, or out= to a scatter"
     if isinstance(buf, dict | set | frozenset | str | bytes):

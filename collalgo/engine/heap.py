@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from collalgo._kernels.engine.transport.segment import Block, Segment, release_pages
 from collalgo.base.finalizers import Lock, finalize
+from collalgo.errors import BootstrapError
 
 #: Arrays are aligned to pages, so that their pages can be returned to the kernel.
 PAGE = 4096
@@ -31,7 +32,7 @@ def mapped(size: int, descriptor: int, *, of_threads: bool = False) -> Segment:
 
     Without enough addresses, as under a memory limit, there are no heaps.
     """
-    with suppress(OSError):
+    with suppress(BootstrapError):
         return Segment(descriptor, size, heap_bytes(size), of_threads)
     return Segment(descriptor, size, 0, of_threads)
 

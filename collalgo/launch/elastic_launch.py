@@ -5,7 +5,7 @@ restarts the ranks there.
 """
 
 import secrets
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
+from collalgo.launch.job_end import close_job
 from collalgo.launch.network import Endpoint, Listener
 from collalgo.launch.node_agent import NodeAgent
 from collalgo.launch.nodes import Node, Nodes
@@ -106,10 +107,8 @@ class ElasticJob:
         self.sinks: Sinks = output.sinks(options.logs, timestamp=options.timestamp)
         self._shell: RemoteShell = remote_shell(options.ssh)
         secret = secrets.token_bytes(32)
-        server = Server(secret)
-        held.callback(server.close)
-        listener = Listener()
-        held.callback(listener.close)
+        server = held.enter_context(closing(Server(secret)))
+        listener = held.enter_context(closing(Listener()))
         self._port: int = server.port
         self._here: Endpoint = listener.endpoint("of the launcher")
         self._common = {
@@ -121,7 +120,8 @@ class ElasticJob:
         if options.nics:
             self._common[NICS.name] = ",".join(options.nics)
         times = plan.members[0], options.start_timeout
-        self.nodes = Nodes(self._start, *times, plan.discovery())
+        close = partial(close_job, "127.0.0.1", server.port, secret)
+        self.nodes = Nodes(self._start, *times, plan.discovery(), close)
         held.callback(self.nodes.close)
 
     def run(self) -> int:

@@ -41,7 +41,8 @@ class ErrorRecords:
 
     def traceback(self, key: str) -> Sequence[str]:
         """The lines of the first error that a rank has recorded; empty without one."""
-        content = os.pread(self._file, MOST_BYTES, 0)
+        length = min(os.fstat(self._file).st_size, MOST_BYTES)
+        content = os.pread(self._file, length, 0)
         for line in content.splitlines():
             with suppress(ValueError, RecursionError):
                 match json.loads(line):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import NamedTuple
 
+from collalgo.base.threads import start
 from collalgo.bootstrap.interfaces import Interface, interfaces, selected
 from collalgo.errors import BootstrapError
 
@@ -65,7 +66,7 @@ class Listener:
         self.word = secrets.token_hex(WORD // 2)
         self._socket = socket.create_server(("", 0), backlog=128)
         self.port: int = self._socket.getsockname()[1]
-        Thread(target=self._serve, name="collalgo listener", daemon=True).start()
+        start(Thread(target=self._serve, name="collalgo listener", daemon=True))
 
     def _serve(self) -> None:
         while True:

@@ -112,6 +112,8 @@ class Nodes:
         Seconds that the job may have fewer, while hosts may still come.
     discovery
         Returns the hosts; None if :meth:`change` sets them.
+    close
+        Closes the job with a reason, if too few ranks remain after the end of others.
     """
 
     def __init__(
@@ -120,8 +122,10 @@ class Nodes:
         least: int,
         patience: float,
         discovery: Discovery | None = None,
+        close: Callable[[str], None] = lambda _: None,
     ):
         self._start, self._least, self._patience = start, least, patience
+        self._close: Callable[[str], None] | None = close
         self._discovery = discovery
         self._nodes: dict[Host, Node] = {}
         self.agents: list[NodeAgent] = []
@@ -153,6 +157,7 @@ class Nodes:
             self._update_hosts()
             self._start_due()
             self._wait()
+            self._close_if_too_few()
             if self._are_too_few():
                 return self._give_up()
         return self._late
@@ -264,6 +269,12 @@ class Nodes:
         what = "has failed" if node.is_excluded else what
         self._failed = f"host {name} {what}: {why}", exit_code(code) if code else 1
         report(f"{self._failed[0]}; it is tried again in {pause:g} s")
+
+    def _close_if_too_few(self) -> None:
+        up = sum(node.host.slots for node in self._nodes.values() if node.is_up)
+        if self._close and self._has_finished and 0 < up < self._least:
+            self._close(f"others ended, {up} of {self._least} ranks remain")
+            self._close = None
 
     def _are_too_few(self) -> bool:
         """Whether the job cannot go on."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
@@ -21,6 +22,7 @@ from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.etcd_member import EtcdMember
+from collalgo.launch.job_end import close_job
 from collalgo.launch.local import (
     LocalLaunch,
     Rank,
@@ -73,7 +75,11 @@ class RestartingLaunch(LocalLaunch):
     def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
         with ExitStack() as held:
-            common = self._of_host(held) if self.node is None else self._of_node(held)
+            close: Callable[[str], None] | None = None
+            if self.node is None:
+                common, close = self._of_host(held)
+            else:
+                common = self._of_node(held)
 
             def start(spec: RankSpec, count: int) -> None:
                 before = int(spec.environment.get(RESTART_COUNT, 0))
@@ -85,17 +91,18 @@ class RestartingLaunch(LocalLaunch):
 
             for spec in self.specs:
                 start(spec, 0)
-            return _Supervision(self, ranks, start).run(sinks)
+            return _Supervision(self, ranks, start, close).run(sinks)
 
-    def _of_host(self, held: ExitStack) -> dict[str, str]:
-        """The variables of ranks that are all on this host, and their store."""
+    def _of_host(self, held: ExitStack) -> tuple[dict[str, str], Callable[[str], None]]:
+        """The variables of ranks that are all on this host, and what closes the job."""
         secret = secrets.token_bytes(32)
         server = held.enter_context(closing(Server(secret, HERE)))
-        return {
+        variables = {
             RENDEZVOUS.name: f"collalgo://{HERE}:{server.port}",
             MEMBERS.name: f"{self.least}:{len(self.specs)}",
             SECRET.name: secret.hex(),
         }
+        return variables, partial(close_job, HERE, server.port, secret)
 
     def _of_node(self, held: ExitStack) -> dict[str, str]:
         """The variables of the ranks of a node, and the store if it is here."""
@@ -169,11 +176,14 @@ class _Supervision:
         All that were started.
     start : callable
         Starts a rank, into the list, after a number of restarts.
+    close : callable or None
+        Closes the job with a reason; None if other nodes may give it members.
     """
 
     plan: RestartingLaunch
     ranks: list[Rank]
     start: Callable[[RankSpec, int], None]
+    close: Callable[[str], None] | None = None
     due: dict[int, float] = field(default_factory=dict)
     deaths: Counter[int] = field(default_factory=Counter)
     lost: list[Rank] = field(default_factory=list)
@@ -186,6 +196,7 @@ class _Supervision:
             deadline = Deadline(self._seconds_to_restart())
             for ended in as_completed(self.ranks, deadline):
                 self._end(ended)
+                self._close_if_too_few()
                 deadline.at_most(self._seconds_to_restart())
             if self._are_too_few():
                 return self._give_up(sinks)
@@ -198,6 +209,13 @@ class _Supervision:
         """Whether the job cannot go on."""
         left = self._living() + len(self.due)
         return left < self.plan.least and not self.has_finished
+
+    def _close_if_too_few(self) -> None:
+        """Close a job with too few ranks, of which none is restarted after its end."""
+        living = self._living()
+        if self.close and self.has_finished and 0 < living < self.plan.least:
+            self.close(f"others ended, {living} of {self.plan.least} ranks remain")
+            self.close = None
 
     def _living(self) -> int:
         """The number of ranks that run."""

@@ -5,6 +5,7 @@ from threading import Thread
 from typing import Any, TypeVar
 
 from collalgo.base.integers import integer
+from collalgo.base.threads import start
 from collalgo.bootstrap.threads import ThreadRendezvous
 from collalgo.comm.communicator import Communicator
 from collalgo.launch.rank_function import (
@@ -67,7 +68,7 @@ def _run_all(ranks: list[Thread], rendezvous: ThreadRendezvous) -> None:
     """Start all threads and wait for their end."""
     try:
         for rank in ranks:
-            rank.start()
+            start(rank)
         for rank in ranks:
             rank.join()
     except BaseException as error:  # Ctrl-C: do not leave the others waiting

@@ -60,6 +60,8 @@ SELECT = ("select", "allreduce")
         (("verify", "ring", "-n", "100000000"), "not in the range 1<=x<=32768"),
         ((*SELECT, "-n", "99999999"), "not in the range 1<=x<=1024"),
         (("run", "-n", "2000000", "true"), "are more than the 4096 that one host"),
+        (("run", "--log-dir", "", "true"), "the name is empty; name a folder"),
+        (("run", "/"), "'/' is not an executable file; make it one (chmod +x)"),
         (("run", "no_such_script.py"), "there is no file 'no_such_script.py'"),
     ],
 )

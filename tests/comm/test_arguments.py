@@ -160,6 +160,11 @@ def test_who_has_no_array_is_told_what_to_pass():
         as_array({}, "broadcast")
     with pytest.raises(TypeError, match="NoneType; also a rank that only receives"):
         as_array(None, "scatterv")
+    for kind in (np.ndarray, type("A", (), {"__array_interface__": {}})):
+        with pytest.raises(TypeError, match=f"{kind.__name__} is a class: pass one"):
+            as_array(kind, "allreduce")
+    with pytest.raises(TypeError, match="scan: NumPy cannot share the memory of"):
+        as_array(kind(), "scan")
     pandas = type("Series", (), {"__module__": "pandas.core.series"})
     with pytest.raises(TypeError, match=r"Series; pass its copy x\.to_numpy"):
         as_array(pandas(), "allreduce")

@@ -4,14 +4,23 @@ A root returns before the others have made the call, so ranks that each take ano
 for the root wait for nobody.
 """
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import Barrier
 
 import numpy as np
 import pytest
 
-from collalgo import CollalgoError, MismatchError, PeerFailed, threads
+from collalgo import (
+    CollalgoError,
+    CommunicatorClosed,
+    MismatchError,
+    PeerFailed,
+    threads,
+)
 from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
+from tests.support.waiting import is_soon
 
 pytestmark = pytest.mark.parallel
 
@@ -169,3 +178,23 @@ def test_who_finds_a_peer_closed_is_told_of_the_call_before_that_differed():
 @pytest.mark.parametrize("layout", at_leisure(["1+1", "1+1+1", "3+2"], ["1+1", "2+1"]))
 def test_ranks_of_several_hosts_compare_their_calls_as_they_close(layout):
     all_do("close_differing", layout)
+
+
+def test_a_call_that_another_thread_of_its_rank_closes_is_told_so():
+    closed = Barrier(2, timeout=30)
+
+    def on_each_rank(comm):
+        if comm.rank:
+            closed.wait()
+            with suppress(PeerFailed):  # unless the other rank has arrived
+                comm.barrier()
+            return
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(comm.barrier)
+            assert is_soon(lambda: comm._runner.context.transport.entered(0))
+            comm.close()
+            with pytest.raises(CommunicatorClosed, match="by another thread of"):
+                waiting.result(30)
+            closed.wait()
+
+    threads(on_each_rank, 2, timeout=30)

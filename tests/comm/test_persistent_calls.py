@@ -55,3 +55,14 @@ def test_a_persistent_call_is_not_started_while_it_is_under_way():
         total.wait()
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_persistent_call_of_a_closed_communicator_is_refused_at_its_start():
+    def on_each_rank(comm):
+        total = comm.persistent_allreduce(np.ones(2))
+        comm.close()
+        for begin in (total.start, total):
+            with pytest.raises(collalgo.CommunicatorClosed, match="is closed"):
+                begin()
+
+    threads(on_each_rank, 1, timeout=60)

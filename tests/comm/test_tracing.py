@@ -18,7 +18,7 @@ import collalgo
 from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.analysis import DumpError, analyze
-from collalgo.comm.tracing.dump import dump
+from collalgo.comm.tracing.dump import dump, dump_failure
 
 HERE = Path(__file__).name
 
@@ -130,6 +130,14 @@ def test_nobody_is_blamed_where_all_is_well(tmp_path):
     code, output = analyzed(tmp_path)
     assert code == 0
     assert "no rank diverged\n  all ranks have made the same 2 calls" in output
+
+
+def test_a_folder_of_dumps_that_cannot_be_made_is_named_once(monkeypatch, caplog):
+    monkeypatch.setenv("COLLALGO_DUMP", os.devnull)
+    for _ in range(2):
+        dump_failure()
+    (told,) = caplog.messages
+    assert told.startswith("no dump of the failure is written: cannot make the folder")
 
 
 HANGING = """

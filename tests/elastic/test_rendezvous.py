@@ -9,10 +9,11 @@ import pytest
 
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
-from collalgo.elastic.documents import CLOSED, NODES, ROUND
+from collalgo.elastic.documents import NODES, ROUND
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import RendezvousClosed, RendezvousError
+from collalgo.launch.job_end import CLOSED
 from tests.elastic.conftest import QUICK
 from tests.support.store_clients import DEADLINE, until
 

@@ -9,14 +9,14 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from threading import Event
+from threading import Event, Lock
 
 import numpy as np
 import pytest
 
 import collalgo
 from collalgo import CollalgoError, PeerFailed, elastic, threads
-from collalgo.elastic import State
+from collalgo.elastic import State, running
 from collalgo.elastic.running import names_of_ranks
 from collalgo.errors import RendezvousClosed
 from tests.support.store_clients import DEADLINE, until
@@ -239,6 +239,28 @@ def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
             ends = {each.result(60) for each in found}
         assert ends == ({RendezvousClosed, Died} if dies else {STEPS})
         meet.next()
+
+
+def test_a_second_function_is_refused_within_the_first_and_after_it(meet, monkeypatch):
+    """It would wait for a member of the same name, or end the job of the first."""
+    monkeypatch.setattr(running, "meeting_of_launcher", lambda: meet("n0", most=1))
+    monkeypatch.setattr(running, "_MEMBERSHIP", Lock())
+
+    @elastic.run
+    def inner(comm, state):
+        return sum_of(comm)
+
+    @elastic.run
+    def outer(comm, state):
+        for given in (None, comm):
+            with pytest.raises(CollalgoError, match="a member of the job"):
+                inner(State(), comm=given)
+        with comm.dup() as group:
+            return inner(State(), comm=group)
+
+    assert outer(State()) == 1
+    with pytest.raises(CollalgoError, match="is or was a member"):
+        inner(State())
 
 
 def test_members_that_wait_in_a_group_go_on_with_the_others():

@@ -127,6 +127,15 @@ class Optimizer:
         self.moments = found["moments"]
 
 
+def test_an_array_that_cannot_be_written_is_replaced():
+    table = np.broadcast_to(1.0, (3,))
+    state = State(table=table, text=[table, 1])
+    state.commit()
+    state.restore()
+    assert state.table.tolist() == state.text[0].tolist() == [1.0, 1.0, 1.0]
+    assert state.table is not table
+
+
 def test_objects_load_copies_that_are_theirs():
     state = State(optimizer=Optimizer(), weights=np.ones(2))
     optimizer = state.optimizer
@@ -179,8 +188,10 @@ def test_names_and_kinds_that_will_not_do_are_refused():
         State(commit=1)
     with pytest.raises(TypeError, match=r"state.x\['a'\]\[1\] is of type set"):
         State(x={"a": [1, {2}]})
-    with pytest.raises(TypeError, match="type ndarray"):
+    with pytest.raises(TypeError, match="of type ndarray and dtype object"):
         State(x=np.array([{}]))
+    with pytest.raises(TypeError, match="dicts of str and int keys"):
+        State(x={"a": 1, (1, 2): 1})
     state = State(weights=1)
     with pytest.raises(AttributeError, match="no value 'wait'; it has weights"):
         state.wait  # noqa: B018

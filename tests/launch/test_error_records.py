@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
@@ -66,7 +67,11 @@ def test_the_first_error_counts_and_nothing_else_is_recorded(recording):
             main(ValueError(f"v{number}\nof \u00e9 lines"))
     assert records.traceback(key)[-2:] == ["ValueError: v1", "of \u00e9 lines"]
     other, _ = records.next()
+    tracemalloc.start()  # under a memory limit, the most bytes are too many
     assert records.traceback(other) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
 
 
 def test_what_is_malformed_is_ignored_and_what_is_long_is_cut(recording):

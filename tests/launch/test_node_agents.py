@@ -115,9 +115,11 @@ def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
         agent.has_job, agent._answers.is_answering = True, False
         return agent
 
-    hosts = nodes.Nodes(start, 1, 30)
+    closed = []
+    hosts = nodes.Nodes(start, 3, 30, close=closed.append)
     hosts.change([Host(name, 1) for name in "abc"])
     assert hosts.run() == 5
+    assert closed == ["others ended, 2 of 3 ranks remain"]
     hosts.close()
     told = capfd.readouterr().err
     assert "waiting for b, c, still at work after the end of another host" in told

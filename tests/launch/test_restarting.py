@@ -124,6 +124,31 @@ def test_survivors_that_shrink_end_the_job_in_order(tmp_path, restarts):
     assert (told in done.stderr) == (restarts == 1), done.stderr
 
 
+ENDING = """
+import os
+from collalgo import elastic
+
+@elastic.run
+def train(comm, state):
+    comm.barrier()
+    if comm.rank:
+        os._exit(0)
+    comm.barrier()
+
+train(elastic.State())
+"""
+
+
+@pytest.mark.parallel
+def test_a_member_does_not_wait_for_ranks_that_have_ended(tmp_path):
+    """None of them is restarted after the end of one with exit code 0."""
+    script = tmp_path / "script.py"
+    script.write_text(ENDING)
+    done = run("-n 3 --min 2", script=script)
+    assert done.returncode == 1, done.stderr
+    assert "which is closed (others ended, 1 of 2 ranks remain)" in done.stderr
+
+
 NODE = """
 from collalgo import elastic
 

@@ -88,9 +88,12 @@ def test_ranks_share_the_cores_unless_the_user_says_otherwise(script, monkeypatc
 
 
 @pytest.mark.parallel
-def test_a_module_and_any_program_can_be_run():
+def test_a_module_and_any_program_can_be_run(tmp_path):
     assert run("-n", "1", "-m", "this").stdout.startswith("[0] The Zen of Python")
     assert run("-n", "1", "echo", "-n", "--x").stdout == "[0] --x\n"
+    dashed = tmp_path / "-name.py"
+    dashed.write_text("print('dashed')")
+    assert run("-n", "1", "--", "-name.py", cwd=tmp_path).stdout == "[0] dashed\n"
     missing = run("-n", "1", "no-such-program")
     assert missing.returncode == 2
     assert "there is no program 'no-such-program'" in missing.stderr

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from collalgo.bootstrap.store.protocol import Fence
 from collalgo.elastic import rounds
 from collalgo.elastic.documents import (
-    CLOSED,
     COMMON,
     NODES,
     NOTICE,
@@ -30,6 +29,7 @@ from collalgo.elastic.events import (
 from collalgo.elastic.participant import Known, Participant, Phase
 from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
+from collalgo.launch.job_end import CLOSED
 from tests.support.rendezvous_properties import (
     FOR_EVER,
     STEP,

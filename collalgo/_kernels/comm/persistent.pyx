@@ -29,6 +29,7 @@ cdef class Persistent(Work):
 
     def start(self):
         """Make the call in the background; :meth:`wait` returns its result."""
+        self.check_open()
         self.check_idle()
         self.check_turn()
         self.status, self.failure = PENDING, None

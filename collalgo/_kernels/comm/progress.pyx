@@ -10,6 +10,8 @@ from posix.time cimport timespec
 
 from threading import Thread, current_thread
 
+from collalgo.base.threads import start
+
 from collalgo._kernels.engine.program cimport INTERRUPTED
 from collalgo._kernels.comm.pthreads cimport (
     at,
@@ -53,12 +55,10 @@ cdef class Progress(WaitableQueue):
 
     cdef int submit(self, Task task) except -1:
         """Append a call to the queue."""
-        self.append(task)
         if self.thread is None:
+            self.thread = start(Thread(target=self.serve, name="collalgo", daemon=True))
             self.used = True
-            thread = Thread(target=self.serve, name="collalgo", daemon=True)
-            thread.start()
-            self.thread = thread
+        self.append(task)
         return 0
 
     def serve(self):

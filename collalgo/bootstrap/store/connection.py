@@ -12,6 +12,7 @@ from threading import Thread
 from weakref import WeakSet
 
 from collalgo.base.finalizers import Lock, serving
+from collalgo.base.threads import start
 from collalgo.bootstrap.store.liveness import keep_alive
 from collalgo.bootstrap.store.protocol import Change, StoreError, Watcher
 from collalgo.bootstrap.store.session import (
@@ -71,7 +72,7 @@ class Connection:
         self._requests = 0
         self._ended = ""
         self._thread = Thread(target=self._listen, name="collalgo client", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def send(
         self, *fields: bytes, watcher: Watcher | None = None

@@ -8,6 +8,7 @@ from threading import Event, Thread
 from typing import Any
 
 from collalgo.base.finalizers import Lock, serving
+from collalgo.base.threads import start
 from collalgo.bootstrap.store.etcd_gateway import Gateway
 from collalgo.bootstrap.store.etcd_messages import Stream, after_all, content, text
 from collalgo.bootstrap.store.protocol import Change, Entry, StoreError, Watcher
@@ -57,7 +58,7 @@ class EtcdWatch:
         self._thread = Thread(
             target=self._run, args=first, name="collalgo watch", daemon=True
         )
-        self._thread.start()
+        start(self._thread)
 
     def cancel(self) -> None:
         """Stop the calls of the watcher."""

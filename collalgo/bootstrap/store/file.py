@@ -10,6 +10,7 @@ from threading import Event, Thread
 from time import monotonic
 
 from collalgo.base.finalizers import Lock, serving
+from collalgo.base.threads import start
 from collalgo.bootstrap.folder import make_private
 from collalgo.bootstrap.store.file_data import FileData
 from collalgo.bootstrap.store.file_locks import refuse_local_locks
@@ -75,7 +76,7 @@ class FileStore:
             self._log = FileLog(folder)
             self._refresh()
         self._thread = Thread(target=self._run, name="collalgo folder", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def set(
         self,

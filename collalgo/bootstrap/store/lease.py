@@ -5,6 +5,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from time import monotonic
 
+from collalgo.base.threads import start
 from collalgo.errors import BootstrapError
 
 #: A lease is renewed so often within its time to live.
@@ -52,7 +53,7 @@ class Lease:
         self._expires = requested + seconds
         self._renew, self._end = renew, end
         self._stopped = Event()
-        Thread(target=self._keep, name="collalgo lease", daemon=True).start()
+        start(Thread(target=self._keep, name="collalgo lease", daemon=True))
 
     def remaining(self) -> float:
         """Seconds for which the store certainly keeps it; 0 once it has ended.

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Protocol
 
 from collalgo.base.finalizers import Lock
+from collalgo.base.threads import start
 from collalgo.bootstrap.store.protocol import Entry, NotSet, StoreError
 
 #: Seconds between two reads of a key that another process is to set.
@@ -61,7 +62,7 @@ class Posts:
         with self._lock:
             if self._thread is None:
                 self._thread = Thread(target=self._run, daemon=True)
-                self._thread.start()
+                start(self._thread)
         self._requests.put(request)
 
     def close(self) -> None:

@@ -8,6 +8,7 @@ from threading import Thread
 from typing import Any
 
 from collalgo.base.finalizers import serving
+from collalgo.base.threads import start
 from collalgo.bootstrap.store.data import Data
 from collalgo.bootstrap.store.liveness import is_closed_by_peer, is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
@@ -95,7 +96,7 @@ class Server:
         self._end = asyncio.Event()
         self._data = Data(self._loop)
         self._thread = Thread(target=self._run, name="collalgo store", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     @property
     def connected(self) -> int:

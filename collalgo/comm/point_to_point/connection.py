@@ -5,6 +5,7 @@ from collections.abc import Callable
 from threading import TIMEOUT_MAX, Thread
 
 from collalgo._kernels.comm.point_to_point.peer import Peer
+from collalgo.base.threads import start
 from collalgo.bootstrap.context import Rendezvous
 from collalgo.comm.point_to_point.channel import Channel
 from collalgo.comm.point_to_point.errors import not_connected, peer_left
@@ -57,9 +58,9 @@ class Connection:
         if home is not None and home.context.one_thread and not self._on_host:
             self._try(call, timeout)
             return
-        Thread(
-            target=self._try, args=(call, timeout), name="collalgo pair", daemon=True
-        ).start()
+        pair = Thread(target=self._try, args=(call, timeout), name="collalgo pair")
+        pair.daemon = True
+        start(pair)
 
     def _try(self, call: str, timeout: float) -> None:
         try:

@@ -8,7 +8,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -149,9 +149,20 @@ def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
 def dump_failure() -> None:
     """Write a dump after a failure, if ``COLLALGO_DUMP`` is set."""
     if DUMP_FOLDER.given():
-        # The failure itself matters more.
-        with contextlib.suppress(OSError, CollalgoError):
+        try:
             dump()
+        except OSError as error:  # the failure itself matters more
+            _report(f"no dump of the failure is written: {error}")
+        except CollalgoError:
+            pass
+
+
+@cache
+def _report(warning: str) -> None:
+    """Show a warning, once."""
+    import logging  # which few ranks need
+
+    logging.getLogger("collalgo").warning(warning)
 
 
 def listen() -> None:

@@ -82,6 +82,8 @@ def shadow(runtime: Runtime, memory: Memory) -> Shadow:
 
 def is_on_device(buf: Any) -> bool:
     """Whether an object is an array in the memory of a CUDA device."""
+    if isinstance(buf, type):  # a class of arrays, not an array
+        return False
     if hasattr(buf, "__dlpack_device__"):
         return bool(buf.__dlpack_device__()[0] == CUDA)
     return hasattr(buf, "__cuda_array_interface__")

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Event, Thread, current_thread
 
+from collalgo.base.threads import start
+
 #: Seconds between two releases of the streams; each ends at least one call.
 AGAIN = 0.02
 
@@ -33,7 +35,7 @@ class Watch:
                 self._ranks[os.pidfd_open(process)] = rank
         self._woken, self._wake = os.pipe()
         self._thread = Thread(target=self._serve, name="collalgo devices", daemon=True)
-        self._thread.start()
+        start(self._thread)
 
     def _serve(self) -> None:
         poll = select.poll()

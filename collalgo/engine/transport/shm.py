@@ -4,9 +4,7 @@ Nothing appears in /dev/shm, its size limit does not apply, and nothing is left 
 last rank ends, in whatever way.
 """
 
-import errno
 import os
-import resource
 
 from collalgo._kernels.engine.transport.memory_access import (
     are_numbered_here,
@@ -18,7 +16,7 @@ from collalgo._kernels.engine.transport.segment import (
     write_settings,
 )
 from collalgo.engine.heap import heap_bytes
-from collalgo.errors import BootstrapError
+from collalgo.engine.transport.limits import not_made
 
 
 def create(size: int) -> int:
@@ -31,23 +29,8 @@ def create(size: int) -> int:
     except OSError as error:
         if descriptor >= 0:
             os.close(descriptor)
-        raise _no_memory(size, nbytes, error) from None
+        raise not_made(size, nbytes, error) from None
     return descriptor
-
-
-def _no_memory(size: int, nbytes: int, error: OSError) -> BootstrapError:
-    """The error if the memory of some ranks cannot be made."""
-    limit, advice = resource.getrlimit(resource.RLIMIT_FSIZE)[0], ""
-    if error.errno == errno.EFBIG and limit != resource.RLIM_INFINITY:
-        advice = (
-            f"; the limit of the length of files is {limit} bytes: "
-            f"ulimit -f {-(-nbytes // 1024)}, or unlimited"
-        )
-    return BootstrapError(
-        f"rank 0 cannot make the memory that {size} ranks share, of {nbytes} bytes "
-        f"({error.strerror}){advice}",
-        rank=0,
-    )
 
 
 def set_settings(descriptor: int, size: int, numbers: list[float]) -> None:

@@ -22,10 +22,8 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 )
 
 from collalgo.comm.point_to_point import errors
+from collalgo.comm.reasons import CLOSED
 from collalgo.errors import CollalgoError, CommunicatorClosed
-
-#: The reason for the end of a rank that has closed its communicator.
-CLOSED = "its communicator was closed"
 
 
 cdef class Peer(Inbox):

@@ -19,6 +19,7 @@ from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.engine.transport.message_ring cimport links_spin, links_wait
 from collalgo._kernels.engine.transport.wire cimport poll_engine
 
+from collalgo.base.threads import ThreadRefused, start
 from collalgo.comm.point_to_point import errors
 
 cdef int64_t NEVER = 1 << 62
@@ -142,7 +143,11 @@ cdef class Progress(Polling):
         """Let the background thread make progress while no other thread waits."""
         if not self.serving and not message.over:
             self.serving = True
-            Thread(target=self.serve, name="collalgo messages", daemon=True).start()
+            try:
+                start(Thread(target=self.serve, name="collalgo messages", daemon=True))
+            except ThreadRefused:
+                self.serving = False
+                raise
         return message
 
     cdef bint has_waiting(self) except -1:

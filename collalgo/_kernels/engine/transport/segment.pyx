@@ -2,11 +2,14 @@
 """The memory that the ranks of one host share: of their world, of groups, and heaps."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
+from libc.errno cimport errno
 from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 from posix.unistd cimport close
 
 import os
+
+from collalgo.engine.transport.limits import not_mapped
 
 
 cdef extern from "<pthread.h>" nogil:
@@ -63,7 +66,7 @@ cdef char *map_shared(int fd, int64_t offset, int64_t nbytes) except NULL:
         NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset
     )
     if base == MAP_FAILED:
-        raise OSError(f"cannot map {nbytes} bytes of memory that ranks share")
+        raise not_mapped(nbytes, errno)
     madvise(base, nbytes, MADV_DONTFORK)
     return <char *>base
 

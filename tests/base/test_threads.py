@@ -1,0 +1,51 @@
+"""A thread that the system refuses is one sentence, and calls lose nothing by it."""
+
+from threading import Thread
+
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo.base.threads import ThreadRefused
+from collalgo.cost import calibration
+from collalgo.cost.host_profile import USUAL, calibrate
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """A count of threads that the system still allows."""
+    allowed, start = [0], Thread.start
+
+    def limited(self):
+        allowed[0] -= 1
+        if allowed[0] < 0:
+            raise RuntimeError("can't start new thread")
+        start(self)
+
+    monkeypatch.setattr(Thread, "start", limited)
+    return allowed
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_host_is_not_measured_without_threads(refused, monkeypatch, tmp_path, number):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    refused[0] = number
+    assert calibrate(trials=1).latency == USUAL["latency"][0]
+    assert not list(tmp_path.iterdir())
+    refused[0] = number
+    with pytest.raises(ThreadRefused, match=r"may have .* threads \(ulimit -u\)"):
+        calibration.round_trips(1, 1)
+
+
+def test_calls_that_no_thread_can_run_are_not_begun(refused):
+    refused[0] = 1
+
+    def on_the_rank(comm):
+        for call in (comm.allreduce_async, comm.persistent_allreduce(np.ones(2)).start):
+            with pytest.raises(ThreadRefused, match="the thread 'collalgo'"):
+                call(*([np.ones(2)] if call == comm.allreduce_async else []))
+        with pytest.raises(ThreadRefused, match="'collalgo messages'"):
+            comm.irecv(np.ones(2), None)
+        return comm.allreduce(np.ones(2))[0]
+
+    assert collalgo.threads(on_the_rank, 1) == [1.0]
