@@ -106,7 +106,7 @@ def _ranges() -> Table:
     "-n",
     "--size",
     type=click.IntRange(1, MOST_DRAWN),
-    show_default=f"{SHOWN}, or that of an XML file",
+    show_default=f"{SHOWN}, or that of a file of MSCCL",
     help="Number of ranks.",
 )
 @click.option("--root", type=click.IntRange(0), default=0, help="Rank of the root.")
@@ -123,7 +123,8 @@ def show(
 ) -> None:
     """Draw the schedule of ALGORITHM as a table of steps by ranks.
 
-    ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION or FILE.xml.
+    ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION, FILE.xml
+    or FILE.json.
     """
     meant = algorithms_named(algorithm, collective)[0]
     size = size or next(iter(sizes_of(meant)), SHOWN)

@@ -24,6 +24,8 @@ from collalgo.errors import CollalgoError
 from collalgo.integrations.goal import GOAL, goal_of
 from collalgo.integrations.msccl.msccl import MSCCL, beyond, text_of
 from collalgo.integrations.msccl.row import program_of
+from collalgo.integrations.mscclpp import document
+from collalgo.integrations.mscclpp.row import plan_of
 
 #: The default number of ranks.
 RANKS = 8
@@ -36,19 +38,30 @@ class Wanted(NamedTuple):
     nbytes: int
     root: int
     protocol: str
+    channel: str
     link_model: LinkModel
 
 
 def _msccl(row: Algorithm, wanted: Wanted) -> str:
     program = program_of(row, wanted.size)
-    for excess in beyond(program):
-        click.echo(f"warning: {excess}", err=True)
+    _warn(beyond(program))
     return text_of(program, wanted.protocol)
 
 
+def _mscclpp(row: Algorithm, wanted: Wanted) -> str:
+    plan = plan_of(row, wanted.size, wanted.channel)
+    _warn(document.beyond(plan))
+    return document.text_of(plan)
+
+
+def _warn(excesses: list[str]) -> None:
+    for excess in excesses:
+        click.echo(f"warning: {excess}", err=True)
+
+
 def _goal(row: Algorithm, wanted: Wanted) -> str:
-    size, nbytes, root, _, link_model = wanted
-    reduction = link_model.reduction
+    size, nbytes, root = wanted[:3]
+    reduction = wanted.link_model.reduction
     return goal_of(row.schedule, row.collective, size, nbytes, root, reduction)
 
 
@@ -62,6 +75,7 @@ class Writer(NamedTuple):
 
 FORMATS = {
     "msccl": Writer(MSCCL, "xml", _msccl),
+    "mscclpp": Writer(document.PLAN, "json", _mscclpp),
     "goal": Writer(GOAL, "goal", _goal),
 }
 
@@ -81,13 +95,20 @@ FORMATS = {
     "name",
     type=click.Choice(list(FORMATS)),
     show_default="by the ending of --output, else msccl",
-    help="Format: MSCCL XML (.xml), or GOAL of LogGOPSim (.goal).",
+    help="Format: MSCCL XML (.xml), an execution plan of MSCCL++ (.json), or GOAL of "
+    "LogGOPSim (.goal).",
 )
 @click.option(
     "--protocol",
     type=click.Choice(["Simple", "LL", "LL128"]),
     default="Simple",
     help="Protocol of NCCL; of msccl only.",
+)
+@click.option(
+    "--channel",
+    type=click.Choice(["memory", "port"]),
+    default="memory",
+    help="Type of the channels, port if ranks are on several hosts; of mscclpp only.",
 )
 @click.option(
     "--bytes",
@@ -100,7 +121,7 @@ FORMATS = {
 @click.option(
     "-o",
     "--output",
-    **writes(MSCCL, goal=GOAL),
+    **writes(MSCCL, json=document.PLAN, goal=GOAL),
     default="-",
     help="File to write; - is standard output.",
 )
@@ -113,6 +134,7 @@ def export(
     size: int | None,
     name: str | None,
     protocol: str,
+    channel: str,
     nbytes: int,
     root: int,
     output: Path,
@@ -132,8 +154,9 @@ def export(
     prove_roots(row, collective, size)
     endings = {f".{each.ending}": name for name, each in FORMATS.items()}
     writer = FORMATS[name or endings.get(output.suffix, "msccl")]
+    wanted = Wanted(size, nbytes, root, protocol, channel, figures)
     try:
-        text = writer.write(row, Wanted(size, nbytes, root, protocol, figures))
+        text = writer.write(row, wanted)
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     write_or_refuse(output, text, writer.kind, force=force)
