@@ -27,7 +27,7 @@ from collalgo.integrations.mscclpp.plan import (
 LARGEST, GPUS, BLOCKS, OPERATIONS, CHUNKS = 1 << 26, 1024, 1024, 30_000, 1 << 16
 
 #: The most chunks that all operations of a plan access.
-ACCESSES = 1 << 21
+ACCESSES = 1 << 19
 
 #: The buffers, by the names of files.
 BUFFERS = ("i", "o", "s")
