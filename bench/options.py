@@ -153,7 +153,8 @@ SWEEP_OPTIONS = [
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
         callback=refuse_special,
-        help="Load algorithms: Python with @collalgo.algorithm, or MSCCL XML.",
+        help="Load algorithms: Python with @collalgo.algorithm, MSCCL XML, or a plan "
+        "of MSCCL++.",
     ),
     click.option(
         "-J", "--json", "json_file", **writes(RESULTS, by_ranks=True),

@@ -19,10 +19,17 @@ def read_json(path: Path) -> Any:
         With the reason, if it is not JSON, too large or nested too deeply, or if it
         cannot be read.
     """
+    return parse_json(read_text(path, LARGEST))
+
+
+def parse_json(text: str) -> Any:
+    """The document of a text; raises ValueError as :func:`read_json`."""
     try:
-        return json.loads(read_text(path, LARGEST))
+        return json.loads(text)
     except json.JSONDecodeError as error:
         reason = f"it is not JSON: {error}"
     except RecursionError:
         reason = "its JSON is nested too deeply"
+    except ValueError:
+        reason = "its JSON has a number of too many digits"
     raise ValueError(reason)

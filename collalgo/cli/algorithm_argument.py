@@ -24,7 +24,7 @@ def algorithms_named(
         rows = list(ALGORITHMS)
     elif ".py:" in algorithm:
         return [_function(algorithm, collective)]
-    elif algorithm.endswith((".py", ".xml")):
+    elif algorithm.endswith((".py", ".xml", ".json")):
         rows = _rows_of_file(algorithm)
     else:
         rows = _rows_named(algorithm, collective)
@@ -65,7 +65,7 @@ def _rows_named(algorithm: str, collective: str | None) -> list[Algorithm]:
 
 
 def sizes_of(meant: Algorithm | ScheduleFunction) -> tuple[int, ...]:
-    """The number of ranks of an algorithm of an MSCCL file; none for others."""
+    """The number of ranks of an algorithm of a file of MSCCL; none for others."""
     if isinstance(meant, Algorithm) and isinstance(meant.function, FromFile):
         return (meant.function.cells.size,)
     return ()

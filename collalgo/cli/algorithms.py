@@ -1,4 +1,4 @@
-"""The command ``collalgo algorithms``: list, draw and export algorithms."""
+"""The command ``collalgo algorithms``: list and draw algorithms."""
 
 from pathlib import Path
 
@@ -7,9 +7,10 @@ from rich.table import Table
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.algorithms.parameters import COMMON, OWN
-from collalgo.algorithms.verify import MOST_RANKS, verify
+from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
+from collalgo.cli.export import export
 from collalgo.cli.options import (
     collective_option,
     force_option,
@@ -19,8 +20,6 @@ from collalgo.cli.options import (
 )
 from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
-from collalgo.integrations.msccl.msccl import MSCCL, beyond, text_of
-from collalgo.integrations.msccl.row import program_of
 from collalgo.schedule import drawing, trace
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -107,7 +106,7 @@ def _ranges() -> Table:
     "-n",
     "--size",
     type=click.IntRange(1, MOST_DRAWN),
-    show_default=f"{SHOWN}, or that of an XML file",
+    show_default=f"{SHOWN}, or that of a file of MSCCL",
     help="Number of ranks.",
 )
 @click.option("--root", type=click.IntRange(0), default=0, help="Rank of the root.")
@@ -124,7 +123,8 @@ def show(
 ) -> None:
     """Draw the schedule of ALGORITHM as a table of steps by ranks.
 
-    ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION or FILE.xml.
+    ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION, FILE.xml
+    or FILE.json.
     """
     meant = algorithms_named(algorithm, collective)[0]
     size = size or next(iter(sizes_of(meant)), SHOWN)
@@ -142,55 +142,4 @@ def show(
     console.print(drawing.table(schedules))
 
 
-@algorithms.command()
-@click.argument("algorithm")
-@collective_option
-@click.option(
-    "-n",
-    "--size",
-    type=click.IntRange(1, MOST_RANKS),
-    default=SHOWN,
-    help="Number of ranks.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(["Simple", "LL", "LL128"]),
-    default="Simple",
-    help="Protocol of NCCL.",
-)
-@click.option(
-    "-o",
-    "--output",
-    **writes(MSCCL),
-    default="-",
-    help="File to write; - is standard output.",
-)
-@force_option
-@load_option
-def export(
-    algorithm: str,
-    collective: str | None,
-    size: int,
-    protocol: str,
-    output: Path,
-    force: bool,
-) -> None:
-    """Write ALGORITHM as MSCCL XML for --size GPUs.
-
-    ALGORITHM is the name of an algorithm, or a FILE.py that defines one.
-    """
-    meant = algorithms_named(algorithm, collective)
-    rows = [row for row in meant if isinstance(row, Algorithm)]
-    if len(rows) != 1:
-        names = ", ".join(f"{row.collective} {row.name}" for row in rows)
-        raise click.UsageError(
-            f"choose one algorithm, by -c: {names or 'the name of an algorithm'}"
-        )
-    prove_roots(rows[0], collective, size)
-    try:
-        program = program_of(rows[0], size)
-    except CollalgoError as error:
-        raise click.ClickException(str(error)) from None
-    for excess in beyond(program):
-        click.echo(f"warning: {excess}", err=True)
-    write_or_refuse(output, text_of(program, protocol), MSCCL, force=force)
+algorithms.add_command(export)

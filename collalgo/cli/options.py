@@ -51,7 +51,8 @@ load_option = click.option(
     multiple=True,
     expose_value=False,
     callback=_register_files,
-    help="Load algorithms from a file: Python with @collalgo.algorithm, or MSCCL XML.",
+    help="Load algorithms from a file: Python with @collalgo.algorithm, MSCCL XML, or "
+    "a plan of MSCCL++.",
 )
 
 

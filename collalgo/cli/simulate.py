@@ -100,8 +100,8 @@ def simulate_command(
     """Predict the time of a schedule on a topology, and find its bottleneck.
 
     WHAT and its parameters are those of collalgo topo. ALGORITHM is one of collalgo
-    algorithms, FILE.py, FILE.py:FUNCTION or FILE.xml as of collalgo verify, or
-    synthesized: trees computed for the topology.
+    algorithms, a file as of collalgo verify, or synthesized: trees computed for the
+    topology.
     """
     check_has_root(collective, root)
     try:
@@ -138,7 +138,7 @@ def _prices(
 
 def _of_file(algorithm: str, collective: str) -> str | ScheduleFunction:
     """The algorithm of FILE or FILE.py:FUNCTION; or the name itself of another."""
-    if not re.search(r"\.(py|xml)$|\.py:", algorithm):
+    if not re.search(r"\.(py|xml|json)$|\.py:", algorithm):
         return algorithm
     found = algorithms_named(algorithm, collective)
     if len(found) != 1:

@@ -8,6 +8,7 @@ from rich.table import Table
 from collalgo.base.console import wide_console
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.price_calls import price_command
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 from collalgo.comm.tracing.summary import Row, TraceError, summary
 from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes
@@ -22,6 +23,9 @@ LONGEST_COMMAND = 150
 @click.group()
 def main() -> None:
     """Inspect the calls of the ranks of a job."""
+
+
+main.add_command(price_command)
 
 
 @main.command("dump")

@@ -21,7 +21,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 @collective_option
 @click.option(
     "-n", "--size", "sizes", type=click.IntRange(1, MOST_RANKS), multiple=True,
-    show_default=f"{', '.join(map(str, SIZES))}, or that of an XML file",
+    show_default=f"{', '.join(map(str, SIZES))}, or that of a file of MSCCL",
     help="Number of ranks; repeatable.",
 )  # fmt: skip
 def verify_command(
@@ -30,11 +30,11 @@ def verify_command(
     collective: str | None,
     sizes: tuple[int, ...],
 ) -> None:
-    """Prove ALGORITHM: a name, FILE.py, FILE.py:FUNCTION or FILE.xml.
+    """Prove ALGORITHM: a name, FILE.py, FILE.py:FUNCTION, FILE.xml or FILE.json.
 
     FILE.py stands for all its functions decorated with @collalgo.algorithm. FILE.xml is
-    MSCCL XML. Up to 17 ranks the proof covers every root, beyond that the first, the
-    middle and the last.
+    MSCCL XML, FILE.json an execution plan of MSCCL++. Up to 17 ranks the proof covers
+    every root, beyond that the first, the middle and the last.
     """
     if everything == (algorithm is not None):
         raise click.UsageError("name an ALGORITHM, or pass --all")

@@ -1,1 +1,1 @@
-"""Integrations with other libraries: torch, mpi4py, MSCCL."""
+"""Integrations: torch, mpi4py, MSCCL, MSCCL++, LogGOPSim and Chakra."""

@@ -7,7 +7,7 @@ from types import ModuleType
 from collalgo.algorithms.table import enter
 from collalgo.base.input_files import special
 from collalgo.errors import ScheduleError
-from collalgo.integrations.msccl import algorithm_of
+from collalgo.integrations import msccl, mscclpp
 
 
 def load(name: str) -> ModuleType:
@@ -45,8 +45,8 @@ def load_algorithms(name: str) -> None:
     Parameters
     ----------
     name
-        The file: Python with functions decorated by :func:`collalgo.algorithm`, or, if
-        it ends in ``.xml``, MSCCL XML.
+        The file: Python with functions decorated by :func:`collalgo.algorithm`; MSCCL
+        XML, if it ends in ``.xml``; an execution plan of MSCCL++, if in ``.json``.
 
     Raises
     ------
@@ -54,10 +54,12 @@ def load_algorithms(name: str) -> None:
         If the file does not exist or is neither, or if an algorithm in it has the name
         of an algorithm of the library.
     """
-    if Path(name).suffix != ".xml":
+    read = {".xml": msccl.algorithm_of, ".json": mscclpp.algorithm_of}
+    ending = Path(name).suffix
+    if ending not in read:
         load(name)
         return
     try:
-        enter(algorithm_of(name))
+        enter(read[ending](name))
     except ScheduleError as error:
         raise ValueError(str(error)) from None

@@ -26,6 +26,7 @@ from collalgo.cli.main import main as collalgo_command
 from collalgo.cost.link_model import LinkModel
 from collalgo.errors import CollalgoError
 from collalgo.integrations.msccl import msccl
+from collalgo.integrations.mscclpp import row as mscclpp
 from collalgo.launch.hosts import assign_ranks, parse_hosts, read_hostfile
 from collalgo.selection.rules import Rules
 from collalgo.topology import document, show
@@ -115,9 +116,10 @@ def in_file(text):
         yield path
 
 
-def schedule():
-    """A schedule in the XML of MSCCL."""
+def schedule(kind):
+    """A schedule in a format of another tool."""
     words = ["algorithms", "export", "ring", "-c", "allgather", "-n", "3"]
+    words += ["--format", kind]
     return CliRunner().invoke(collalgo_command, words).output
 
 
@@ -139,7 +141,8 @@ SUBJECTS = {
     "rules": Subject([RULES], reading(Rules.read)),
     "figures": Subject([FIGURES], reading(LinkModel.read)),
     "hosts": Subject([HOSTS, HOST_LIST], read_hosts),
-    "schedule": Subject([schedule()], reading(msccl.read)),
+    "schedule": Subject([schedule("msccl")], reading(msccl.read)),
+    "plan": Subject([schedule("mscclpp")], reading(mscclpp.algorithm_of)),
 }
 
 

@@ -6,8 +6,9 @@ algorithm; :func:`xml_of` writes an algorithm as a file. The modules:
 
 - ``msccl.py``: parse and write the XML; ``program.py``: the instructions of a file;
 - ``cells.py``: map the chunks of a file to the parts of a schedule's buffer;
-- to read: ``order.py``, the order of the instructions; ``operations.py``, the
-  operations on each chunk; ``steps.py``, the steps of every rank;
+- to read: ``order.py``, the order of the instructions; ``instruction_events.py``, their
+  accesses to each chunk (``events.py``); ``operations.py``, the earliest step of each;
+  ``steps.py``, the steps of every rank;
 - to write: ``writing.py``, the messages; ``gpu.py``, the thread blocks.
 """
 

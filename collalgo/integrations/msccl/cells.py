@@ -18,6 +18,9 @@ class Cell(NamedTuple):
     number: int
 
 
+#: The most chunks of the input or output of all GPUs.
+MOST_CHUNKS = 1 << 22
+
 #: The collectives of files, by the names that tools give them.
 NAMES = {
     "allreduce": "allreduce",
@@ -51,6 +54,11 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, collective: str, size: int, chunks: int, in_place: bool) -> "Cells":
         """The cells of a file; ``chunks`` counts the longer of input and output."""
+        if chunks * size > MOST_CHUNKS:
+            raise ScheduleError(
+                f"the GPUs have {chunks * size} chunks together, more than "
+                f"{MOST_CHUNKS}"
+            )
         if COLLECTIVES[collective].blocks == 0:
             return cls(collective, size, chunks, in_place)
         if chunks % size:
@@ -74,10 +82,9 @@ class Cells(NamedTuple):
         buffer, number = cell
         if self.collective == "allgather" and buffer == "i":
             return Cell("o", rank * self.each + number)
-        if self.in_place and buffer == "o":
+        if self.in_place and buffer == "o" and self.collective != "allgather":
             first = rank * self.each if self.collective == "reduce_scatter" else 0
-            if self.collective in ("reduce_scatter", "allreduce"):
-                return Cell("i", first + number)
+            return Cell("i", first + number)
         return cell
 
     def given(self, rank: int) -> dict[Cell, int]:

@@ -160,7 +160,7 @@ def text_of(program: Program, protocol: str = "Simple") -> str:
     """Format a program as XML, for a protocol of NCCL."""
     algo = Element("algo", _texts(_algorithm(program, protocol)))
     for number, blocks in enumerate(program.blocks):
-        chunks = _chunks(program.cells, blocks)
+        chunks = chunks_of(program.cells, blocks)
         gpu = SubElement(algo, "gpu", _texts({"id": number, **chunks}))
         awaited = {step.after for block in blocks for step in block.steps}
         for place, block in enumerate(blocks):
@@ -217,7 +217,7 @@ def _step(number: int, step: Instruction, has_dependents: int) -> dict[str, Any]
     }
 
 
-def _chunks(cells: Cells, blocks: list[Block]) -> dict[str, int]:
+def chunks_of(cells: Cells, blocks: list[Block]) -> dict[str, int]:
     """The number of chunks of each buffer of a GPU."""
     found = {"i_chunks": cells.chunks, "o_chunks": cells.chunks, "s_chunks": 0}
     shorter = {"allgather": "i_chunks", "reduce_scatter": "o_chunks"}

@@ -5,67 +5,30 @@ A receive into scratch followed by a single add becomes a receive that reduces.
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import chain, pairwise
-from typing import NamedTuple
 
-from collalgo.integrations.msccl.cells import Cell
-from collalgo.integrations.msccl.order import Node, Order, add_edge, cells_from, levels
-from collalgo.integrations.msccl.program import Connection, Message, Program
-
-
-class Touch(NamedTuple):
-    """One access of an event to a cell; ``writes`` if it changes the value.
-
-    An access that ``reads`` and writes adds to the value.
-    """
-
-    event: int
-    node: int
-    reads: bool
-    writes: bool
-
-
-@dataclass
-class Event:
-    """An atomic operation: a message, or a copy or add inside a GPU.
-
-    Attributes
-    ----------
-    message : Message or None
-        The message, unless the event is local.
-    gpu : int
-        The GPU that it writes on.
-    kind : str
-        ``message``, ``copy`` or ``add``.
-    sources, targets : list of Cell
-        The cells that it reads and those that it writes, in the same order.
-    adds : list of bool
-        For each target, whether the event adds to it.
-    """
-
-    message: Message | None
-    gpu: int
-    kind: str
-    sources: list[Cell] = field(default_factory=list)
-    targets: list[Cell] = field(default_factory=list)
-    adds: list[bool] = field(default_factory=list)
-
-    @property
-    def connection(self) -> Connection:
-        """The sender, the receiver and the channel."""
-        return (self.gpu, self.gpu, 0) if self.message is None else self.message[:3]
+from collalgo.integrations.msccl.cells import Cell, Cells
+from collalgo.integrations.msccl.events import Events, Touch
+from collalgo.integrations.msccl.order import add_edge, levels
+from collalgo.integrations.msccl.program import Connection
 
 
 class Operations:
     """The events of a program, and the accesses to each cell in order.
 
+    Parameters
+    ----------
+    cells
+        The cells of the collective.
+    found
+        The events, which are changed.
+    adds_at_once
+        Whether a receive into a cell whose only use is an add becomes that add.
+
     Attributes
     ----------
-    events : list of Event
-        First the messages, in the given order.
-    touches : list of dict
-        For each GPU, the accesses to each cell in order.
+    events, touches : list
+        The events, and for each GPU the accesses to each cell in order.
     levels : list of int
         The step of each event.
 
@@ -73,84 +36,31 @@ class Operations:
     ------
     Cycle
         If events wait for each other in a cycle.
+    ScheduleError
+        If two unordered instructions access the same cell, and one writes it.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        messages: list[Message],
-        order: Order,
-        adds_at_once: bool = True,
-    ):
-        self.program, self.order = program, order
-        self.events = [Event(m, m.receiver, "message") for m in messages]
-        self.touches: list[dict[Cell, list[Touch]]] = [
-            defaultdict(list) for _ in program.blocks
-        ]
-        for number in order.sequence:
-            self._unroll(number, order.nodes[number])
-        self._check_races()
+    def __init__(self, cells: Cells, found: Events, adds_at_once: bool = True):
+        self.cells, self.order = cells, found.order
+        self.events, self.touches = found.events, found.touches
+        self._check_races(found)
         if adds_at_once:
             self._fuse()
         self.levels = self._levels()
 
-    # ---- unroll the instructions
-
-    def _unroll(self, number: int, node: Node) -> None:
-        """Record the events and accesses of an instruction."""
-        what, gpu = node.what, node.gpu
-        source = self._named(gpu, what.source, what.chunks)
-        target = self._named(gpu, what.target, what.chunks)
-        if what.kind in ("cpy", "re"):
-            self._inside(number, gpu, what.kind == "re", source, target)
-            return
-        if what.receives:
-            if what.reduces and not what.keeps:  # the sum is forwarded, not stored
-                target = [Cell(f"sum of {number}", cell.number) for cell in target]
-            if what.reduces and source != target:
-                self._inside(number, gpu, False, source, target)
-            event = self.events[self.order.takes[number]]
-            event.targets, event.adds = target, [what.reduces] * len(target)
-            take = Touch(self.order.takes[number], number, what.reduces, True)
-            self._touch(gpu, target, take)
-        if what.sends:
-            sent = target if what.receives else source
-            self.events[self.order.sends[number]].sources = sent
-            self._touch(gpu, sent, Touch(self.order.sends[number], number, True, False))
-
-    def _named(self, gpu: int, first: Cell, count: int) -> list[Cell]:
-        named = self.program.cells.named
-        return [named(gpu, cell) for cell in cells_from(first, count)]
-
-    def _touch(self, gpu: int, cells: list[Cell], touch: Touch) -> None:
-        """Record an access to some cells."""
-        for cell in cells:
-            self.touches[gpu][cell].append(touch)
-
-    def _inside(
-        self, node: int, gpu: int, adds: bool, source: list[Cell], target: list[Cell]
-    ) -> None:
-        """Record a copy or an add inside a GPU."""
-        if source == target and not adds:
-            return
-        number, kind = len(self.events), "add" if adds else "copy"
-        added = [adds] * len(target)
-        self.events.append(Event(None, gpu, kind, source, target, added))
-        self._touch(gpu, source, Touch(number, node, True, False))
-        self._touch(gpu, target, Touch(number, node, adds, True))
-
-    def _check_races(self) -> None:
+    def _check_races(self, found: Events) -> None:
         """Check that all conflicting accesses to a cell are ordered."""
-        for cell, touches in self._uses():
+        places = [(gpu, cell) for gpu, on in enumerate(self.touches) for cell in on]
+        for gpu, cell in places:
             written: list[int] = []
             read: list[int] = []
-            for touch in touches:
-                self.order.check(written, touch.node, cell)
+            for touch in found.uses(gpu, cell):
+                found.visible.check(written, touch.node, cell)
                 if touch.writes:
                     self.order.check(read, touch.node, cell)
-                    written, read = [touch.node], []
+                    written, read = [touch.end], []
                 else:
-                    read.append(touch.node)
+                    read.append(touch.end)
 
     def _uses(self) -> Iterator[tuple[Cell, list[Touch]]]:
         """All cells of all GPUs, with their accesses."""
@@ -205,7 +115,7 @@ class Operations:
         uses = self.touches[gpu][cell]
         if last + 1 < len(uses):
             return not uses[last + 1].reads
-        return cell not in self.program.cells.wanted(gpu)
+        return cell not in self.cells.wanted(gpu)
 
     # ---- assign steps
 

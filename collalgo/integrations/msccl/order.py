@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from collalgo.errors import ScheduleError
 from collalgo.integrations.msccl.cells import Cell
-from collalgo.integrations.msccl.program import Instruction, Message, Program
+from collalgo.integrations.msccl.program import Message, Program, instruction
 
 #: The most entries of the vector clocks: instructions times blocks.
 LARGEST = 1 << 27
@@ -29,64 +29,47 @@ class Node(NamedTuple):
     gpu: int
     block: int
     step: int
-    what: Instruction
+    kind: str
 
     def __str__(self) -> str:
-        return (
-            f"step {self.step} ({self.what.kind}) of block {self.block} of GPU "
-            f"{self.gpu}"
-        )
+        return f"step {self.step} ({self.kind}) of block {self.block} of GPU {self.gpu}"
 
 
 class Order:
     """The instructions of a program in an order that respects all dependencies.
 
+    Parameters
+    ----------
+    name
+        The name of the program.
+    nodes
+        All instructions, by number; those of a block in their order.
+    before
+        For each node, the numbers of those that complete before it begins.
+
     Attributes
     ----------
-    nodes : list of Node
-        All instructions, by number.
+    nodes, before : list
+        As given.
     sequence : list of int
-        Their numbers in a topological order.
-    sends, takes : dict
-        The number of the message that a node sends, and that it receives.
+        The numbers of the nodes in a topological order.
+
+    Raises
+    ------
+    ScheduleError
+        If instructions wait for each other in a cycle, or are too many.
     """
 
-    def __init__(self, program: Program, messages: list[Message]):
-        self.program = program
-        self.nodes = [
-            Node(gpu, number, step, what)
-            for gpu, blocks in enumerate(program.blocks)
-            for number, block in enumerate(blocks)
-            for step, what in enumerate(block.steps)
-        ]
-        self._at = {node[:3]: i for i, node in enumerate(self.nodes)}
-        self.sends = {self._at[m.sent]: i for i, m in enumerate(messages)}
-        self.takes = {self._at[m.taken]: i for i, m in enumerate(messages)}
-        self._before: list[list[int]] = [[] for _ in self.nodes]
-        for i, node in enumerate(self.nodes):
-            if node.step:
-                self._before[i].append(i - 1)
-            if node.what.after is not None:
-                self._before[i].append(self._awaited(node, node.what.after))
-        for message in messages:
-            self._before[self._at[message.taken]].append(self._at[message.sent])
+    def __init__(self, name: str, nodes: list[Node], before: list[list[int]]):
+        self.name, self.nodes, self.before = name, nodes, before
         self.sequence = self._sorted()
         self._clocks = self._vector_clocks()
-
-    def _awaited(self, node: Node, after: tuple[int, int]) -> int:
-        found = self._at.get((node.gpu, *after))
-        if found is None:
-            raise ScheduleError(
-                f"{self.program.name}: {node} waits for step {after[1]} of block "
-                f"{after[0]}, which does not exist"
-            )
-        return found
 
     def _sorted(self) -> list[int]:
         """A topological order of the instructions, breadth first."""
         after: list[list[int]] = [[] for _ in self.nodes]
-        missing = [len(before) for before in self._before]
-        for i, before in enumerate(self._before):
+        missing = [len(before) for before in self.before]
+        for i, before in enumerate(self.before):
             for one in before:
                 after[one].append(i)
         ready = deque(i for i, count in enumerate(missing) if not count)
@@ -100,23 +83,25 @@ class Order:
         if len(found) < len(self.nodes):
             stuck = next(i for i, count in enumerate(missing) if count)
             raise ScheduleError(
-                f"{self.program.name}: {self.nodes[stuck]} can never run; it is in a "
+                f"{self.name}: {self.nodes[stuck]} can never run; it is in a "
                 "cycle of instructions that wait for each other"
             )
         return found
 
     def _vector_clocks(self) -> NDArray[np.uint16]:
         """The vector clocks: for each node, the completed steps of each block."""
-        first = np.cumsum([0, *map(len, self.program.blocks)])
-        if len(self.nodes) * int(first[-1]) > LARGEST:
+        number: dict[tuple[int, int], int] = {}
+        self._clock_of = [
+            number.setdefault((n.gpu, n.block), len(number)) for n in self.nodes
+        ]
+        if len(self.nodes) * len(number) > LARGEST:
             raise ScheduleError(
-                f"{self.program.name}: {len(self.nodes)} instructions in {first[-1]} "
-                "blocks are too many to be ordered"
+                f"{self.name}: {len(self.nodes)} instructions in {len(number)} blocks "
+                "are too many to be ordered"
             )
-        self._clock_of = [int(first[n.gpu]) + n.block for n in self.nodes]
-        clocks = np.zeros((len(self.nodes), int(first[-1])), np.uint16)
+        clocks = np.zeros((len(self.nodes), len(number)), np.uint16)
         for i in self.sequence:
-            for before in self._before[i]:
+            for before in self.before[i]:
                 np.maximum(clocks[i], clocks[before], out=clocks[i])
             clocks[i, self._clock_of[i]] = self.nodes[i].step + 1
         return clocks
@@ -137,11 +122,41 @@ class Order:
         for one in earlier:
             if one != later and not self.is_before(one, later):
                 raise ScheduleError(
-                    f"{self.program.name}: {self.nodes[one]} and {self.nodes[later]} "
+                    f"{self.name}: {self.nodes[one]} and {self.nodes[later]} "
                     f"both touch chunk {cell.number} of buffer {cell.buffer!r}, and "
                     "nothing says which comes first",
                     rank=self.nodes[later].gpu,
                 )
+
+
+def _nodes(program: Program) -> list[Node]:
+    return [
+        Node(gpu, number, step, what.kind)
+        for gpu, blocks in enumerate(program.blocks)
+        for number, block in enumerate(blocks)
+        for step, what in enumerate(block.steps)
+    ]
+
+
+def ordered(program: Program, messages: list[Message]) -> Order:
+    """The order of the instructions of an MSCCL file."""
+    nodes = _nodes(program)
+    at = {node[:3]: i for i, node in enumerate(nodes)}
+    before = [[i - 1] if node.step else [] for i, node in enumerate(nodes)]
+    for i, node in enumerate(nodes):
+        after = instruction(program, node[:3]).after
+        if after is None:
+            continue
+        awaited = (node.gpu, *after)
+        if awaited not in at:
+            raise ScheduleError(
+                f"{program.name}: {node} waits for step {after[1]} of block "
+                f"{after[0]}, which does not exist"
+            )
+        before[i].append(at[awaited])
+    for message in messages:
+        before[at[message.taken]].append(at[message.sent])
+    return Order(program.name, nodes, before)
 
 
 def cells_from(first: Cell, count: int) -> Iterator[Cell]:

@@ -83,15 +83,20 @@ def algorithm_of(path: str | Path) -> Algorithm:
 
 def named_after(program: Program, file: str) -> Algorithm:
     """The algorithm of a program, under the program's name."""
-    cells = program.cells
+    return of_translator(Translator.of(program), file)
+
+
+def of_translator(translator: Translator, file: str) -> Algorithm:
+    """The algorithm of a file whose events have a translator."""
+    cells = translator.cells
 
     def obstacle(size: int) -> str | None:
         return None if size == cells.size else f"is of a file for {cells.size} ranks"
 
     return Algorithm(
         cells.collective,
-        re.sub(r"\W|^(?=\d)", "_", program.name),
-        FromFile(cells, Translator(program).steps(), file),
+        re.sub(r"\W|^(?=\d)", "_", translator.name),
+        FromFile(cells, translator.steps(), file),
         size_obstacle=obstacle,
         unproved=True,
     )

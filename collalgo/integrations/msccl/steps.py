@@ -1,14 +1,17 @@
 """Translate the operations of a file to the steps of every rank."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
 from collalgo.errors import ScheduleError
-from collalgo.integrations.msccl.cells import Cell
-from collalgo.integrations.msccl.operations import Event, Operations, Touch
-from collalgo.integrations.msccl.order import Cycle, Order
+from collalgo.integrations.msccl.cells import Cell, Cells
+from collalgo.integrations.msccl.events import Event, Events, Touch
+from collalgo.integrations.msccl.instruction_events import InstructionEvents
+from collalgo.integrations.msccl.operations import Operations
+from collalgo.integrations.msccl.order import Cycle
 from collalgo.integrations.msccl.program import Connection, Program, messages
 from collalgo.schedule import Kind
 
@@ -120,21 +123,37 @@ class Memory:
 
 
 class Translator:
-    """Translates a program to the steps of all ranks."""
+    """Translates the events of a program to the steps of all ranks.
 
-    def __init__(self, program: Program):
-        order = Order(program, found := messages(program))
-        self.program = program
+    Parameters
+    ----------
+    name
+        The name of the program.
+    cells
+        The cells of its collective.
+    find_events
+        Finds the events of the program; Operations changes them.
+    """
+
+    def __init__(self, name: str, cells: Cells, find_events: Callable[[], Events]):
+        self.name, self.cells = name, cells
         try:
-            self.operations = operations = Operations(program, found, order)
+            self.operations = operations = Operations(cells, find_events())
         except Cycle:  # a part of a message may be needed before all of it can be added
-            self.operations = operations = Operations(program, found, order, False)
-        cells = program.cells
+            self.operations = operations = Operations(cells, find_events(), False)
         self.memories = [
-            Memory(program.name, cells.given(rank), cells.wanted(rank), touches)
+            Memory(name, cells.given(rank), cells.wanted(rank), touches)
             for rank, touches in enumerate(operations.touches)
         ]
-        self.channels = 1 + max((m.channel for m in found), default=0)
+        channels = [e.message.channel for e in operations.events if e.message]
+        self.channels = 1 + max(channels, default=0)
+
+    @classmethod
+    def of(cls, program: Program) -> "Translator":
+        """The translator of an MSCCL file."""
+        found = messages(program)
+        events = partial(InstructionEvents, program, found)
+        return cls(program.name, program.cells, events)
 
     def steps(self) -> list[RankSteps]:
         """The steps of all ranks; each rank has the same number of steps."""
@@ -218,8 +237,8 @@ class Translator:
         where = memory.at(cell)
         if where.home != source.home:
             raise ScheduleError(
-                f"{self.program.name}: GPU {event.gpu} adds part {source.home} of "
-                f"{self.program.cells.parts} of the buffer to part {where.home}; only "
+                f"{self.name}: GPU {event.gpu} adds part {source.home} of "
+                f"{self.cells.parts} of the buffer to part {where.home}; only "
                 "equal parts can be added",
                 rank=event.gpu,
             )
@@ -253,9 +272,9 @@ class Translator:
                 if where is None or where.home != home:
                     what = "nothing" if where is None else f"part {where.home}"
                     raise ScheduleError(
-                        f"{self.program.name}: GPU {rank} ends with {what} in chunk "
+                        f"{self.name}: GPU {rank} ends with {what} in chunk "
                         f"{cell.number} of buffer {cell.buffer!r}, which is to hold "
-                        f"part {home} of {self.program.cells.parts} of the buffer",
+                        f"part {home} of {self.cells.parts} of the buffer",
                         rank=rank,
                     )
                 if where.spare:

@@ -1,0 +1,174 @@
+"""The command ``collalgo algorithms export``."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from collalgo.algorithms.catalogue import Algorithm
+from collalgo.algorithms.verify import MOST_RANKS
+from collalgo.base.output_files import Format
+from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
+from collalgo.cli.machine import check_has_root, figures_option, root_option
+from collalgo.cli.options import (
+    collective_option,
+    force_option,
+    load_option,
+    parse_size,
+    write_or_refuse,
+    writes,
+)
+from collalgo.cost.link_model import LinkModel
+from collalgo.errors import CollalgoError
+from collalgo.integrations.goal import GOAL, goal_of
+from collalgo.integrations.msccl.msccl import MSCCL, beyond, text_of
+from collalgo.integrations.msccl.row import program_of
+from collalgo.integrations.mscclpp import document
+from collalgo.integrations.mscclpp.row import plan_of
+
+#: The default number of ranks.
+RANKS = 8
+
+
+class Wanted(NamedTuple):
+    """What to write of an algorithm."""
+
+    size: int
+    nbytes: int
+    root: int
+    protocol: str
+    channel: str
+    link_model: LinkModel
+
+
+def _msccl(row: Algorithm, wanted: Wanted) -> str:
+    program = program_of(row, wanted.size)
+    _warn(beyond(program))
+    return text_of(program, wanted.protocol)
+
+
+def _mscclpp(row: Algorithm, wanted: Wanted) -> str:
+    plan = plan_of(row, wanted.size, wanted.channel)
+    _warn(document.beyond(plan))
+    return document.text_of(plan)
+
+
+def _warn(excesses: list[str]) -> None:
+    for excess in excesses:
+        click.echo(f"warning: {excess}", err=True)
+
+
+def _goal(row: Algorithm, wanted: Wanted) -> str:
+    size, nbytes, root = wanted[:3]
+    reduction = wanted.link_model.reduction
+    return goal_of(row.schedule, row.collective, size, nbytes, root, reduction)
+
+
+class Writer(NamedTuple):
+    """A format: its files, the ending of their names, and what writes one."""
+
+    kind: Format
+    ending: str
+    write: Callable[[Algorithm, Wanted], str]
+
+
+FORMATS = {
+    "msccl": Writer(MSCCL, "xml", _msccl),
+    "mscclpp": Writer(document.PLAN, "json", _mscclpp),
+    "goal": Writer(GOAL, "goal", _goal),
+}
+
+
+@click.command("export")
+@click.argument("algorithm")
+@collective_option
+@click.option(
+    "-n",
+    "--size",
+    type=click.IntRange(1, MOST_RANKS),
+    show_default=f"{RANKS}, or that of a file of MSCCL",
+    help="Number of ranks.",
+)
+@click.option(
+    "--format",
+    "name",
+    type=click.Choice(list(FORMATS)),
+    show_default="by the ending of --output, else msccl",
+    help="Format: MSCCL XML (.xml), an execution plan of MSCCL++ (.json), or GOAL of "
+    "LogGOPSim (.goal).",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["Simple", "LL", "LL128"]),
+    default="Simple",
+    help="Protocol of NCCL; of msccl only.",
+)
+@click.option(
+    "--channel",
+    type=click.Choice(["memory", "port"]),
+    default="memory",
+    help="Type of the channels, port if ranks are on several hosts; of mscclpp only.",
+)
+@click.option(
+    "--bytes",
+    "nbytes",
+    callback=parse_size,
+    default="1M",
+    help="Bytes of the buffer of a rank; of goal only.",
+)
+@root_option
+@click.option(
+    "-o",
+    "--output",
+    **writes(MSCCL, json=document.PLAN, goal=GOAL),
+    default="-",
+    help="File to write; - is standard output.",
+)
+@force_option
+@figures_option
+@load_option
+def export(
+    algorithm: str,
+    collective: str | None,
+    size: int | None,
+    name: str | None,
+    protocol: str,
+    channel: str,
+    nbytes: int,
+    root: int,
+    output: Path,
+    force: bool,
+    figures: LinkModel,
+) -> None:
+    """Write ALGORITHM for --size ranks in a format of another tool.
+
+    ALGORITHM is the name of an algorithm, or a file that defines one. The root and the
+    reduction of --figures are for goal.
+    """
+    row = _row(algorithm, collective)
+    size = size or next(iter(sizes_of(row)), RANKS)
+    check_has_root(row.collective, root)
+    if root >= size:
+        raise click.UsageError(f"root {root} is out of range; there are {size} ranks")
+    prove_roots(row, collective, size)
+    endings = {f".{each.ending}": name for name, each in FORMATS.items()}
+    writer = FORMATS[name or endings.get(output.suffix, "msccl")]
+    wanted = Wanted(size, nbytes, root, protocol, channel, figures)
+    try:
+        text = writer.write(row, wanted)
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    write_or_refuse(output, text, writer.kind, force=force)
+
+
+def _row(algorithm: str, collective: str | None) -> Algorithm:
+    """The one algorithm that a word and a collective name."""
+    meant = algorithms_named(algorithm, collective)
+    rows = [row for row in meant if isinstance(row, Algorithm)]
+    if len(rows) != 1:
+        names = ", ".join(f"{row.collective} {row.name}" for row in rows)
+        raise click.UsageError(
+            f"choose one algorithm, by -c: {names or 'the name of an algorithm'}"
+        )
+    return rows[0]

@@ -1,0 +1,111 @@
+"""The command ``collalgo trace price``."""
+
+from pathlib import Path
+
+import click
+from rich.table import Table
+
+from collalgo.base.console import patience, wide_console
+from collalgo.base.cpu_list import cores_of, is_list
+from collalgo.base.units import human, human_time
+from collalgo.base.wrapping import wrapped
+from collalgo.cli.machine import (
+    assume_option,
+    assuming,
+    faults_options,
+    figures_option,
+    load,
+    parameters_argument,
+)
+from collalgo.cli.words import epilog
+from collalgo.cost.link_model import LinkModel
+from collalgo.errors import CollalgoError
+from collalgo.integrations.chakra import Calls, PricedCall, priced, read_calls
+from collalgo.topology.faults import Faults
+
+
+def _parse_groups(
+    _context: object, _parameter: object, words: tuple[str, ...]
+) -> dict[str, list[int]]:
+    """The ranks of groups, given as NAME=0,4-7."""
+    found = {}
+    for word in words:
+        name, _, ranks = word.partition("=")
+        if not is_list(ranks):
+            raise click.BadParameter(f"{word!r} must have the form NAME=0,4-7")
+        found[name] = sorted(cores_of(ranks))
+    return found
+
+
+@click.command("price", epilog=epilog("time", "x bound", "bound"))
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("what")
+@parameters_argument
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="NAME=RANKS",
+    callback=_parse_groups,
+    help="Ranks of a process group, as NAME=0,4-7; repeatable. Other groups have all.",
+)
+@figures_option
+@assume_option
+@faults_options
+def price_command(
+    file: Path,
+    what: str,
+    parameters: tuple[str, ...],
+    groups: dict[str, list[int]],
+    figures: LinkModel,
+    assume: dict[str, float],
+    faults: Faults,
+) -> None:
+    """Price the calls in FILE, a Chakra execution trace of one rank, on a topology.
+
+    WHAT and its parameters are those of collalgo topo. Each call has the algorithm that
+    collalgo select chooses for it, and is priced alone.
+    """
+    topology = load(what, parameters, faults)
+    try:
+        calls = read_calls(file)
+        with patience("pricing"):
+            found = priced(calls, topology, groups, assuming(figures, assume))
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+    wide_console().print(_table(found))
+    click.echo(wrapped(_rest(calls, found)))
+
+
+def _table(found: list[PricedCall]) -> Table:
+    title = "predicted time of each call alone; less is better"
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for name in ("collective", "group"):
+        table.add_column(name)
+    for name in ("ranks", "bytes", "times"):
+        table.add_column(name, justify="right")
+    table.add_column("algorithm")
+    for name in ("time", "x bound", "all"):
+        table.add_column(name, justify="right")
+    for each in found:
+        choice = each.selection
+        ratio = choice.ratio if choice else None
+        table.add_row(
+            *(each.call.collective, each.call.group or "all"),
+            *(str(each.size), human(each.nbytes), str(each.times)),
+            choice.algorithm if choice else "",
+            human_time(choice.seconds) if choice else "0 s",
+            f"{ratio:.2f}" if ratio else "",
+            human_time(each.seconds),
+        )
+    return table
+
+
+def _rest(calls: Calls, found: list[PricedCall]) -> str:
+    """The sum, and what is left out of it."""
+    total = human_time(sum(each.seconds for each in found))
+    return (
+        f"{calls.calls.total()} calls, {total} one after the other; left out are "
+        f"{calls.messages} sends and receives, and {calls.unknown} collectives "
+        "without type or bytes"
+    )
