@@ -9,7 +9,7 @@ from collalgo import threads
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.errors import MpiException
 from collalgo.integrations.as_mpi4py.matching import Matching
-from collalgo.integrations.as_mpi4py.message_operations import Receive
+from collalgo.integrations.as_mpi4py.message_operations import Receive, wait_for_any
 from collalgo.integrations.as_mpi4py.specs import simple
 from tests.support.mpi4py_job import started
 
@@ -47,6 +47,19 @@ sys.stdout.write("all fail")
 sys.stdout.flush()
 os._exit(0)
 """
+
+
+ATTRIBUTE = """
+import sys
+from mpi4py import MPI
+key = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, value: print(comm.rank, value))
+MPI.COMM_SELF.Set_attr(key, "deleted")
+"""
+
+
+def test_the_end_deletes_the_attributes_of_comm_self():
+    job = started(1, sys.executable, "-c", ATTRIBUTE, seconds=30)
+    assert "0 deleted" in job.stdout, job.stderr
 
 
 def test_all_that_wait_for_a_dead_rank_fail():
@@ -87,5 +100,8 @@ def test_a_message_that_nobody_sends_is_given_up():
         ) as error:
             received_from(Matching(comm), 0)
         assert error.value.Get_error_class() == NUMBERS["ERR_PENDING"]
+        receive = Receive(Matching(comm), [0], 8, 0, 0, simple(np.zeros(1)).target)
+        with pytest.raises(MpiException, match=r"0\.05 s"):
+            wait_for_any([receive])
 
     threads(on_each_rank, 1, timeout=60)

@@ -19,7 +19,7 @@ from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.point_to_point.probing import joined
 from collalgo.comm.point_to_point.calls import mailbox_of
 from collalgo.errors import CollalgoError
-from collalgo.integrations.as_mpi4py.errors import as_mpi_exception, fail
+from collalgo.integrations.as_mpi4py.errors import as_mpi_exception
 from collalgo.integrations.as_mpi4py.message_operations import (
     SENT,
     OfMessages,
@@ -258,10 +258,14 @@ class Matching:
             if self.pause(operation.message, operation):
                 continue
             begun = begun or time.monotonic()
-            if time.monotonic() - begun >= self._world.timeout:
+            if operation.is_late(begun):
                 operation.cancel()
-                seconds = f"{self._world.timeout:g} s"
-                fail("ERR_PENDING", f"{operation.purpose} is not over after {seconds}")
+                operation.give_up()
+
+    @property
+    def timeout(self) -> float:
+        """The timeout of the world in seconds."""
+        return float(self._world.timeout)
 
     def pause(self, message: Any = None, *operations: OfMessages) -> bool:
         """Wait for a moment for a record or the end of a message: whether it came.

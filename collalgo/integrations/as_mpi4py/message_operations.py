@@ -2,14 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.comm.point_to_point.probing import fill
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG, ERRORS
-from collalgo.integrations.as_mpi4py.errors import MpiException
+from collalgo.integrations.as_mpi4py.errors import MpiException, fail
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.operations import Operation, as_error
 
@@ -36,6 +36,15 @@ class OfMessages(Operation):
     def wait(self) -> None:
         """Wait until it has ended."""
         self.matching.wait(self)
+
+    def give_up(self) -> NoReturn:
+        """Raise the error of a wait after the timeout of the world."""
+        limit = self.matching.timeout
+        fail("ERR_PENDING", f"{self.purpose} is not over after {limit:g} s")
+
+    def is_late(self, begun: float) -> bool:
+        """Whether a wait has lasted longer than the timeout of the world."""
+        return bool(time.monotonic() - begun >= self.matching.timeout)
 
     def lose(self, error: BaseException) -> None:
         """End it with the error of another rank."""
@@ -228,13 +237,21 @@ class Probing(OfMessages):
 
 
 def wait_for_any(operations: Sequence[Operation]) -> None:
-    """Wait until one of several operations has ended."""
-    looks = 0
+    """Wait until one of several operations has ended.
+
+    Raises
+    ------
+    MPI.Exception
+        If all are messages, and the timeout of the world passes.
+    """
+    looks, begun = 0, time.monotonic()
     messages = [one for one in operations if isinstance(one, OfMessages)]
     while not any(one.is_over() for one in operations):
         looks += 1
         if len(messages) == len(operations):
             messages[0].matching.pause()
+            if messages[0].is_late(begun):
+                messages[0].give_up()
         else:
             time.sleep(0 if looks < 200 else 5e-5)
 
