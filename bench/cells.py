@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collalgo import Communicator
 from collalgo.engine.reduction import OPS
+from collalgo.engine.ufuncs import UFUNCS
 from collalgo.schedule.collective import COLLECTIVES
 
 Array = NDArray[Any]
@@ -40,20 +41,6 @@ MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
 #: Barriers timed together. A single one starts at another barrier, and its time depends
 #: on how their total is split between the two.
 BARRIERS = 16
-
-UFUNCS: dict[str, np.ufunc] = {
-    "sum": np.add,
-    "avg": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-    "land": np.logical_and,
-    "lor": np.logical_or,
-    "lxor": np.logical_xor,
-}
 
 #: The content of an output array before the call.
 JUNK = 7

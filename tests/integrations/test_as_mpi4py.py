@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from collalgo.integrations.as_mpi4py import (
 from collalgo.integrations.as_mpi4py.constants import NUMBERS, PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import MpiException
 from collalgo.integrations.as_mpi4py.process import Process
+from tests.support.mpi4py_job import started
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.parallel
@@ -66,19 +66,6 @@ MOST_FAILURES = {
 
 #: A test that has failed on a rank.
 FAILED = re.compile(r"^\[\d\] (?:FAIL|ERROR): (\w+ \([\w.]+\))", re.MULTILINE)
-
-
-def started(ranks, *command, cwd=None, seconds=60):
-    words = ("-m", "collalgo", "run", "-n", str(ranks), "--as-mpi4py", *command)
-    return subprocess.run(
-        (sys.executable, *words),
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=seconds,
-        env={**os.environ, "COLLALGO_TIMEOUT": "30"},
-        check=False,
-    )
 
 
 def test_a_program_of_mpi4py_runs_unchanged():

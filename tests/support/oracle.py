@@ -3,7 +3,8 @@
 from contextlib import suppress
 
 import numpy as np
-from collalgo.bench.cells import UFUNCS
+
+from collalgo.engine.ufuncs import UFUNCS
 
 #: What an array holds before the library writes into it.
 JUNK = 7

@@ -66,6 +66,29 @@ def beside_a_collective():
     assert room[0] == left
 
 
+def counts_in_the_background():
+    """A rank begins calls with counts before the others do, which wait for it."""
+    counts = [place + 1 for place in range(size)]
+    mine, sent = np.full(rank + 1, rank), np.arange(sum(counts))
+    gathered, scattered = np.empty(sum(counts), int), np.empty(rank + 1, int)
+    swapped = np.empty(size * (rank + 1), int)
+    if rank:
+        comm.recv(source=left, tag=4)  # after that rank has begun its calls
+    requests = [
+        comm.Igatherv(mine, [gathered, counts], root=size - 1),
+        comm.Iscatterv([sent, counts], scattered, root=0),
+        comm.Ialltoallv([sent, counts], [swapped, [rank + 1] * size]),
+    ]
+    comm.send(None, right, tag=4)
+    if rank == 0:
+        comm.recv(source=left, tag=4)
+    MPI.Request.Waitall(requests)
+    block = sent[sum(counts[:rank]) :][: rank + 1].tolist()
+    assert scattered.tolist() == block
+    assert swapped.tolist() == block * size
+    assert rank < size - 1 or (gathered == np.repeat(range(size), counts)).all()
+
+
 def datatypes():
     """Columns of a matrix are sent, broadcast and gathered."""
     column = MPI.DOUBLE.Create_vector(3, 1, 4).Commit()
@@ -174,6 +197,7 @@ for check in (
     overtaken,
     long_messages,
     beside_a_collective,
+    counts_in_the_background,
     datatypes,
     collectives,
     operations,

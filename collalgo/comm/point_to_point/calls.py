@@ -178,3 +178,8 @@ class Messages:
         """The message that :meth:`probe` waits for, or None if none has arrived."""
         found = self._mailbox.iprobe(source, tag, self._runner.seconds)
         return None if found is None else Envelope(*found)
+
+
+def mailbox_of(comm: Messages) -> "Mailbox":
+    """The mailbox of a communicator, for interfaces with a matching of their own."""
+    return comm._mailbox

@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import numpy as np
+
+from collalgo.integrations.as_mpi4py import integers
 from collalgo.integrations.as_mpi4py.constants import NUMBERS, UNDEFINED
 from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.infos import INFO_NULL
@@ -20,7 +23,6 @@ class CanArrange:
 
     state: Any
     _child: Any
-    allgather: Any
 
     @raises_mpi_exceptions
     def Create_cart(
@@ -87,13 +89,14 @@ class CanArrange:
         given = _weights(weights, list(destinations))
         starts = [s for s, n in zip(sources, degrees, strict=True) for _ in range(n)]
         known = given or [1] * len(starts)
-        mine = list(zip(starts, destinations, known, strict=True)), given is not None
-        everyone = self.allgather(mine)
-        edges = [edge for part, _ in everyone for edge in part]
-        is_weighted = any(has for _, has in everyone)
+        rows = np.array([starts, list(destinations), known], np.int64).T
+        mine = [given is not None, *rows.ravel().tolist()]
+        everyone = integers.allgather(self.state.engine, mine)
+        edges = [edge for _, *flat in everyone for edge in np.reshape(flat, (-1, 3))]
+        is_weighted = any(has for has, *_ in everyone)
         me = self.state.rank
-        incoming = [(start, weight) for start, end, weight in edges if end == me]
-        outgoing = [(end, weight) for start, end, weight in edges if start == me]
+        incoming = [(int(s), int(w)) for s, end, w in edges if end == me]
+        outgoing = [(int(end), int(w)) for s, end, w in edges if s == me]
         all_weights = [w for _, w in incoming], [w for _, w in outgoing]
         graph = DistGraph(
             [rank for rank, _ in incoming],

@@ -1,6 +1,6 @@
 """A collective of MPI as a call of the library: now, in the background, or repeated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, NamedTuple
 
@@ -22,11 +22,14 @@ class Call(NamedTuple):
         Its arguments.
     finish : callable or None
         Writes what was received to where it belongs.
+    sizes : sequence of int
+        The bytes of each block, as far as this rank knows them.
     """
 
     name: str
     arguments: dict[str, Any]
     finish: Finish = None
+    sizes: Sequence[int] = ()
 
 
 def run(comm: Any, call: Call) -> None:

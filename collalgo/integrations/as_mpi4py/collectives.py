@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from collalgo.integrations.as_mpi4py import vector_messages
 from collalgo.integrations.as_mpi4py.calls import Call, forms
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import is_in_place
@@ -104,20 +105,21 @@ def gatherv(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
     blocks = vector(recvbuf, comm.state.size, writable=True)
     out, finish = blocks.target()
     mine = _own(blocks, root) if is_in_place(sendbuf) else _packed(sendbuf)
-    return Call("gatherv", {"buf": mine, "root": root, "out": out}, finish)
+    arguments = {"buf": mine, "root": root, "out": out}
+    return Call("gatherv", arguments, finish, blocks.sizes)
 
 
 def scatterv(comm: Any, sendbuf: Any, recvbuf: Any, root: int = 0) -> Call:
     """Give every rank its block, of any length, of the buffer of the root."""
-    rows, out, finish = None, None, None
+    rows, out, finish, sizes = None, None, None, []
     if is_root(comm, root):
         blocks = vector(sendbuf, comm.state.size)
-        rows = blocks.pack()
+        rows, sizes = blocks.pack(), blocks.sizes
         if is_in_place(recvbuf):
-            out = np.empty(blocks.sizes[root], np.uint8)
+            out = np.empty(sizes[root], np.uint8)
     if out is None:
         out, finish = simple(recvbuf, writable=True).target()
-    return Call("scatterv", {"buf": rows, "root": root, "out": out}, finish)
+    return Call("scatterv", {"buf": rows, "root": root, "out": out}, finish, sizes)
 
 
 def allgatherv(comm: Any, sendbuf: Any, recvbuf: Any) -> Call:
@@ -150,7 +152,7 @@ def _alltoall(comm: Any, sendbuf: Any, recvbuf: Any, read: Any) -> Call:
         blocks = read(sendbuf, size)
         sent, counts = blocks.pack(), blocks.sizes
     arguments = {"counts": counts, "receive_counts": received.sizes, "out": out}
-    return Call("alltoallv", {"buf": sent, **arguments}, finish)
+    return Call("alltoallv", {"buf": sent, **arguments}, finish, received.sizes)
 
 
 def _own(blocks: Blocks, rank: int) -> Any:
@@ -164,11 +166,15 @@ class MovingCollectives:
     Barrier, Ibarrier, Barrier_init = forms(barrier)
     Bcast, Ibcast, Bcast_init = forms(bcast)
     Gather, Igather, Gather_init = forms(gather)
-    Gatherv, Igatherv, Gatherv_init = forms(gatherv)
+    Gatherv, Igatherv, Gatherv_init = forms(gatherv, start=vector_messages.start)
     Scatter, Iscatter, Scatter_init = forms(scatter)
-    Scatterv, Iscatterv, Scatterv_init = forms(scatterv)
+    Scatterv, Iscatterv, Scatterv_init = forms(scatterv, start=vector_messages.start)
     Allgather, Iallgather, Allgather_init = forms(allgather)
     Allgatherv, Iallgatherv, Allgatherv_init = forms(allgatherv)
     Alltoall, Ialltoall, Alltoall_init = forms(alltoall)
-    Alltoallv, Ialltoallv, Alltoallv_init = forms(alltoallv)
-    Alltoallw, Ialltoallw, Alltoallw_init = forms(alltoallw)
+    Alltoallv, Ialltoallv, Alltoallv_init = forms(
+        alltoallv, start=vector_messages.start
+    )
+    Alltoallw, Ialltoallw, Alltoallw_init = forms(
+        alltoallw, start=vector_messages.start
+    )

@@ -276,3 +276,4 @@ def connect_world() -> None:
     ):
         handle._state = CommState(context_of(name), members)
         handle._state.predefined = name
+    PROCESS.last_calls.append(COMM_SELF.delete_attributes)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from collalgo.integrations.as_mpi4py import vector_messages
 from collalgo.integrations.as_mpi4py.calls import Call, forms
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL, ROOT
 from collalgo.integrations.as_mpi4py.errors import fail
@@ -29,12 +30,21 @@ EMPTY = NOTHING.memory
 def _call(comm: Any, sent: Sequence[Bytes], received: Sequence[Part]) -> Call:
     """Send bytes to each rank of the other group, and receive a part from each."""
     state = comm.state
-    counts = [0] * len(state.joint)
-    for place, data in enumerate(sent):
-        counts[state.remote_place + place] = len(data)
-    out, finish = Blocks(list(received)).target()
-    buf = np.concatenate([*sent, EMPTY])
-    return Call("alltoallv", {"buf": buf, "counts": counts, "out": out}, finish)
+    blocks = Blocks(list(received))
+    out, finish = blocks.target()
+    arguments = {
+        "buf": np.concatenate([*sent, EMPTY]),
+        "counts": _at_others(state, [len(data) for data in sent]),
+        "out": out,
+    }
+    return Call("alltoallv", arguments, finish, _at_others(state, blocks.sizes))
+
+
+def _at_others(state: Any, values: Sequence[int]) -> list[int]:
+    """Values for the ranks of the other group, and 0 for those of this one."""
+    found = [0] * len(state.joint)
+    found[state.remote_place : state.remote_place + len(values)] = values
+    return found
 
 
 def at_place(place: int, number: int, thing: Any, otherwise: Any) -> list[Any]:
@@ -223,26 +233,30 @@ def reduce_scatter(
     return _combining(comm, sent, sum(counts), part, op, start)
 
 
+def _forms(prepare: Callable[..., Call]) -> tuple[Any, Any, Any]:
+    return forms(prepare, start=vector_messages.start)
+
+
 class InterCollectives:
     """The collectives between two groups; a mixin of intercommunicators."""
 
     state: Any
 
-    Bcast, Ibcast, Bcast_init = forms(bcast)
-    Gather, Igather, Gather_init = forms(gather)
-    Gatherv, Igatherv, Gatherv_init = forms(gatherv)
-    Scatter, Iscatter, Scatter_init = forms(scatter)
-    Scatterv, Iscatterv, Scatterv_init = forms(scatterv)
-    Allgather, Iallgather, Allgather_init = forms(allgather)
-    Allgatherv, Iallgatherv, Allgatherv_init = forms(allgatherv)
-    Alltoall, Ialltoall, Alltoall_init = forms(alltoall)
-    Alltoallv, Ialltoallv, Alltoallv_init = forms(alltoallv)
-    Alltoallw, Ialltoallw, Alltoallw_init = forms(alltoallw)
-    Reduce, Ireduce, Reduce_init = forms(reduce)
-    Allreduce, Iallreduce, Allreduce_init = forms(allreduce)
-    Reduce_scatter, Ireduce_scatter, Reduce_scatter_init = forms(reduce_scatter)
+    Bcast, Ibcast, Bcast_init = _forms(bcast)
+    Gather, Igather, Gather_init = _forms(gather)
+    Gatherv, Igatherv, Gatherv_init = _forms(gatherv)
+    Scatter, Iscatter, Scatter_init = _forms(scatter)
+    Scatterv, Iscatterv, Scatterv_init = _forms(scatterv)
+    Allgather, Iallgather, Allgather_init = _forms(allgather)
+    Allgatherv, Iallgatherv, Allgatherv_init = _forms(allgatherv)
+    Alltoall, Ialltoall, Alltoall_init = _forms(alltoall)
+    Alltoallv, Ialltoallv, Alltoallv_init = _forms(alltoallv)
+    Alltoallw, Ialltoallw, Alltoallw_init = _forms(alltoallw)
+    Reduce, Ireduce, Reduce_init = _forms(reduce)
+    Allreduce, Iallreduce, Allreduce_init = _forms(allreduce)
+    Reduce_scatter, Ireduce_scatter, Reduce_scatter_init = _forms(reduce_scatter)
     (
         Reduce_scatter_block,
         Ireduce_scatter_block,
         Reduce_scatter_block_init,
-    ) = forms(reduce_scatter_block)
+    ) = _forms(reduce_scatter_block)

@@ -2,8 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
+import numpy as np
+
+from collalgo.integrations.as_mpi4py import integers
 from collalgo.integrations.as_mpi4py.comm import Comm, Intracomm
 from collalgo.integrations.as_mpi4py.comm_state import CommState, context_of
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
@@ -12,7 +16,9 @@ from collalgo.integrations.as_mpi4py.infos import INFO_NULL
 from collalgo.integrations.as_mpi4py.inter_collectives import InterCollectives
 from collalgo.integrations.as_mpi4py.inter_objects import InterObjects
 from collalgo.integrations.as_mpi4py.internals import private_comm
+from collalgo.integrations.as_mpi4py.pickling import object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
+from collalgo.integrations.as_mpi4py.sending import finished
 
 
 class InterState(CommState):
@@ -96,7 +102,8 @@ class Intercomm(InterCollectives, InterObjects, Comm):
         """A communicator of both groups; one that calls with ``high`` comes last."""
         state = self.state
         mine = state.joint.index(PROCESS.world.rank)
-        flags = state.engine.allgather_objects(bool(high))
+        found = integers.allgather(state.engine, [bool(high)])
+        flags = [bool(flag) for (flag,) in found]
         order = sorted(range(len(state.joint)), key=lambda place: (flags[place], place))
         ranks = [state.joint[place] for place in order]
         assert flags[mine] == bool(high)
@@ -124,7 +131,7 @@ class Intercomm(InterCollectives, InterObjects, Comm):
     def Create(self, group: Any) -> Any:
         """An intercommunicator of a part of each group; all ranks call."""
         mine = group.state.ranks
-        groups = self.state.engine.allgather_objects(mine)
+        groups = integers.allgather(self.state.engine, mine)
         remote = groups[self.state.remote_place]
         return self._alike(mine, remote, "create")
 
@@ -132,7 +139,7 @@ class Intercomm(InterCollectives, InterObjects, Comm):
     def Split(self, color: int = 0, key: int = 0) -> Any:
         """Intercommunicators of the ranks of both groups with the same color."""
         state = self.state
-        everyone = state.engine.allgather_objects((color, key))
+        everyone = integers.allgather(state.engine, [index(color), index(key)])
         own, other = (
             [
                 world
@@ -157,12 +164,25 @@ def create_intercomm(
     told = None
     if state.rank == local_leader:
         peer, _ = private_comm(peer_comm)
-        mine = state.ranks, context
-        told = peer.sendrecv(mine, remote_leader, tag, None, remote_leader, tag)
-    remote, other = self.bcast(told, local_leader)
+        told = _swapped(peer, [signed(context), *state.ranks], remote_leader, tag)
+    other, *remote = integers.broadcast(state.engine, told, local_leader)
     return Intercomm.connected(
-        context_of(*sorted((context, other))), state.ranks, remote
+        context_of(*sorted((signed(context), other))), state.ranks, remote
     )
+
+
+def signed(context: int) -> int:
+    """The number of a communicator as an integer of 64 bits with a sign."""
+    return context - (context >> 63 << 64)
+
+
+def _swapped(peer: Any, values: Sequence[int], leader: int, tag: int) -> list[int]:
+    """The integers of the other leader, to whom these go."""
+    received = peer.receive_bytes(leader, tag, object_target, finish=integers.unpacked)
+    data = np.frombuffer(integers.packed(values), np.uint8)
+    finished(peer.send_bytes(data, leader, tag))
+    found: list[int] = finished(received)
+    return found
 
 
 def private_inter(comm: Any) -> tuple[Any, int, Any, bool]:

@@ -1,55 +1,48 @@
 """Messages that are matched by communicator, source and tag, as MPI does.
 
-The library matches messages by their exact tag and length. So each message of MPI is a
-record of one length under one tag, for which a receive is always posted; a long message
-is announced by a record and follows under a tag of its own. Records are matched here.
+The library matches messages by their exact tag and length. So a message of MPI is a
+record, which its receiver takes without a call for it; a long message is announced by a
+record and follows under a tag of its own. Records are matched here, by the thread that
+waits; while none waits, by a thread in the background.
 """
 
-import struct
 import time
-from collections import defaultdict, deque
-from collections.abc import Callable
+from collections import deque
 from itertools import count
 from threading import RLock
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from collalgo.errors import CollalgoError, CollectiveTimeout
-from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG
+from collalgo._kernels.comm.point_to_point.message import Message
+from collalgo._kernels.comm.point_to_point.probing import joined
+from collalgo.comm.point_to_point.calls import mailbox_of
+from collalgo.errors import CollalgoError
 from collalgo.integrations.as_mpi4py.errors import as_mpi_exception
-from collalgo.integrations.as_mpi4py.memory import Bytes
-from collalgo.integrations.as_mpi4py.operations import Receive, Send
+from collalgo.integrations.as_mpi4py.message_operations import (
+    SENT,
+    OfMessages,
+    Receive,
+    Send,
+)
+from collalgo.integrations.as_mpi4py.operations import Operation
+from collalgo.integrations.as_mpi4py.records import (
+    ANNOUNCED,
+    HEAD,
+    MATCHED,
+    WHOLE,
+    Arrival,
+    removed,
+)
+from collalgo.integrations.as_mpi4py.serving import Serving
 
-#: The head of a record: its kind, whether the sender waits for the match, the rank and
-#: the tag of the sender, the communicator, the bytes of the message, and its number.
-HEAD = struct.Struct("=BBxxiqQqq")
-RECORD_BYTES = 512
-ROOM = RECORD_BYTES - HEAD.size
+#: The tag of records; the other tags are the numbers of long messages.
+RECORDS = 0
 
-#: The kinds of records: a message, the announcement of one, and that one was matched.
-WHOLE, ANNOUNCED, MATCHED = range(3)
-
-Item = TypeVar("Item")
-
-#: Seconds until a wait looks again at what other threads have done.
-SLICE = 2e-3
-
-
-class Arrival(NamedTuple):
-    """A message that has come, or that was announced."""
-
-    sender: int
-    source: int
-    tag: int
-    nbytes: int
-    number: int
-    is_awaited: bool
-    data: Bytes | None
-
-    def fits(self, source: int, tag: int) -> bool:
-        """Whether a receive from a source with a tag takes it."""
-        return source in (ANY_SOURCE, self.source) and tag in (ANY_TAG, self.tag)
+#: Seconds until a wait looks again at what other threads have done, and the number of
+#: such waits after which it looks for ranks that have ended.
+SLICE, SLICES = 2e-3, 10
 
 
 class Matching:
@@ -63,16 +56,16 @@ class Matching:
 
     def __init__(self, world: Any):
         self._world, self._me = world, world.rank
+        self._mailbox = mailbox_of(world)
+        self._serving = Serving(self)
         self._lock = RLock()
-        self._unexpected: dict[int, list[Arrival]] = defaultdict(list)
-        self._posted: dict[int, list[Receive]] = defaultdict(list)
+        self._unexpected: dict[int, list[Arrival]] = {}
+        self._posted: dict[int, list[Receive]] = {}
         self._awaiting: dict[int, Send] = {}
         self._numbers = count(1)
-        self._record = np.empty(RECORD_BYTES, np.uint8)
-        self._records: deque[Any] = deque()
-        self._draining = False
-        self._next: Any = None
-        self._failure: BaseException | None = None
+        self._records: deque[tuple[int, bytes]] = deque()
+        self._room: dict[int, int] = {}
+        self._pauses = 0
 
     # ---- sending
 
@@ -82,62 +75,91 @@ class Matching:
         source: int,
         to: int,
         tag: int,
-        data: Bytes,
+        data: NDArray[Any],
         *,
         until_matched: bool = False,
-    ) -> Send:
+    ) -> Operation:
         """Send a message; ``to`` is a rank of the world, ``source`` one of the context.
 
         With ``until_matched`` it is done only when a receive has taken it.
         """
-        self._start()
-        number, nbytes = next(self._numbers), len(data)
-        operation = Send(self, is_awaited=until_matched)
-        if until_matched:
-            self._awaiting[number] = operation
+        self._serving.count_call()
+        number, nbytes = next(self._numbers), data.nbytes
+        operation = self._begin(number, to, is_awaited=until_matched)
         if to == self._me:
             head = source, tag, nbytes, number, until_matched
-            self._arrive(context, Arrival(to, *head, data.copy()))
+            self._arrive(context, Arrival(to, *head, data.tobytes()))
             return operation
-        kind = WHOLE if nbytes <= ROOM else ANNOUNCED
-        record = bytearray(RECORD_BYTES)
-        HEAD.pack_into(
-            record, 0, kind, until_matched, source, tag, context, nbytes, number
-        )
-        if kind == WHOLE:
-            record[HEAD.size : HEAD.size + nbytes] = data.data
-        self._world.isend(record, to, 0)
-        if kind == ANNOUNCED:
-            operation.message = self._world.isend(data, to, number)
+        is_whole = nbytes <= self._room_of(to)
+        kind = WHOLE if is_whole else ANNOUNCED
+        record = HEAD.pack(kind, until_matched, source, tag, context, nbytes, number)
+        if is_whole:
+            message = self._put(to, joined(record, data))
+        else:
+            message = self._put_long(to, record, data, number)
+        if message is not None:
+            operation = Send(self, to) if operation is SENT else operation
+            operation.message = message
         return operation
+
+    def _begin(self, number: int, to: int, *, is_awaited: bool) -> Operation:
+        if not is_awaited:
+            return SENT
+        operation = self._awaiting[number] = Send(self, to, is_awaited=True)
+        return operation
+
+    def _put_long(
+        self, to: int, record: bytes, data: NDArray[Any], number: int
+    ) -> Message:
+        """Announce a long message, and begin to send it."""
+        self._put(to, record)
+        array = data.reshape(-1).view(np.uint8)
+        return self._mailbox.start_send(array, to, number)
+
+    def _room_of(self, to: int) -> int:
+        """The most bytes of a message in its record."""
+        found = self._room.get(to)
+        if found is None:
+            found = self._room[to] = self._mailbox.record_bytes(to) - HEAD.size
+        return found
+
+    def _put(self, to: int, record: bytes) -> Message | None:
+        return self._mailbox.put_record(record, to, RECORDS)
 
     def _acknowledge(self, arrival: Arrival) -> None:
         """Report to a sender that its message was matched."""
         if arrival.sender == self._me:
-            self._awaiting.pop(arrival.number).is_awaited = False
-            return
-        record = bytearray(RECORD_BYTES)
-        HEAD.pack_into(record, 0, MATCHED, 0, 0, 0, 0, 0, arrival.number)
-        self._world.isend(record, arrival.sender, 0)
+            self._end_awaited(arrival.number)
+        else:
+            record = HEAD.pack(MATCHED, 0, 0, 0, 0, 0, arrival.number)
+            self._put(arrival.sender, record)
+
+    def _end_awaited(self, number: int) -> None:
+        """Take note that a message was matched."""
+        operation = self._awaiting.pop(number, None)
+        if operation is not None:
+            operation.is_awaited = False
 
     # ---- receiving
 
     def receive(self, receive: Receive) -> None:
         """Receive the first message that fits, now or later."""
-        self._start()
+        self._serving.count_call()
+        context = receive.context
         with self._lock:
-            arrival = self._take(receive.context, receive.source, receive.tag)
+            arrival = None
+            if context in self._unexpected:
+                arrival = self._take(context, receive.source, receive.tag)
             if arrival is None:
-                self._posted[receive.context].append(receive)
-        if arrival is not None:
-            self.deliver(receive, arrival)
+                self._posted.setdefault(context, []).append(receive)
+            else:
+                self.deliver(receive, arrival)
 
     def _take(self, context: int, source: int, tag: int) -> Arrival | None:
         """Remove the first message that has come and fits."""
-        waiting = self._unexpected.get(context, [])
-        for place, arrival in enumerate(waiting):
+        for place, arrival in enumerate(self._unexpected.get(context, ())):
             if arrival.fits(source, tag):
-                return _removed(self._unexpected, context, place)
+                return removed(self._unexpected, context, place)
         return None
 
     def withdraw(self, receive: Receive) -> bool:
@@ -146,14 +168,14 @@ class Matching:
             posted = self._posted.get(receive.context, [])
             found = receive in posted
             if found:
-                _removed(self._posted, receive.context, posted.index(receive))
+                removed(self._posted, receive.context, posted.index(receive))
         return found
 
     def probe(
         self, context: int, source: int, tag: int, *, take: bool = False
     ) -> Arrival | None:
         """The first message that has come and fits; with ``take`` it is removed."""
-        self._start()
+        self._serving.count_call()
         self.poll()
         with self._lock:
             if take:
@@ -165,128 +187,113 @@ class Matching:
         """Give a message to a receive."""
         if arrival.is_awaited:
             self._acknowledge(arrival)
-        receive.match(arrival.source, arrival.tag, arrival.nbytes)
+        receive.envelope = arrival.source, arrival.tag, arrival.nbytes
         if arrival.data is not None:
             receive.take(arrival.data)
             return
         room = receive.room(arrival.nbytes)
-        receive.message = self._world.irecv(room, arrival.sender, arrival.number)
-        receive.message.add_done_callback(receive.arrived)
+        receive.message = self._mailbox.start_receive(
+            room, arrival.sender, arrival.number
+        )
 
     # ---- records
 
-    def _start(self) -> None:
-        """Post the receive of the first record."""
-        if self._next is None and self._world.size > 1:
+    def listen(self) -> None:
+        """Let all ranks send to this one."""
+        self._mailbox.listen()
+
+    def poll(self) -> None:
+        """Handle the records that have come, in their order."""
+        try:
             with self._lock:
-                if self._next is None:
-                    self._post()
+                if found := self._mailbox.take_records(RECORDS):
+                    self._records += found
+                while self._records:
+                    self._read(*self._records.popleft())
+        except CollalgoError as error:
+            raise as_mpi_exception(error) from error
 
-    def _post(self) -> None:
-        self._next = message = self._world.irecv(self._record, None, 0)
-        message.add_done_callback(self._take_record)
-
-    def _take_record(self, message: Any) -> None:
-        """Handle records in their order, by one thread at a time."""
-        with self._lock:
-            self._records.append(message)
-            if self._draining:
-                return
-            self._draining = True
-        try:
-            while message := self._next_record():
-                self._handle(message)
-        except BaseException:  # such as an interrupt: the next record goes on
-            self._draining = False
-            raise
-
-    def _next_record(self) -> Any:
-        """The next record to handle; None after the last one."""
-        with self._lock:
-            self._draining = bool(self._records)
-            return self._records.popleft() if self._draining else None
-
-    def _handle(self, message: Any) -> None:
-        error = message.exception(0)
-        if error is not None and not isinstance(error, CollectiveTimeout):
-            self._failure = error
-            return
-        try:
-            if error is None:
-                self._read(message.source)
-        finally:
-            self._post()
-
-    def _read(self, sender: int) -> None:
-        """Read the record that has come."""
-        values = HEAD.unpack_from(self._record.data)
-        kind, is_awaited, source, tag, context, nbytes, number = values
+    def _read(self, sender: int, record: bytes) -> None:
+        """Read a record that has come."""
+        kind, is_awaited, source, tag, context, nbytes, number = HEAD.unpack_from(
+            record
+        )
         if kind == MATCHED:
-            self._awaiting.pop(number).is_awaited = False
+            self._end_awaited(number)
             return
         data = None
         if kind == WHOLE:
-            data = self._record[HEAD.size : HEAD.size + nbytes]
-        head = source, tag, nbytes, number, bool(is_awaited)
-        self._arrive(context, Arrival(sender, *head, data))
+            data = record[HEAD.size :]
+        self._arrive(
+            context, Arrival(sender, source, tag, nbytes, number, is_awaited, data)
+        )
 
     def _arrive(self, context: int, arrival: Arrival) -> None:
         """Give a message to the first receive that fits, or keep it."""
         with self._lock:
-            for place, receive in enumerate(self._posted.get(context, [])):
+            for place, receive in enumerate(self._posted.get(context, ())):
                 if arrival.fits(receive.source, receive.tag):
-                    _removed(self._posted, context, place)
-                    break
-            else:
-                if arrival.data is not None:  # which belongs to the record
-                    arrival = arrival._replace(data=arrival.data.copy())
-                self._unexpected[context].append(arrival)
-                return
-        self.deliver(receive, arrival)
+                    removed(self._posted, context, place)
+                    self.deliver(receive, arrival)
+                    return
+            self._unexpected.setdefault(context, []).append(arrival)
 
     # ---- waiting
 
-    def poll(self) -> None:
-        """Look for records without a wait."""
-        if self._next is not None:
-            self._next.done()
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something waits for another rank."""
+        return bool(self._posted or self._awaiting or self._mailbox.is_waiting())
+
+    def wait(self, operation: OfMessages) -> None:
+        """Wait until an operation is over.
+
+        Raises
+        ------
+        MPI.Exception
+            If the timeout of the world passes.
+        """
+        begun = 0.0
+        while not operation.is_over():
+            if self.pause(operation.message, operation):
+                continue
+            begun = begun or time.monotonic()
+            if operation.is_late(begun):
+                operation.cancel()
+                operation.give_up()
 
     @property
-    def next_record(self) -> Any:
-        """The record that is awaited.
+    def timeout(self) -> float:
+        """The timeout of the world in seconds."""
+        return float(self._world.timeout)
 
-        A wait reads it before the check whether it is over: another thread may handle
-        the record in between, and the next one may never come.
+    def pause(self, message: Any = None, *operations: OfMessages) -> bool:
+        """Wait for a moment for a record or the end of a message: whether it came.
+
+        At intervals, end the operations that wait for ranks that have ended.
         """
-        return self._next
-
-    def pause(self, awaited: Any) -> None:
-        """Wait for a moment until a message, or a record, has come."""
-        if awaited is None or awaited.done():
-            time.sleep(0)
-            return
+        self._serving.count_call()
         try:
-            awaited.wait(SLICE)
-        except (TimeoutError, CollalgoError):
+            found = self._mailbox.await_record(RECORDS, message, SLICE)
+        except CollalgoError as error:
+            raise as_mpi_exception(error) from error
+        self._pauses = 0 if found else self._pauses + 1
+        if self._pauses == SLICES:
+            self._pauses = 0
+            self.end_lost(*operations)
+        return found
+
+    def end_lost(self, *operations: OfMessages) -> None:
+        """End messages, and all that wait, whose other ranks have ended."""
+        lost = self._mailbox.lost("a message")
+        if not lost:
             return
-
-    def wait(self, is_over: Callable[[], bool], message: Any = None) -> None:
-        """Wait until something is over, or the messages have failed."""
-        record = self.next_record
-        while not is_over():
-            self.check()
-            self.pause(record if message is None else message)
-            record = self.next_record
-
-    def check(self) -> None:
-        """Raise the error with which the messages have failed, if they have."""
-        if self._failure is not None:
-            raise as_mpi_exception(self._failure)
-
-
-def _removed(table: dict[int, list[Item]], context: int, place: int) -> Item:
-    """Remove an item of a communicator, which takes no memory without items."""
-    found = table[context].pop(place)
-    if not table[context]:
-        del table[context]
-    return found
+        self.poll()  # for those that they had sent
+        with self._lock:
+            posted = [each for waiting in self._posted.values() for each in waiting]
+            for operation in (*operations, *posted, *self._awaiting.values()):
+                found = [lost[rank] for rank in operation.others if rank in lost]
+                if found:
+                    operation.lose(as_mpi_exception(found[0]))
+            waiting = self._awaiting.items()
+            self._awaiting = {key: send for key, send in waiting if send.is_awaited}

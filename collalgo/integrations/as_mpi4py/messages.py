@@ -5,10 +5,11 @@ from typing import Any
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
-from collalgo.integrations.as_mpi4py.matching import Arrival
-from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Receive
+from collalgo.integrations.as_mpi4py.message_operations import Receive
+from collalgo.integrations.as_mpi4py.operations import Empty, Operation
 from collalgo.integrations.as_mpi4py.pickling import object_of, object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
+from collalgo.integrations.as_mpi4py.records import Arrival
 from collalgo.integrations.as_mpi4py.requests import Request
 from collalgo.integrations.as_mpi4py.specs import simple
 
@@ -68,7 +69,7 @@ class Message(Handle):
             return Empty()
         matching = PROCESS.matching
         operation = Receive(
-            matching, 0, arrival.source, arrival.tag, target, room, finish
+            matching, (), 0, arrival.source, arrival.tag, target, room, finish
         )
         matching.deliver(operation, arrival)
         return operation

@@ -7,13 +7,9 @@ from collalgo.integrations.as_mpi4py.calls import forms
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
+from collalgo.integrations.as_mpi4py.message_operations import Receive
 from collalgo.integrations.as_mpi4py.object_messages import bytes_of
-from collalgo.integrations.as_mpi4py.operations import (
-    Empty,
-    Operation,
-    Receive,
-    Several,
-)
+from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Several
 from collalgo.integrations.as_mpi4py.parts import Part, equal_blocks
 from collalgo.integrations.as_mpi4py.pickling import object_of, object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
@@ -41,7 +37,8 @@ def _begin(comm: Any, sent: Sequence[Bytes], targets: Sequence[Any]) -> Operatio
     for source, tag, target in zip(sources, tags[0], targets, strict=True):
         receive: Any = Empty()
         if source != PROC_NULL:
-            receive = Receive(matching, context, source, tag, *target)
+            senders = (state.ranks[source],)
+            receive = Receive(matching, senders, context, source, tag, *target)
             matching.receive(receive)
         found.append(receive)
     received = list(found)

@@ -14,14 +14,14 @@ from collalgo.integrations.as_mpi4py.operations import (
     Several,
 )
 from collalgo.integrations.as_mpi4py.pickling import PICKLE, object_of, object_target
-from collalgo.integrations.as_mpi4py.point_to_point import (
+from collalgo.integrations.as_mpi4py.point_to_point import BufferMessages
+from collalgo.integrations.as_mpi4py.requests import Request
+from collalgo.integrations.as_mpi4py.sending import (
     BUFFERED,
     STANDARD,
     SYNCHRONOUS,
-    BufferMessages,
     finished,
 )
-from collalgo.integrations.as_mpi4py.requests import Request
 
 
 def bytes_of(obj: Any, dest: int = 0) -> Bytes:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from collalgo.engine.reduction import op_of
+from collalgo.engine.ufuncs import UFUNCS
 from collalgo.engine.user_op import Op as EngineOp
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
@@ -130,21 +131,6 @@ class Op(Handle):
         return state.name
 
 
-#: The functions of NumPy of the operations that have kernels.
-_UFUNCS: dict[Any, Any] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-    "land": np.logical_and,
-    "lor": np.logical_or,
-    "lxor": np.logical_xor,
-}
-
-
 def combine_into(op: Op, target: Part, arrays: Sequence[Any]) -> None:
     """Combine arrays, in their order, into a buffer."""
     reduction, elements = op_of(op.on(target), "Reduce_local"), target.elements()
@@ -153,7 +139,7 @@ def combine_into(op: Op, target: Part, arrays: Sequence[Any]) -> None:
         return
     elements[...] = arrays[0]
     for array in arrays[1:]:
-        _UFUNCS[reduction](elements, array, out=elements)
+        UFUNCS[reduction](elements, array, out=elements)
 
 
 def _on_buffers(function: Any, datatype: Any) -> Callable[[Any, Any], Any]:

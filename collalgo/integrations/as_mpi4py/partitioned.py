@@ -5,8 +5,8 @@ from typing import Any
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG
 from collalgo.integrations.as_mpi4py.infos import INFO_NULL
 from collalgo.integrations.as_mpi4py.parts import Part, repeated
-from collalgo.integrations.as_mpi4py.point_to_point import Sending
 from collalgo.integrations.as_mpi4py.prequests import Parts, Prequest
+from collalgo.integrations.as_mpi4py.sending import Sending
 from collalgo.integrations.as_mpi4py.specs import simple
 
 

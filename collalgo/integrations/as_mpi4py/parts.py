@@ -2,9 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo.integrations.as_mpi4py.datatypes import BYTE
 from collalgo.integrations.as_mpi4py.errors import fail
@@ -35,9 +37,16 @@ class Part:
     count: int
     start: int = 0
 
+    #: The array whose elements these are, if they are all of a contiguous one.
+    array: ClassVar[Any] = None
+
     @property
     def nbytes(self) -> int:
         return int(self.datatype.state.layout.size) * self.count
+
+    def source(self) -> NDArray[Any]:
+        """A contiguous array of any dtype with the bytes without gaps."""
+        return self.pack()
 
     def pack(self) -> Bytes:
         """The bytes without gaps: a view if it has no gaps."""
@@ -68,6 +77,34 @@ class Part:
         state.layout.check(self.memory, self.start, self.count)
         end = self.start + self.count * dtype.itemsize
         return self.memory[self.start : end].view(dtype)
+
+
+class Whole(Part):
+    """All elements of a contiguous array, whose bytes are viewed when they are needed.
+
+    Parameters
+    ----------
+    array
+        The array.
+    datatype : Datatype
+        Of each element.
+    """
+
+    def __init__(self, array: NDArray[Any], datatype: Any):
+        self.array = array  # type: ignore[misc]
+        self.datatype, self.count = datatype, array.size
+
+    @cached_property
+    def memory(self) -> Bytes:  # type: ignore[override]
+        return self.array.reshape(-1).view(np.uint8)  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.array.nbytes)
+
+    def source(self) -> NDArray[Any]:
+        """The array."""
+        return self.array  # type: ignore[no-any-return]
 
 
 NOTHING = Part(np.empty(0, np.uint8), BYTE, 0)

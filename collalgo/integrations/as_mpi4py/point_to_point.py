@@ -3,108 +3,45 @@
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from collalgo.integrations.as_mpi4py.constants import (
     ANY_SOURCE,
     ANY_TAG,
-    MAX_TAG,
     PROC_NULL,
 )
-from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
-from collalgo.integrations.as_mpi4py.memory import Bytes
+from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
+from collalgo.integrations.as_mpi4py.message_operations import (
+    SENT,
+    Probing,
+)
 from collalgo.integrations.as_mpi4py.messages import (
     MESSAGE_NO_PROC,
     Message,
     MessageState,
 )
-from collalgo.integrations.as_mpi4py.operations import (
-    Empty,
-    Operation,
-    Receive,
-    Several,
-    Target,
-)
+from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Several
 from collalgo.integrations.as_mpi4py.parts import NOTHING, Part
 from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.process import PROCESS
-from collalgo.integrations.as_mpi4py.requests import Request, taken
+from collalgo.integrations.as_mpi4py.requests import Request
+from collalgo.integrations.as_mpi4py.sending import (
+    BUFFERED,
+    READY,
+    STANDARD,
+    SYNCHRONOUS,
+    Sending,
+    finished,
+    senders_of,
+)
 from collalgo.integrations.as_mpi4py.specs import simple
-
-#: The modes of sending: what their names begin with, and whether the sender waits for
-#: the receiver, and whether the buffer is copied first.
-STANDARD, BUFFERED, SYNCHRONOUS, READY = "", "B", "S", "R"
-
-
-class Sending:
-    """The sends of a communicator of bytes; a mixin of communicators."""
-
-    state: Any
-
-    def send_bytes(
-        self, data: Bytes, dest: int, tag: int, mode: str = STANDARD
-    ) -> Operation:
-        """Send bytes to a rank."""
-        state = self.state
-        if dest == PROC_NULL:
-            return Empty()
-        if not 0 <= dest < len(state.remote):
-            fail("ERR_RANK", f"rank {dest} is not one of the {len(state.remote)} ranks")
-        if not 0 <= tag <= MAX_TAG:
-            fail("ERR_TAG", f"tag {tag} is not one of 0 to {MAX_TAG}")
-        sent = PROCESS.matching.send(
-            state.context,
-            state.rank,
-            state.remote[dest],
-            tag,
-            data.copy() if mode == BUFFERED else data,
-            until_matched=mode == SYNCHRONOUS,
-        )
-        if mode != BUFFERED:
-            return sent
-        if not sent.is_over():
-            PROCESS.keep(sent)
-        return Operation()
-
-    def receive_bytes(
-        self,
-        source: int,
-        tag: int,
-        target: Target,
-        room: int | None = None,
-        finish: Callable[[Bytes], Any] | None = None,
-    ) -> Operation:
-        """Receive bytes from a rank; see :class:`Receive`."""
-        if source == PROC_NULL:
-            return Empty()
-        check_source(self.state, source, tag)
-        matching, context = PROCESS.matching, self.state.context
-        operation = Receive(matching, context, source, tag, target, room, finish)
-        matching.receive(operation)
-        return operation
-
-    def receive_part(self, part: Part, source: int, tag: int) -> Operation:
-        """Receive a part from a rank."""
-        return self.receive_bytes(source, tag, part.target, part.nbytes)
-
-
-def check_source(state: Any, source: int, tag: int) -> None:
-    """Check what a receive expects."""
-    if source != ANY_SOURCE and not 0 <= source < len(state.remote):
-        fail("ERR_RANK", f"rank {source} is not one of the {len(state.remote)} ranks")
-    if tag != ANY_TAG and not 0 <= tag <= MAX_TAG:
-        fail("ERR_TAG", f"tag {tag} is not one of 0 to {MAX_TAG}")
-
-
-def finished(operation: Operation, status: Any = None) -> Any:
-    """Wait for an operation: its value."""
-    operation.wait()
-    return taken(operation, status)
 
 
 def _sends(mode: str) -> list[Callable[..., Any]]:
     """The three calls that send in a mode."""
 
     def start(self: Any, buf: Any, dest: int, tag: int) -> Operation:
-        data = simple(buf, rank=dest).pack()
+        data = simple(buf, rank=dest).source()
         sent: Operation = self.send_bytes(data, dest, tag, mode)
         return sent
 
@@ -160,7 +97,7 @@ class BufferMessages(Sending):
 
     def _exchange(
         self,
-        sent: Bytes,
+        sent: NDArray[Any],
         dest: int,
         sendtag: int,
         part: Part,
@@ -181,10 +118,11 @@ class BufferMessages(Sending):
         recvtag: int = ANY_TAG,
     ) -> Any:
         """Send a message and receive one, in the background."""
-        sent = simple(sendbuf, rank=dest).pack()
+        sent = simple(sendbuf, rank=dest).source()
         part = simple(recvbuf, writable=True, rank=source)
         return Request.of(self._exchange(sent, dest, sendtag, part, source, recvtag))
 
+    @raises_mpi_exceptions
     def Sendrecv(
         self,
         sendbuf: Any,
@@ -196,7 +134,13 @@ class BufferMessages(Sending):
         status: Any = None,
     ) -> None:
         """Send a message and receive one."""
-        self.Isendrecv(sendbuf, dest, sendtag, recvbuf, source, recvtag).wait(status)
+        sent = simple(sendbuf, rank=dest).source()
+        part = simple(recvbuf, writable=True, rank=source)
+        received = self.receive_part(part, source, recvtag)
+        operation = self.send_bytes(sent, dest, sendtag)
+        if operation is not SENT:
+            finished(operation)
+        finished(received, status)
 
     @raises_mpi_exceptions
     def Isendrecv_replace(
@@ -210,7 +154,7 @@ class BufferMessages(Sending):
         """Send a buffer and receive a message into it, in the background."""
         only_none = dest == source == PROC_NULL
         part = NOTHING if only_none else simple(buf, writable=True)
-        sent = part.pack().copy()
+        sent = part.source().copy()
         return Request.of(self._exchange(sent, dest, sendtag, part, source, recvtag))
 
     def Sendrecv_replace(
@@ -235,20 +179,20 @@ class BufferMessages(Sending):
             if status is not None:
                 status.set(*Empty.envelope)
             return MESSAGE_NO_PROC.state
-        check_source(self.state, source, tag)
-        matching = PROCESS.matching
-
-        def look() -> Any:
-            return matching.probe(self.state.context, source, tag, take=take)
-
-        record, found = matching.next_record, look()
-        while found is None and forever:
-            matching.check()
-            matching.pause(record)
-            record, found = matching.next_record, look()
-        if found is not None and status is not None:
+        senders = senders_of(self.state, source, tag)
+        probe = Probing(
+            PROCESS.matching, senders, self.state.context, source, tag, is_taking=take
+        )
+        if forever:
+            probe.wait()
+        elif not probe.is_over():
+            return None
+        if probe.error is not None:
+            raise probe.error
+        found = probe.value
+        if status is not None:
             status.set(found.source, found.tag, found.nbytes)
-        return None if found is None else MessageState(self.state, found)
+        return MessageState(self.state, found)
 
     @raises_mpi_exceptions
     def Probe(

@@ -5,6 +5,7 @@ import math
 import os
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -32,6 +33,8 @@ class Process:
         The sends of copies that may not have ended.
     attached
         The buffer that the program has attached for them.
+    last_calls : list of callable
+        What precedes the end.
     """
 
     def __init__(self) -> None:
@@ -40,6 +43,7 @@ class Process:
         self.is_finalized = False
         self.buffered: list[Any] = []
         self.attached: Any = None
+        self.last_calls: list[Callable[[], None]] = []
         self.main_thread = threading.main_thread()
 
     @property
@@ -72,6 +76,8 @@ class Process:
         """Leave the world when all ranks do, and have received what was sent."""
         if self.world is None or self.is_finalized:
             return
+        for call in self.last_calls:
+            call()
         self.is_finalized = True
         with suppress(CollalgoError):
             self.world.barrier()

@@ -5,7 +5,8 @@ from typing import Any
 
 from collalgo.integrations.as_mpi4py.constants import UNDEFINED
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
-from collalgo.integrations.as_mpi4py.operations import Operation, wait_for_any
+from collalgo.integrations.as_mpi4py.message_operations import wait_for_any
+from collalgo.integrations.as_mpi4py.operations import Operation
 from collalgo.integrations.as_mpi4py.statuses import Status
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
 from collalgo.integrations.as_mpi4py.datatypes import TYPECODES, Datatype
 from collalgo.integrations.as_mpi4py.memory import Bytes, Special, memory_of
-from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part
+from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part, Whole
 
 
 def is_datatype(given: Any) -> bool:
@@ -79,8 +79,9 @@ def simple(msg: Any, *, writable: bool = False, blocks: int = 1, rank: int = 0) 
     if rank == PROC_NULL:
         return NOTHING
     if blocks == 1 and is_plain(msg):
-        memory, code = memory_of(msg, writable=writable)
-        return Part(memory, TYPECODES[code], msg.size)
+        if writable and not msg.flags.writeable:
+            memory_of(msg, writable=True)  # which raises
+        return Whole(msg, TYPECODES[msg.dtype.char])
     buf, count, place, datatype = _items(msg)
     if isinstance(count, list):
         count, place = count

@@ -4,32 +4,26 @@
 cimport cython
 from libc.stdint cimport int64_t
 
-import math
 from functools import partial
 from time import monotonic, sleep
 
-from collalgo._kernels.comm.point_to_point.inbox cimport Arrival
-from collalgo._kernels.comm.point_to_point.message cimport (
-    Message,
-    new_message,
-    time_after,
-)
+import numpy as np
+
+from collalgo._kernels.comm.point_to_point.message cimport Message, new_message
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
-from collalgo._kernels.comm.point_to_point.receiving cimport Receiving
-from collalgo._kernels.comm.recorder cimport nanoseconds
+from collalgo._kernels.comm.point_to_point.probing cimport Probing
 from collalgo._kernels.engine.transport.message_ring cimport wake_waiters
 from collalgo._kernels.engine.transport.segment cimport RANK_CLOSED, RANK_FAILED
 
-from collalgo.base.integers import INT64_MAX, integer
+from collalgo.base.integers import INT64_MAX
 from collalgo.comm.point_to_point import errors
-from collalgo.engine.dtypes import dtype_text
 
 #: Seconds in which a rank that closes waits for others to read what it has sent.
 LAST_SECONDS = 5.0
 
 
-cdef class Mailbox(Receiving):
-    """The calls of a rank of a communicator with messages; see :class:`Receiving`."""
+cdef class Mailbox(Probing):
+    """The calls of a rank of a communicator with messages; see :class:`Probing`."""
 
     def send(self, buf, to, tag, double seconds):
         """Send a message, and wait until its array may be changed."""
@@ -67,6 +61,32 @@ cdef class Mailbox(Receiving):
             raise
         return self.finish(received)
 
+    def start_send(self, buf, to, tag):
+        """Begin a send that makes progress only while this process polls."""
+        return self.begin_send("isend", buf, to, tag, -1)
+
+    def start_receive(self, buf, source, tag):
+        """Begin a receive that makes progress only while this process polls."""
+        return self.begin_receive("irecv", buf, source, tag, -1)
+
+    def put_record(self, bytes record, int64_t rank, int64_t tag):
+        """Send a record: None if it was sent at once, else its message."""
+        cdef Peer peer = <Peer>self.peers[rank]
+        cdef bint is_put = False
+        self.acquire()
+        try:
+            self.check_open("send")
+            if peer is not None and peer.on_host:
+                peer.progress()
+                if peer.link.peer.status in (RANK_CLOSED, RANK_FAILED):
+                    self.find_departures()
+                is_put = peer.put_record(record, tag)
+        finally:
+            self.release()
+        if is_put:
+            return None
+        return self.start_send(np.frombuffer(record, np.uint8), rank, tag)
+
     cdef Message begin_send(self, str name, buf, to, tag, double seconds):
         self.check_open(name)
         cdef int64_t rank = self.checked(to, "to", name, self.size - 1)
@@ -98,6 +118,8 @@ cdef class Mailbox(Receiving):
             peer.send(message)
         finally:
             self.release()
+        if rank == self.rank and self.users:  # another thread may wait for it
+            wake_waiters(self.bell)
         return peer
 
     cdef Message begin_receive(self, str name, buf, source, tag, double seconds):
@@ -132,88 +154,6 @@ cdef class Mailbox(Receiving):
             return self.receive(message, rank)
         finally:
             self.release()
-
-    cdef int64_t checked(self, value, str name, str call, int64_t most) except -1:
-        """An argument from 0 to ``most``."""
-        if type(value) is int and 0 <= value <= most:
-            return value
-        return integer(value, name, call, 0, most)
-
-    cdef int check_background(self, str call) except -1:
-        """Check that messages can move in the background."""
-        home = self.home()
-        if home is not None:
-            home.check_background(call)
-        return 0
-
-    def probe(self, source, tag, double seconds):
-        """Wait for a message: its sender, its dtype and the number of its elements."""
-        cdef int64_t turn = 0, until = time_after(seconds)
-        self.check_open("probe")
-        self.enter()
-        try:
-            while (found := self.iprobe(source, tag, seconds)) is None:
-                if nanoseconds() >= until:
-                    raise self.probe_error(source, tag, seconds)
-                self.await_write(until, turn)
-                turn += 1
-        finally:
-            self.leave()
-        return found
-
-    cdef object probe_error(self, source, int64_t tag, double seconds):
-        """The error of a probe that found no message."""
-        peers = (source,) if source is not None else tuple(
-            rank for rank in range(self.size) if rank != self.rank
-        )
-        busy = self.in_collective(peers)
-        return errors.probe_error(source, tag, self.rank, peers, seconds, busy)
-
-    def iprobe(self, source, tag, double seconds):
-        """The same without a wait; None if no message has arrived."""
-        cdef Peer peer
-        self.check_open("probe")
-        cdef int64_t number = self.checked(tag, "tag", "probe", INT64_MAX)
-        cdef list remote = []
-        ranks = range(self.size) if source is None else [
-            self.checked(source, "source", "probe", self.size - 1)
-        ]
-        self.acquire()
-        try:
-            self.check_open("probe")
-            for peer in [self.peer(rank) for rank in ranks]:
-                if found := self.probe_peer(peer, number, source is None):
-                    return found
-                if not peer.on_host:
-                    remote.append(peer)
-        finally:
-            self.release()
-        for peer in remote:
-            peer.connect("probe", math.inf if seconds < 0 else seconds)
-        return None
-
-    cdef tuple probe_peer(self, Peer peer, int64_t tag, bint is_any):
-        """The first message of a rank with a tag, or None.
-
-        Raises the failure of the rank, but not that it has left if any other may send.
-        """
-        cdef Arrival arrival
-        peer.progress()
-        arrival = <Arrival>peer.unexpected.first(tag)
-        if arrival is not None:
-            return peer.rank, dtype_text(arrival.head.dtype), arrival.head.count
-        if peer.failure is not None and not (is_any and peer.has_left):
-            raise peer.error("probe")
-        return None
-
-    def unexpected_bytes(self, int64_t rank):
-        """The bytes of short messages of a rank that no call has taken yet."""
-        cdef Arrival arrival
-        cdef int64_t found = 0
-        for arrival in self.peer(rank).unexpected.items():
-            if arrival.elements is not None:
-                found += arrival.head.nbytes
-        return found
 
     # ---- the end
 

@@ -14,6 +14,8 @@ cdef class Outbox(Link):
     cdef object error(self, str call)
     cdef object error_of(self, Message message)
     cdef int send(self, Message message) except -1
+    cdef bint put_record(self, bytes record, int64_t tag) except -1
+    cdef bint has_room(self, int64_t nbytes) except -1
     cdef bint is_eager(self, Message message) except -1
     cdef int loop_back(self, Message message) except -1
     cdef bint has_sends(self)

@@ -2,7 +2,11 @@
 """The messages that a rank sends to another."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint64_t
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+import numpy as np
 
 from collalgo._kernels.comm.point_to_point.link cimport Kind, Link
 from collalgo._kernels.comm.point_to_point.message cimport Message
@@ -21,6 +25,7 @@ from collalgo._kernels.engine.transport.message_ring cimport (
 
 from collalgo.base.cache import make_room
 from collalgo.comm.point_to_point import errors
+from collalgo.engine.dtypes import dtype_code
 
 #: The most bytes of a message that is sent at once inside a host.
 cdef int64_t EAGER_BYTES = 16384
@@ -28,6 +33,9 @@ cdef int64_t EAGER_BYTES = 16384
 #: The most bytes of short messages that a rank keeps for another before it receives
 #: them; further ones wait at their sender.
 KEPT_BYTES = 4 << 20
+
+#: The number of the dtype of bytes.
+cdef uint32_t BYTE = dtype_code(np.dtype(np.uint8))
 
 #: The bytes that a short message counts beside its elements.
 cdef int64_t HEAD_BYTES = sizeof(message_head)
@@ -86,12 +94,30 @@ cdef class Outbox(Link):
         Without room, a copy waits, so that two ranks which both send before they
         receive do not wait for each other.
         """
-        if message.nbytes > self.eager_bytes or message.on_device:
+        return not message.on_device and self.has_room(message.nbytes)
+
+    cdef bint has_room(self, int64_t nbytes) except -1:
+        """Whether the other rank keeps a short message of some bytes."""
+        if nbytes > self.eager_bytes:
             return False
-        cdef int64_t most = self.given + message.nbytes + HEAD_BYTES - self.kept_bytes
+        cdef int64_t most = self.given + nbytes + HEAD_BYTES - self.kept_bytes
         if self.on_host:
             return most <= 0 or most <= self.link.out.taken
         return most <= (0 if self.channel is None else self.channel.taken_there)
+
+    cdef bint put_record(self, bytes record, int64_t tag) except -1:
+        """Send bytes as a short message: False if that is not possible now."""
+        cdef message_head head
+        cdef int64_t nbytes = PyBytes_GET_SIZE(record)
+        if self.failure is not None or self.refused or not self.has_room(nbytes):
+            return False
+        self.count += 1
+        self.given += nbytes + HEAD_BYTES
+        memset(&head, 0, sizeof(message_head))
+        head.kind, head.dtype, head.tag, head.claim = Kind.EAGER, BYTE, tag, -1
+        head.number, head.count, head.nbytes = self.count, nbytes, nbytes
+        self.put(&head, PyBytes_AS_STRING(record), nbytes)
+        return True
 
     cdef bint request(self, Message message) except -1:
         cdef message_head head

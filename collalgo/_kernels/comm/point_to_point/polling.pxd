@@ -22,6 +22,7 @@ cdef class Polling(ReceiveMatching):
     cdef ByTag from_any
     cdef object finished, to_fetch
     cdef bint closed
+    cdef bint listens  # to records of any rank
     cdef int64_t users  # threads that wait, or read a long message
     cdef pthread_mutex_t mutex
 

@@ -141,7 +141,7 @@ cdef class Polling(ReceiveMatching):
         cdef Peer peer
         cdef bint found = False
         for peer in self.known:
-            if peer.on_host or self.from_any.count or peer.waits():
+            if peer.on_host or self.listens or self.from_any.count or peer.waits():
                 found = peer.progress() or found
         while self.to_fetch and not self.closed:
             found = self.fetch(self.to_fetch.popleft()) or found

@@ -107,7 +107,9 @@ cdef class Progress(Polling):
         if self.link_count == len(self.known):
             return []
         for peer in self.known:
-            if not peer.on_host and (self.from_any.count or peer.waits()):
+            if peer.on_host or peer.rank == self.rank:
+                continue
+            if self.listens or self.from_any.count or peer.waits():
                 found.append(peer)
         return found
 

@@ -1,0 +1,6 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def joined(head: bytes, array: NDArray[Any]) -> bytes: ...
+def fill(array: NDArray[Any], elements: bytes) -> None: ...

@@ -1,0 +1,107 @@
+"""Messages of programs of mpi4py."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from collalgo import threads
+from collalgo.integrations.as_mpi4py.constants import NUMBERS
+from collalgo.integrations.as_mpi4py.errors import MpiException
+from collalgo.integrations.as_mpi4py.matching import Matching
+from collalgo.integrations.as_mpi4py.message_operations import Receive, wait_for_any
+from collalgo.integrations.as_mpi4py.specs import simple
+from tests.support.mpi4py_job import started
+
+pytestmark = pytest.mark.parallel
+
+#: Rank 1 ends normally while rank 0 waits for it, in each way.
+DEATHS = """
+import os, sys
+import numpy as np
+from mpi4py import MPI
+comm, room = MPI.COMM_WORLD, np.zeros(1)
+comm.Barrier()
+if comm.rank:
+    os._exit(0)
+requests = [comm.Irecv(room, 1, tag) for tag in range(3)]
+def test():
+    while not requests[1].Test():
+        pass
+calls = [
+    lambda: MPI.Request.Waitany(requests),
+    test,
+    requests[2].Wait,
+    lambda: comm.Probe(1),
+    lambda: comm.Ssend(room, 1),
+    lambda: comm.Recv(room),
+]
+for call in calls:
+    try:
+        call()
+    except MPI.Exception as error:
+        assert error.Get_error_class() == MPI.ERR_PROC_FAILED, error
+    else:
+        raise AssertionError(call)
+sys.stdout.write("all fail")
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+ATTRIBUTE = """
+import sys
+from mpi4py import MPI
+key = MPI.Comm.Create_keyval(delete_fn=lambda comm, key, value: print(comm.rank, value))
+MPI.COMM_SELF.Set_attr(key, "deleted")
+"""
+
+
+def test_the_end_deletes_the_attributes_of_comm_self():
+    job = started(1, sys.executable, "-c", ATTRIBUTE, seconds=30)
+    assert "0 deleted" in job.stdout, job.stderr
+
+
+def test_all_that_wait_for_a_dead_rank_fail():
+    job = started(2, sys.executable, "-c", DEATHS, seconds=30)
+    assert "all fail" in job.stdout, job.stderr
+
+
+def received_from(matching, sender):
+    room = np.zeros(5000, np.int64)
+    receive = Receive(matching, [sender], 8, sender, 0, simple(room).target)
+    matching.receive(receive)
+    receive.wait()
+    return room[0]
+
+
+def test_more_short_messages_than_a_rank_keeps_arrive_in_their_order():
+    def on_each_rank(comm):
+        comm.timeout = 30
+        matching, other = Matching(comm), 1 - comm.rank
+        sends = [
+            matching.send(8, comm.rank, other, 0, np.full(2000, number))
+            for number in range(400)  # of 16,000 bytes
+        ]
+        found = [received_from(matching, other) for _ in sends]
+        assert found == list(range(400))
+        for send in sends:
+            send.wait()
+            assert send.error is None
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_message_that_nobody_sends_is_given_up():
+    def on_each_rank(comm):
+        comm.timeout = 0.05
+        with pytest.raises(
+            MpiException, match=r"rank 0 with tag 0 .* 0\.05 s"
+        ) as error:
+            received_from(Matching(comm), 0)
+        assert error.value.Get_error_class() == NUMBERS["ERR_PENDING"]
+        receive = Receive(Matching(comm), [0], 8, 0, 0, simple(np.zeros(1)).target)
+        with pytest.raises(MpiException, match=r"0\.05 s"):
+            wait_for_any([receive])
+
+    threads(on_each_rank, 1, timeout=60)
