@@ -182,7 +182,7 @@ def etcd_program() -> str:
     Raises
     ------
     BootstrapError
-        If there is none.
+        If etcd is not installed.
     """
     if found := shutil.which("etcd"):
         return found

@@ -54,9 +54,9 @@ def told(node, size):
     until(lambda: node.stdout.readline() == f"[0] members {size}\n")
 
 
-def test_a_job_goes_on_without_any_of_the_nodes_that_hold_its_store(
-    tmp_path, servers, held
-):
+@pytest.fixture
+def start(tmp_path, servers, held):
+    """Starts a node of a job."""
     skip_without_etcd()
     (tmp_path / "train.py").write_text(TRAIN)
     (tmp_path / "tmp").mkdir()
@@ -74,6 +74,10 @@ def test_a_job_goes_on_without_any_of_the_nodes_that_hold_its_store(
         held.callback(node.terminate)
         return node
 
+    return start
+
+
+def test_a_job_goes_on_without_any_of_the_nodes_that_hold_its_store(tmp_path, start):
     nodes = [start() for _ in range(3)]
     for node in nodes:
         told(node, 3)

@@ -1,11 +1,12 @@
-"""Certificates for the own etcd of a job, which all that know its secret can make.
+"""Certificates for etcd: those of the user, and those for the own etcd of a job.
 
-The key of the authority is derived from the secret, so that nothing is passed on: who
+The latter can be made by all that know the secret of the job. The key of the authority is derived from the secret, so that nothing is passed on: who
 has the secret can make a certificate, and accepts those of the others.
 """
 
 import hashlib
 import hmac
+import os
 import ssl
 import tempfile
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ from collalgo.errors import BootstrapError
 if TYPE_CHECKING:  # an optional package
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+#: Where ``etcdctl`` finds certificates too: of the authority, of the client, its key.
+AUTHORITY, CERTIFICATE, KEY = "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"
 
 #: The same in all certificates of the authority, which thus are one; no clock matters.
 BEGIN = datetime(2020, 1, 1, tzinfo=timezone.utc)
@@ -47,6 +51,16 @@ class Certificates(NamedTuple):
             path.touch(0o600)
             path.write_bytes(content)
         return found
+
+
+def context_of_environment() -> ssl.SSLContext | None:
+    """The TLS of a client by the certificates that the environment names, if any."""
+    if not {AUTHORITY, CERTIFICATE, KEY} & set(os.environ):
+        return None
+    context = ssl.create_default_context(cafile=os.environ.get(AUTHORITY))
+    if CERTIFICATE in os.environ:
+        context.load_cert_chain(os.environ[CERTIFICATE], os.environ.get(KEY))
+    return context
 
 
 def client_context(secret: bytes, hosts: Sequence[str]) -> ssl.SSLContext:
@@ -85,34 +99,39 @@ def _issued(
 ) -> "x509.Certificate":
     """A certificate for a key, or that of the authority for its own key."""
     from cryptography import x509
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+    from cryptography.x509.oid import NameOID
 
     is_authority = key is authority
-    public = authority.public_key()
     name, issuer = (
         x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, each)])
         for each in (NAME if is_authority else f"{NAME} member", NAME)
     )
-    builder = (
-        x509.CertificateBuilder(issuer, name, key.public_key())
-        .serial_number(1 if is_authority else x509.random_serial_number())
-        .not_valid_before(BEGIN)
-        .not_valid_after(END)
-        .add_extension(x509.BasicConstraints(is_authority, None), critical=True)
-        .add_extension(_usage(is_authority=is_authority), critical=True)
-        .add_extension(
-            x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-        )
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(public), critical=False
-        )
-    )
-    if not is_authority:
-        both = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-        names = x509.SubjectAlternativeName([_general_name(each) for each in hosts])
-        builder = builder.add_extension(names, critical=False)
-        builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
+    serial = 1 if is_authority else x509.random_serial_number()
+    builder = x509.CertificateBuilder(issuer, name, key.public_key(), serial)
+    builder = builder.not_valid_before(BEGIN).not_valid_after(END)
+    for extension, is_critical in [
+        (x509.BasicConstraints(is_authority, None), True),
+        (_usage(is_authority=is_authority), True),
+        (x509.SubjectKeyIdentifier.from_public_key(key.public_key()), False),
+        *([] if is_authority else _of_member(authority, hosts)),
+    ]:
+        builder = builder.add_extension(extension, is_critical)
     return builder.sign(authority, None)
+
+
+def _of_member(
+    authority: "Ed25519PrivateKey", hosts: Sequence[str]
+) -> "list[tuple[x509.ExtensionType, bool]]":
+    """What only certificates of members have, and whether it is critical."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID as Usage
+
+    public = authority.public_key()
+    return [
+        (x509.AuthorityKeyIdentifier.from_issuer_public_key(public), False),
+        (x509.SubjectAlternativeName([_general_name(each) for each in hosts]), False),
+        (x509.ExtendedKeyUsage([Usage.SERVER_AUTH, Usage.CLIENT_AUTH]), False),
+    ]
 
 
 def _usage(*, is_authority: bool) -> "x509.KeyUsage":

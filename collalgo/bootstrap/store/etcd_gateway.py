@@ -1,7 +1,6 @@
 """Requests to etcd v3 by its HTTP gateway: JSON over connections that are kept."""
 
 import json
-import os
 import select
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from collalgo.base.finalizers import Lock
+from collalgo.bootstrap.store.certificates import context_of_environment
 from collalgo.bootstrap.store.etcd_messages import (
     Stream,
     accepted,
@@ -30,9 +30,6 @@ T = TypeVar("T")
 
 #: The port of etcd.
 PORT = 2379
-
-#: Where ``etcdctl`` finds certificates too: of the authority, of the client, its key.
-AUTHORITY, CERTIFICATE, KEY = "ETCDCTL_CACERT", "ETCDCTL_CERT", "ETCDCTL_KEY"
 
 #: Seconds to connect with a member.
 CONNECT_SECONDS = 2.0
@@ -73,7 +70,7 @@ class Gateway:
         self._idle: list[HTTPConnection] = []
         self._streams: WeakSet[Stream] = WeakSet()
         self._lock = Lock()
-        self._context = context or _context(os.environ)
+        self._context = context or context_of_environment()
         if self._context is not None:
             # In 1.3 tickets follow the handshake, which would pass for an answer.
             self._context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -288,16 +285,6 @@ def members_of(netloc: str) -> list[Server]:
             f"{netloc!r} has an invalid port ({error}); pass HOST:PORT, with "
             "commas between several members of etcd"
         ) from None
-
-
-def _context(environment: Mapping[str, str]) -> ssl.SSLContext | None:
-    """What HTTPS needs, if there are certificates."""
-    if not {AUTHORITY, CERTIFICATE, KEY} & set(environment):
-        return None
-    context = ssl.create_default_context(cafile=environment.get(AUTHORITY))
-    if CERTIFICATE in environment:
-        context.load_cert_chain(environment[CERTIFICATE], environment.get(KEY))
-    return context
 
 
 def _is_readable(connection: HTTPConnection, seconds: float) -> bool:
