@@ -1,7 +1,7 @@
 """Certificates for etcd: those of the user, and those for the own etcd of a job.
 
-The latter can be made by all that know the secret of the job. The key of the authority is derived from the secret, so that nothing is passed on: who
-has the secret can make a certificate, and accepts those of the others.
+The latter can be made by all that know the secret of the job: the key of the authority
+is derived from it, so nothing is passed on.
 """
 
 import hashlib
