@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from collalgo.cli.options import Folder
+from collalgo.cli.folder import Folder
 from collalgo.launch.binding import Binding
 from collalgo.launch.environment import DIALECTS, TORCH
 from collalgo.launch.options import RESTARTS, START_SECONDS, Launcher, SshOptions

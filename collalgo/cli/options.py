@@ -82,15 +82,6 @@ collective_option = click.option(
 )
 
 
-class Folder(click.Path):
-    """A folder that may be made; an empty name, as of an unset variable, is refused."""
-
-    def convert(self, value: Any, *details: Any) -> Any:
-        if value == "":
-            self.fail("the name is empty; name a folder, or . for this one", *details)
-        return super().convert(value, *details)
-
-
 #: The type of an output file; it is checked before the command begins.
 output_path = click.Path(dir_okay=False, allow_dash=True, path_type=Path)
 

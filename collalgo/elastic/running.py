@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import wraps
-from threading import Lock
+from threading import Event
 from typing import Any, TypeVar
 
 import numpy as np
@@ -97,13 +97,13 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     return running
 
 
-#: Held since this process is a member of the job of its launcher.
-_MEMBERSHIP = Lock()
+#: Set once this process is a member of the job of its launcher.
+_IS_MEMBER = Event()
 
 
 def _first() -> Communicator:
     """The communicator to begin with: that of the first epoch, or the world."""
-    if _MEMBERSHIP.locked():
+    if _IS_MEMBER.is_set():
         raise _second("is or was")
     meeting = meeting_of_launcher()
     if meeting is None:
@@ -116,7 +116,7 @@ def _first() -> Communicator:
         else:
             _LOG.warning("%s; this process takes no part", error)
         raise SystemExit(0) from None
-    _MEMBERSHIP.acquire()
+    _IS_MEMBER.set()
     return first
 
 

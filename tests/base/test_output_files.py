@@ -209,6 +209,7 @@ WRITERS = {
     "collalgo/base/output_files.py",
     "collalgo/base/disk_cache.py",  # under names that are digests
     "collalgo/bootstrap/folder.py",  # values in a private folder
+    "collalgo/bootstrap/store/certificates.py",  # in a private folder
     "collalgo/bootstrap/user_secret.py",  # in a private folder
     "collalgo/bootstrap/store/file_log.py",  # in a private folder
     "collalgo/elastic/recording.py",  # the file that torchrun names

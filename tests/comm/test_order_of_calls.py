@@ -233,6 +233,7 @@ def test_another_thread_cannot_resize_the_arrays_of_a_call(count, step):
     come = threading.Event()
 
     def on_each_rank(comm):
+        comm.allreduce(np.ones(count))  # what a first call prepares takes a while
         if comm.rank:
             come.wait()
             comm.allreduce(np.ones(count))

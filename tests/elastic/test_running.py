@@ -9,7 +9,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from threading import Event, Lock
+from threading import Event
 
 import numpy as np
 import pytest
@@ -244,7 +244,7 @@ def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
 def test_a_second_function_is_refused_within_the_first_and_after_it(meet, monkeypatch):
     """It would wait for a member of the same name, or end the job of the first."""
     monkeypatch.setattr(running, "meeting_of_launcher", lambda: meet("n0", most=1))
-    monkeypatch.setattr(running, "_MEMBERSHIP", Lock())
+    monkeypatch.setattr(running, "_IS_MEMBER", Event())
 
     @elastic.run
     def inner(comm, state):

@@ -1,9 +1,10 @@
 """The thread that handles messages while the program makes no call for messages."""
 
 import time
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 
+from collalgo.base.finalizers import Lock
 from collalgo.integrations.as_mpi4py.errors import MpiException
 
 #: Seconds: the first and the longest pause between two polls of messages that wait, the
