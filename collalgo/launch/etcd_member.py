@@ -44,6 +44,7 @@ ALL_KEYS = {"key": "AA==", "range_end": "AA=="}
 SCRIPT = """
 folder=$1; shift
 "$@" < /dev/null > "$folder/log" 2>&1 &
+trap : HUP INT TERM
 read -r _
 kill -s KILL $!
 wait
@@ -72,11 +73,11 @@ class EtcdMember:
     def __init__(self, servers: Sequence[Server], job: str, secret: bytes):
         self._servers = list(servers)
         self._secret = secret
-        self._token = sha256(secret + job.encode()).hexdigest()
+        self._token = sha256(job.encode()).hexdigest()
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: socket.socket | None = None
         for own in servers:
-            if is_this_host(own[0]) and (claim := _claimed(own[1])) is not None:
+            if is_this_host(own[0]) and (claim := self._claimed(own[1])) is not None:
                 self._claim = claim
                 try:
                     self._begin(own)
@@ -92,11 +93,13 @@ class EtcdMember:
 
     def drain(self, seconds: float) -> None:
         """Wait until nobody of a job is left at the store, at most some seconds."""
+        if not self.is_running:
+            return
         end = time.monotonic() + seconds
         context = client_context(self._secret, self._hosts)
         gateway = Gateway(self._servers, context)
         with suppress(StoreError), closing(gateway):  # or most members have ended
-            while self.is_running and time.monotonic() < end:
+            while time.monotonic() < end:
                 found = gateway.ask("kv/range", {**ALL_KEYS, "keys_only": True})
                 if not any(int(each.get("lease", 0)) for each in found.get("kvs", [])):
                     break
@@ -111,19 +114,47 @@ class EtcdMember:
         if self._claim is not None:
             self._claim.close()
 
+    def _claimed(self, port: int) -> socket.socket | None:
+        """What holds a place for this launcher; None if another one of the job does."""
+        claim = socket.socket(socket.AF_UNIX)
+        try:
+            claim.bind(f"\0collalgo etcd {self._token[:16]} {port}")
+        except OSError:
+            claim.close()
+            return None
+        try:
+            for number in (port, port + 1):
+                with socket.socket() as bound:
+                    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    bound.bind(("", number))
+        except OSError as error:
+            claim.close()
+            raise BootstrapError(
+                f"this node cannot hold the store of the job: port {number} is in use "
+                f"({error.strerror}), perhaps by the etcd of the system; name another "
+                "port, and leave the next one free, too"
+            ) from None
+        return claim
+
     def _begin(self, own: Server) -> None:
         program = etcd_program()
         others = [each for each in self._servers if each != own]
         context = client_context(self._secret, self._hosts)
         existing = self._rejoins(own, others, context)
         folder = Path(tempfile.mkdtemp(prefix="collalgo-etcd-"))
-        certificates = Certificates.write(folder, self._secret, self._hosts)
-        options = self._options(own, folder, certificates, existing)
-        self._process = subprocess.Popen(
-            ["/bin/sh", "-c", SCRIPT, "sh", str(folder), program, *options],
-            stdin=subprocess.PIPE,
-            start_new_session=True,  # the signals of a terminal are not for it
-        )
+        try:
+            certificates = Certificates.write(folder, self._secret, self._hosts)
+            options = self._options(own, folder, certificates, existing)
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", SCRIPT, "sh", str(folder), program, *options],
+                stdin=subprocess.PIPE,
+                start_new_session=True,  # the signals of a terminal are not for it
+            )
+        except BaseException:
+            for each in folder.iterdir():
+                each.unlink()
+            folder.rmdir()
+            raise
 
     @property
     def _hosts(self) -> list[str]:
@@ -138,7 +169,9 @@ class EtcdMember:
         """Whether the cluster exists, in which this node then has a new member."""
         end = time.monotonic() + PATIENCE
         gateway, size = Gateway(others, context), len(self._servers)
-        while any(_index(each, context) > size for each in others):
+        if not any(_index(each, context) > size for each in others):
+            return False
+        while True:
             try:
                 _replace(gateway, _peer_url(own))
             except StoreError as error:
@@ -150,7 +183,6 @@ class EtcdMember:
                 time.sleep(PAUSE)
             else:
                 return True
-        return False
 
     def _options(
         self, own: Server, folder: Path, certificates: Certificates, existing: bool
@@ -203,21 +235,6 @@ def is_loopback(host: str) -> bool:
 def _peer_url(server: Server) -> str:
     """The URL at which the other members reach a member."""
     return f"https://{server[0]}:{server[1] + 1}"
-
-
-def _claimed(port: int) -> socket.socket | None:
-    """What holds the ports of a member for this process; None if another uses them."""
-    claim = socket.socket(socket.AF_UNIX)
-    try:
-        claim.bind(f"\0collalgo etcd {port}")
-        for number in (port, port + 1):
-            with socket.socket() as bound:
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                bound.bind(("", number))
-    except OSError:
-        claim.close()
-        return None
-    return claim
 
 
 def _index(server: Server, context: ssl.SSLContext) -> int:

@@ -1,6 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A call whose messages something else than the transport carries."""
 
+from cpython.exc cimport PyErr_CheckSignals
+
 from collalgo._kernels.comm.call_runner cimport CallRunner
 from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.transport.transport cimport GO_ON, Transport
@@ -42,4 +44,7 @@ def run_carried(CallRunner runner, Program program, carry, double waiting):
         transport.busy = False
         if done:
             transport.leave()
-    return RUN_DONE if done else RUN_FAILED
+    if done:
+        return RUN_DONE
+    PyErr_CheckSignals()  # a signal explains the status
+    return RUN_FAILED

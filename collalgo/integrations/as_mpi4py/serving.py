@@ -5,6 +5,7 @@ from threading import Thread
 from typing import Any
 
 from collalgo.base.finalizers import Lock
+from collalgo.base.threads import start
 from collalgo.integrations.as_mpi4py.errors import MpiException
 
 #: Seconds: the first and the longest pause between two polls of messages that wait, the
@@ -41,7 +42,11 @@ class Serving:
                 self._matching.listen()
                 self._listens = True
             self._runs = True
-            Thread(target=self._run, name="mpi4py messages", daemon=True).start()
+            try:
+                start(Thread(target=self._run, name="mpi4py messages", daemon=True))
+            except BaseException:
+                self._runs = False
+                raise
 
     def _run(self) -> None:
         try:

@@ -150,6 +150,7 @@ cdef class DeviceMessages:
         if status == ARRIVED and not one.is_sent and one.arrived != one.nbytes:
             status = LOST
         if status == LOST:
+            self.in_use = True  # the engine may still hold the memory
             self.network.lost = one.rank
         return status
 
