@@ -120,7 +120,7 @@ def test_a_communicator_closed_by_another_thread_fails_the_call():
     def on_each_rank(comm):
         if comm.rank == 0:
             Timer(0.1, comm.close).start()
-            told = CommunicatorClosed, "closed during the call, by another thread"
+            told = CommunicatorClosed, "this communicator (was|is) closed"
         else:
             time.sleep(0.5)
             told = PeerFailed, "rank 0 is gone: its communicator was"
