@@ -13,6 +13,7 @@ import click
 
 from collalgo.base.plotting import PICTURE
 from collalgo.base.wrapping import wrapped
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.cli.options import force_option, writes
 from collalgo.elastic import exclusion
@@ -22,7 +23,6 @@ from collalgo.elastic.jobs_here import jobs_here
 from collalgo.elastic.status import Event, Status, event_of_epoch, follow, status
 from collalgo.elastic.timeline import EventsError, draw, read_events
 from collalgo.errors import CollalgoError
-from collalgo.launch.job_end import CLOSED
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import ABSENT
 from collalgo.elastic.documents import (
     EXCLUDED,
@@ -24,7 +25,6 @@ from collalgo.elastic.events import Action
 from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.tally import Tally, tally
-from collalgo.launch.job_end import CLOSED
 
 
 class Phase(Enum):

@@ -13,6 +13,7 @@ orders of events for three processes.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import ABSENT, Fence
 from collalgo.elastic.documents import (
     LEADER,
@@ -36,7 +37,6 @@ from collalgo.elastic.events import (
 )
 from collalgo.elastic.participant import Known, Participant, Phase
 from collalgo.elastic.tally import Readiness
-from collalgo.launch.job_end import CLOSED
 
 #: Seconds that one measurement counts at most: a process that was paused has not
 #: observed the others meanwhile.

@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from collalgo.bootstrap.store.job_end import FORMAT
 from collalgo.errors import RendezvousError
-from collalgo.launch.job_end import FORMAT
 from collalgo.launch.options import MOST_MEMBERS
 
 #: Characters of a name, a token, a term or a reason at most.

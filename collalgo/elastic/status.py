@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
 from collalgo.elastic import history
 from collalgo.elastic.documents import (
@@ -26,7 +27,6 @@ from collalgo.elastic.documents import (
 from collalgo.elastic.history import HISTORY, PastEpoch
 from collalgo.elastic.schema import Member
 from collalgo.elastic.tally import Tally, tally
-from collalgo.launch.job_end import CLOSED
 
 #: Failures that are shown.
 SHOWN_FAILURES = 5

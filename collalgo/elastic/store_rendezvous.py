@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Protocol
 
 from collalgo.base.threads import start
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     KeyValueStore,
@@ -35,7 +36,6 @@ from collalgo.elastic.rounds import step
 from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
-from collalgo.launch.job_end import CLOSED
 
 #: Seconds between two measurements of the time; the first in a process that leads, or
 #: whose lease may have ended.

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from collalgo.base.environment import HOST, MEMBER, MEMBERS, NICS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.store.job_end import close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
-from collalgo.launch.job_end import close_job
 from collalgo.launch.network import Endpoint, Listener
 from collalgo.launch.node_agent import NodeAgent
 from collalgo.launch.nodes import Node, Nodes

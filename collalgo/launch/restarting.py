@@ -19,10 +19,10 @@ from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
+from collalgo.bootstrap.store.job_end import close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.etcd_member import EtcdMember
-from collalgo.launch.job_end import close_job
 from collalgo.launch.local import (
     LocalLaunch,
     Rank,

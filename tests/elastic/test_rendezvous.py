@@ -7,13 +7,13 @@ from threading import Event
 
 import pytest
 
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import NODES, ROUND
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import RendezvousClosed, RendezvousError
-from collalgo.launch.job_end import CLOSED
 from tests.elastic.conftest import QUICK
 from tests.support.store_clients import DEADLINE, until
 

@@ -8,6 +8,7 @@ crash, start again, and lose its lease while it lives (it is paused, or cut off)
 
 from typing import NamedTuple
 
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import Fence
 from collalgo.elastic import rounds
 from collalgo.elastic.documents import (
@@ -29,7 +30,6 @@ from collalgo.elastic.events import (
 from collalgo.elastic.participant import Known, Participant, Phase
 from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
-from collalgo.launch.job_end import CLOSED
 from tests.support.rendezvous_properties import (
     FOR_EVER,
     STEP,

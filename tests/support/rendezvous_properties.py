@@ -1,9 +1,9 @@
 """What must hold in every state of the model of processes in rounds."""
 
+from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.elastic.documents import ROUND
 from collalgo.elastic.events import Command, Elapsed, Seen
 from collalgo.elastic.participant import Phase
-from collalgo.launch.job_end import CLOSED
 
 #: The key of the work that members commit, one step after the other.
 STEP = "step"

@@ -149,9 +149,14 @@ def beyond(program: Program) -> list[str]:
         f"{STEPS_TAKEN} steps in a block": (steps, STEPS_TAKEN),
         f"{BLOCKS_TAKEN} blocks on a channel": (crowded, BLOCKS_TAKEN),
     }
+    return exceeded("MSCCL", found)
+
+
+def exceeded(taker: str, counts: dict[str, tuple[int, int]]) -> list[str]:
+    """A sentence for each count that is above the most that a library takes."""
     return [
-        f"MSCCL takes at most {what}, and this has {count}"
-        for what, (count, most) in found.items()
+        f"{taker} takes at most {what}, and this has {count}"
+        for what, (count, most) in counts.items()
         if count > most
     ]
 

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from collalgo.base import output_files
+from collalgo.integrations.msccl.msccl import exceeded
 from collalgo.integrations.mscclpp.parsing import lengths
 from collalgo.integrations.mscclpp.plan import SHAPES, Channel, Operation, Plan, Span
 
@@ -25,11 +26,7 @@ def beyond(plan: Plan) -> list[str]:
         f"{OPERATIONS_TAKEN} operations in a block": (longest, OPERATIONS_TAKEN),
         f"{CHANNELS_TAKEN} channels of a block": (widest, CHANNELS_TAKEN),
     }
-    return [
-        f"MSCCL++ takes at most {what}, and this has {count}"
-        for what, (count, most) in found.items()
-        if count > most
-    ]
+    return exceeded("MSCCL++", found)
 
 
 def text_of(plan: Plan) -> str:
