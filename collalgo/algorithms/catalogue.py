@@ -18,9 +18,11 @@ from collalgo.algorithms import (
     halving_doubling,
     hierarchical,
     hierarchical_alltoall,
+    hierarchical_scatter,
     k_nomial,
     lanes,
     linear,
+    multi_leader,
     neighbor_exchange,
     pairwise,
     recursive_multiplying,
@@ -214,7 +216,7 @@ add(
 )
 add("allgather", "bcube", grid.bcube_allgather, hierarchical=True)
 add("allgather", "hierarchical", hierarchical.allgather, hierarchical=True)
-add("allgather", "multi_leader", hierarchical.multi_leader_allgather, hierarchical=True)
+add("allgather", "multi_leader", multi_leader.allgather, hierarchical=True)
 
 add("reduce_scatter", "direct", direct.reduce_scatter, keeps_rank_order=True)
 add("reduce_scatter", "pairwise", pairwise.reduce_scatter)
@@ -260,12 +262,20 @@ add("alltoall", "three_step", hierarchical_alltoall.three_step, hierarchical=Tru
 add("gather", "linear", linear.gather)
 add("gather", "binomial", k_nomial.gather)
 add("gather", "k_nomial", k_nomial.gather, radix=4)
-add("gather", "hierarchical", hierarchical.gather, segments=4, hierarchical=True)
+add(
+    "gather", "hierarchical", hierarchical_scatter.gather, segments=4, hierarchical=True
+)
 
 add("scatter", "linear", linear.scatter)
 add("scatter", "binomial", k_nomial.scatter)
 add("scatter", "k_nomial", k_nomial.scatter, radix=4)
-add("scatter", "hierarchical", hierarchical.scatter, segments=4, hierarchical=True)
+add(
+    "scatter",
+    "hierarchical",
+    hierarchical_scatter.scatter,
+    segments=4,
+    hierarchical=True,
+)
 
 add("scan", "linear", linear.scan)
 add("scan", "recursive_doubling", scan.scan)

@@ -19,7 +19,6 @@ from collalgo.schedule import (
     divide,
     doublings,
     pad,
-    recv,
     recv_reduce,
     reverse,
     send,
@@ -92,55 +91,3 @@ def reduce_scatter(group: Group, hosts: Sequence[int] = ()) -> Steps:
     yield from pad(rounds, inside)
     yield from pad(len(teams) - 1, ring.reduce_scatter(leaders) if leaders else None)
     yield from linear.scatter(owners_of(group, team))
-
-
-def scatter(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """Every rank of the root's host gets and sends on the chunks of some other ranks.
-
-    So each of its NICs carries a part of what leaves the host.
-    """
-    first, *others = teams_of(group, hosts)
-    told: dict[int, list[int]] = {rank: [rank] for rank in first}
-    for team in others:
-        for place, rank in enumerate(team):
-            told[first[place % len(first)]].append(rank)
-    if group.rank == 0:
-        yield tuple(send(group.peer(i), group.chunks_of(told[i])) for i in first[1:])
-    else:
-        mine = told.get(group.rank)
-        yield recv(group.peer(0), group.chunks_of(mine)) if mine else ()
-    if group.rank in told:
-        beyond = told[group.rank][1:]
-        yield tuple(send(group.peer(i), group.chunk(i)) for i in beyond)
-    else:
-        leader = next(leader for leader, ranks in told.items() if group.rank in ranks)
-        yield recv(group.peer(leader), group.chunk(group.rank))
-
-
-def gather(group: Group, hosts: Sequence[int] = ()) -> Steps:
-    """The reversed scatter."""
-    yield from reverse(scatter(group, hosts), combine=False)
-
-
-def multi_leader_allgather(
-    group: Group, leaders: int = 2, hosts: Sequence[int] = ()
-) -> Steps:
-    """Several leaders of a host each gather, exchange and broadcast a part."""
-    teams = teams_of(group, hosts)
-    team = my_team(group, teams)
-    count = min(leaders, *map(len, teams))
-    place = team.index(group.rank)
-    yield from linear.gather(owners_of(group, team[place % count :: count]))
-    told = [[i for t in teams for i in t[leader::count]] for leader in range(count)]
-    rail = group.merged([t[place::count] for t in teams]) if place < count else None
-    around = ring.allgather(ring.opposed(rail, place)) if rail else None
-    yield from pad(len(teams) - 1, around)
-    followers = [i for i in team if i != group.rank] if place < count else []
-    yield (
-        *(send(group.peer(i), group.chunks_of(told[place])) for i in followers),
-        *(
-            recv(group.peer(team[leader]), group.chunks_of(told[leader]))
-            for leader in range(count)
-            if leader != place
-        ),
-    )
