@@ -21,7 +21,7 @@ from collalgo.bootstrap.exchange import SizesDiffer
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
 from collalgo.bootstrap.identity import RESTART_COUNT, identity, torchrun_keeps_a_store
-from collalgo.bootstrap.interfaces import is_address
+from collalgo.bootstrap.interfaces import is_address, is_loopback
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -33,9 +33,6 @@ from collalgo.errors import BootstrapError
 
 #: Seconds in which a process sees the value that another has written.
 NOTICE_SECONDS = 1.0
-
-#: The values of MASTER_ADDR by which all ranks are on one host.
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def connect_by_url(arguments: JoinArguments) -> Context:
@@ -127,7 +124,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     where = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
     if arguments.secret is not None or SECRET.given():
         return connect_at(where, arguments)
-    if env["MASTER_ADDR"] in LOOPBACK or env.get("LOCAL_WORLD_SIZE") == str(size):
+    if is_loopback(env["MASTER_ADDR"]) or env.get("LOCAL_WORLD_SIZE") == str(size):
         rendezvous = HostRendezvous(f"env://{where} {user_secret().hex()}")
         return rendezvous.connect("", rank, range(size), arguments.timeout)
     raise BootstrapError(

@@ -159,6 +159,16 @@ def rdma_devices() -> dict[str, str]:
     return found
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a host is reached from itself alone."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def in_url(host: str) -> str:
+    """A host or address as in a URL."""
+    return f"[{host}]" if ":" in host else host
+
+
 def address_towards(host: str) -> str:
     """The address of this host on the route to another one.
 

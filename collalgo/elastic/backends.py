@@ -15,13 +15,13 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base import plugins
 from collalgo.bootstrap.interfaces import is_address
-from collalgo.bootstrap.store.certificates import client_context
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.protocol import KeyValueStore
+from collalgo.bootstrap.store.replicated import ReplicatedStore
 from collalgo.elastic.interface import Rendezvous
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.static import StaticRendezvous
@@ -180,11 +180,8 @@ def replicated(place: Place) -> StoreRendezvous:
 
 
 def _replicated_store(place: Place, _lost: Callable[[str], None]) -> KeyValueStore:
-    servers = members_of(place.url.netloc)
-    hosts = [host for host, _ in servers]
     who = f"node {place.name}"
-    secret = secret_of_job(hosts[0], who, str(place), place.secret)
-    return Etcd(servers, place.job, client_context(secret, hosts))
+    return ReplicatedStore.at(place.url, place.job, who, place.secret).connect()
 
 
 def folder(place: Place) -> StoreRendezvous:

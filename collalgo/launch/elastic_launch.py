@@ -12,6 +12,7 @@ from pathlib import Path
 
 from collalgo.base.environment import HOST, MEMBER, MEMBERS, NICS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.interfaces import in_url
 from collalgo.bootstrap.store.job_end import close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
@@ -146,7 +147,7 @@ class ElasticJob:
             str(Path.cwd()),
             {
                 **self._common,
-                RENDEZVOUS.name: f"collalgo://{_in_url(str(address))}:{self._port}",
+                RENDEZVOUS.name: f"collalgo://{in_url(str(address))}:{self._port}",
                 HOST.name: node.host.name,
                 RESTART_COUNT: str(starts),
             },
@@ -172,8 +173,3 @@ class ElasticJob:
         if self._options.discover is not None:
             return of_node(found, f"{node.host.name}.{position.local_rank}")
         return {**found, MEMBER.name: f"rank {position.rank}"}
-
-
-def _in_url(address: str) -> str:
-    """An address as in a URL."""
-    return f"[{address}]" if ":" in address else address

@@ -7,23 +7,22 @@ lost the data of its member: it is replaced by a new one.
 
 import shutil
 import socket
-import ssl
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
-from http.client import HTTPException, HTTPSConnection
 from importlib.util import find_spec
 from pathlib import Path
 
-from collalgo.bootstrap.store.certificates import Certificates, client_context
-from collalgo.bootstrap.store.etcd_gateway import Gateway, Repeat
-from collalgo.bootstrap.store.etcd_messages import accepted, as_object
+from collalgo.bootstrap.interfaces import in_url, is_loopback
+from collalgo.bootstrap.store.certificates import Certificates
+from collalgo.bootstrap.store.etcd_gateway import Gateway
 from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.race import Server
+from collalgo.bootstrap.store.replicated import ReplicatedStore
 from collalgo.errors import BootstrapError
+from collalgo.launch.etcd_cluster import has_begun, replace_member
 from collalgo.launch.remote_shell import is_this_host
 
 #: Options by which another leader is elected within a second, and kept when members
@@ -32,21 +31,36 @@ OPTIONS = ("--heartbeat-interval=50", "--election-timeout=500", "--pre-vote")
 
 #: Seconds in which a member that has lost its data is replaced, and between attempts.
 PATIENCE, PAUSE = 30.0, 0.2
-
-#: Seconds in which a member that runs says how far it is.
-ANSWER_SECONDS = 1.0
-
 #: A range of all keys.
 ALL_KEYS = {"key": "AA==", "range_end": "AA=="}
 
 #: Runs a command until standard input is closed, by the launcher or by its end, and
-#: then removes the folder of its data.
+#: then removes the folder of its data. A command that ends by itself is started again,
+#: at first after a second, unless it has ended five times.
 SCRIPT = """
 folder=$1; shift
-"$@" < /dev/null > "$folder/log" 2>&1 &
 trap : HUP INT TERM
-read -r _
-kill -s KILL $!
+run() {
+    "$@" < /dev/null 3<&- &
+    echo $! > "$folder/process"
+    [ -e "$folder/end" ] && kill -s KILL $!
+    while kill -s 0 $!; do wait $!; code=$?; done 2> /dev/null
+    rm -f "$folder/process"
+}
+exec 3<&0
+{
+    read -r _ <&3
+    : > "$folder/end"
+    kill -s KILL "$(cat "$folder/process")"
+} 2> /dev/null &
+for pause in 1 2 4 8 0; do
+    run "$@" > "$folder/log" 2>&1
+    [ -e "$folder/end" ] && break
+    echo "collalgo run: etcd of this node ended with exit code $code; it is started" \
+        "again $([ $pause = 0 ] && echo no more || echo in $pause s):" >&2
+    tail -n 3 "$folder/log" >&2
+    run sleep $pause
+done
 wait
 rm -rf -- "$folder"
 """
@@ -57,12 +71,8 @@ class EtcdMember:
 
     Parameters
     ----------
-    servers
-        Host and port of each member; the next port is for the others.
-    job
-        The id of the job.
-    secret
-        The secret of the job.
+    store
+        The members of the job's etcd.
 
     Raises
     ------
@@ -70,14 +80,13 @@ class EtcdMember:
         If etcd is not installed, or too many members have lost their data.
     """
 
-    def __init__(self, servers: Sequence[Server], job: str, secret: bytes):
-        self._servers = list(servers)
-        self._secret = secret
-        self._token = sha256(job.encode()).hexdigest()
+    def __init__(self, store: ReplicatedStore):
+        self._store = store
+        self._token = sha256(store.job.encode()).hexdigest()
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: socket.socket | None = None
-        for own in servers:
-            if is_this_host(own[0]) and (claim := self._claimed(own[1])) is not None:
+        for own in store.servers:
+            if is_this_host(own[0]) and (claim := self._claimed(own)) is not None:
                 self._claim = claim
                 try:
                     self._begin(own)
@@ -96,8 +105,7 @@ class EtcdMember:
         if not self.is_running:
             return
         end = time.monotonic() + seconds
-        context = client_context(self._secret, self._hosts)
-        gateway = Gateway(self._servers, context)
+        gateway = Gateway(self._store.servers, self._store.client_context())
         with suppress(StoreError), closing(gateway):  # or most members have ended
             while time.monotonic() < end:
                 found = gateway.ask("kv/range", {**ALL_KEYS, "keys_only": True})
@@ -114,8 +122,9 @@ class EtcdMember:
         if self._claim is not None:
             self._claim.close()
 
-    def _claimed(self, port: int) -> socket.socket | None:
+    def _claimed(self, own: Server) -> socket.socket | None:
         """What holds a place for this launcher; None if another one of the job does."""
+        host, port = own
         claim = socket.socket(socket.AF_UNIX)
         try:
             claim.bind(f"\0collalgo etcd {self._token[:16]} {port}")
@@ -124,7 +133,7 @@ class EtcdMember:
             return None
         try:
             for number in (port, port + 1):
-                with socket.socket() as bound:
+                with socket.socket(family_of(host)) as bound:
                     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                     bound.bind(("", number))
         except OSError as error:
@@ -138,12 +147,11 @@ class EtcdMember:
 
     def _begin(self, own: Server) -> None:
         program = etcd_program()
-        others = [each for each in self._servers if each != own]
-        context = client_context(self._secret, self._hosts)
-        existing = self._rejoins(own, others, context)
+        existing = self._rejoins(own)
         folder = Path(tempfile.mkdtemp(prefix="collalgo-etcd-"))
         try:
-            certificates = Certificates.write(folder, self._secret, self._hosts)
+            store = self._store
+            certificates = Certificates.write(folder, store.secret, store.hosts)
             options = self._options(own, folder, certificates, existing)
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", SCRIPT, "sh", str(folder), program, *options],
@@ -156,24 +164,20 @@ class EtcdMember:
             folder.rmdir()
             raise
 
-    @property
-    def _hosts(self) -> list[str]:
-        return list(dict.fromkeys(host for host, _ in self._servers))
-
     def _name(self, server: Server) -> str:
-        return f"m{self._servers.index(server)}"
+        return f"m{self._store.servers.index(server)}"
 
-    def _rejoins(
-        self, own: Server, others: Sequence[Server], context: ssl.SSLContext
-    ) -> bool:
+    def _rejoins(self, own: Server) -> bool:
         """Whether the cluster exists, in which this node then has a new member."""
         end = time.monotonic() + PATIENCE
-        gateway, size = Gateway(others, context), len(self._servers)
-        if not any(_index(each, context) > size for each in others):
+        context = self._store.client_context()
+        others = [each for each in self._store.servers if each != own]
+        if not has_begun(others, context):
             return False
+        gateway = Gateway(others, context)
         while True:
             try:
-                _replace(gateway, _peer_url(own))
+                replace_member(gateway, _url(own, 1))
             except StoreError as error:
                 if time.monotonic() > end:
                     raise BootstrapError(
@@ -188,19 +192,18 @@ class EtcdMember:
         self, own: Server, folder: Path, certificates: Certificates, existing: bool
     ) -> list[str]:
         """The options of the command."""
-        listen = "127.0.0.1" if is_loopback(own[0]) else "0.0.0.0"
-        host, port = own
-        names = [f"{self._name(each)}={_peer_url(each)}" for each in self._servers]
+        names = [f"{self._name(each)}={_url(each, 1)}" for each in self._store.servers]
+        here = _listens_at(own[0]), own[1]
         authority, certificate, key = map(str, certificates)
         return [
             *(*OPTIONS, "--name", self._name(own), "--data-dir", str(folder / "data")),
             *("--initial-cluster", ",".join(names)),
             *("--initial-cluster-token", self._token),
             *("--initial-cluster-state", "existing" if existing else "new"),
-            *("--listen-client-urls", f"https://{listen}:{port}"),
-            *("--advertise-client-urls", f"https://{host}:{port}"),
-            *("--listen-peer-urls", f"https://{listen}:{port + 1}"),
-            *("--initial-advertise-peer-urls", _peer_url(own)),
+            *("--listen-client-urls", _url(here)),
+            *("--advertise-client-urls", _url(own)),
+            *("--listen-peer-urls", _url(here, 1)),
+            *("--initial-advertise-peer-urls", _url(own, 1)),
             *("--client-cert-auth", "--trusted-ca-file", authority),
             *("--cert-file", certificate, "--key-file", key),
             *("--peer-client-cert-auth", "--peer-trusted-ca-file", authority),
@@ -227,35 +230,19 @@ def etcd_program() -> str:
     )
 
 
-def is_loopback(host: str) -> bool:
-    """Whether a host is reached from itself alone."""
-    return host == "localhost" or host.startswith("127.")
+def family_of(host: str) -> socket.AddressFamily:
+    """The family of the addresses of a host, which is IPv6 if it is named by one."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def _peer_url(server: Server) -> str:
-    """The URL at which the other members reach a member."""
-    return f"https://{server[0]}:{server[1] + 1}"
+def _listens_at(host: str) -> str:
+    """The address at which the member on a host listens."""
+    if is_loopback(host):
+        return "::1" if ":" in host else "127.0.0.1"
+    return "::" if ":" in host else "0.0.0.0"
 
 
-def _index(server: Server, context: ssl.SSLContext) -> int:
-    """The entries of a member's log; 0 if it waits for others or does not run.
-
-    When the cluster has begun it has more of them than members.
-    """
-    connection = HTTPSConnection(*server, timeout=ANSWER_SECONDS, context=context)
-    with suppress(OSError, HTTPException, StoreError), closing(connection):
-        connection.request("POST", "/v3/maintenance/status", "{}")
-        answer = as_object(accepted(connection, "maintenance/status").read())
-        return int(answer.get("raftIndex", 0))
-    return 0
-
-
-def _replace(others: Gateway, url: str) -> None:
-    """Replace the member that has a URL by a new one, unless it has never run."""
-    listed = others.ask("cluster/member/list", {})
-    for member in listed.get("members", []):
-        if url in member.get("peerURLs", []):
-            if not member.get("clientURLs"):
-                return
-            others.ask("cluster/member/remove", {"ID": member["ID"]}, Repeat.NEVER)
-    others.ask("cluster/member/add", {"peerURLs": [url]}, Repeat.NEVER)
+def _url(server: Server, further: int = 0) -> str:
+    """The URL of a member for clients, or for the other members at the next port."""
+    host, port = server
+    return f"https://{in_url(host)}:{port + further}"

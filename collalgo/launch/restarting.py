@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
-from collalgo.bootstrap.store.etcd_gateway import members_of
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
 from collalgo.bootstrap.store.job_end import close_job
+from collalgo.bootstrap.store.replicated import ReplicatedStore
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.etcd_member import EtcdMember
@@ -115,9 +115,8 @@ class RestartingLaunch(LocalLaunch):
             held.callback(hosting.end)
             held.callback(hosting.drain, DRAIN_SECONDS)  # before that
         if url.scheme == "replicated":
-            servers = members_of(url.netloc)
-            secret = secret_of_job(servers[0][0], "this node", where)
-            member = EtcdMember(servers, JOB.given(self.node), secret)
+            job = JOB.given(self.node)
+            member = EtcdMember(ReplicatedStore.at(url, job, "this node"))
             held.callback(member.close)
             held.callback(member.drain, DRAIN_SECONDS)
         return self.node or {}

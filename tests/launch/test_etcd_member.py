@@ -7,8 +7,9 @@ from contextlib import ExitStack
 
 import pytest
 
+from collalgo.bootstrap.store.replicated import ReplicatedStore
 from collalgo.errors import BootstrapError
-from collalgo.launch import etcd_member
+from collalgo.launch import etcd_cluster, etcd_member
 from tests.support.clusters import skip_without_etcd
 from tests.support.ports import reserved_ports
 from tests.support.store_clients import until
@@ -96,10 +97,51 @@ def test_a_node_without_etcd_is_told_what_to_install(monkeypatch, servers):
     monkeypatch.setenv("PATH", "/nowhere")
     monkeypatch.setattr(etcd_member, "find_spec", lambda _: None)
     with pytest.raises(BootstrapError, match="apt-get install etcd-server, or pip"):
-        etcd_member.EtcdMember(servers, "job", b"secret")
+        etcd_member.EtcdMember(ReplicatedStore(tuple(servers), "job", b"secret"))
 
 
 def test_a_node_that_the_url_does_not_name_has_no_member():
-    member = etcd_member.EtcdMember([("192.0.2.1", 2379)], "job", b"secret")
+    store = ReplicatedStore((("192.0.2.1", 2379),), "job", b"secret")
+    member = etcd_member.EtcdMember(store)
     assert not member.is_running
     member.close()
+
+
+def test_a_member_that_ends_by_itself_is_reported_and_started_again(
+    tmp_path, monkeypatch, servers, capfd
+):
+    program = tmp_path / "etcd"
+    program.write_text(f"""#!/bin/sh
+cd {tmp_path}
+[ -e once ] && {{ touch twice; exec sleep 60; }}
+touch once; echo the disk is full; exit 7
+""")
+    program.chmod(0o700)
+    monkeypatch.setattr(etcd_member, "etcd_program", lambda: str(program))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    member = etcd_member.EtcdMember(ReplicatedStore(tuple(servers), "job", b"secret"))
+    until((tmp_path / "twice").exists)
+    member.close()
+    told = capfd.readouterr().err.splitlines()
+    assert told == [
+        "collalgo run: etcd of this node ended with exit code 7; it is started again "
+        "in 1 s:",
+        "the disk is full",
+    ]
+    assert not list(tmp_path.glob("collalgo-etcd-*"))
+
+
+def test_a_member_that_answers_late_belongs_to_a_cluster(monkeypatch):
+    indices = {"a": iter([None, None, 5]), "b": iter([0])}
+    monkeypatch.setattr(
+        etcd_cluster, "_index", lambda server, _context: next(indices[server[0]])
+    )
+    assert etcd_cluster.has_begun([("a", 1), ("b", 1)], None)
+
+
+def test_members_that_wait_for_each_other_are_not_a_cluster(monkeypatch):
+    indices = {"a": 3, "b": 0}
+    monkeypatch.setattr(
+        etcd_cluster, "_index", lambda server, _context: indices[server[0]]
+    )
+    assert not etcd_cluster.has_begun([("a", 1), ("b", 1)], None)

@@ -4,15 +4,13 @@ import errno
 import time
 
 from collalgo.base.environment import SECRET
+from collalgo.bootstrap.interfaces import is_loopback
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import RendezvousError, VariableError
 
 #: Seconds between two checks whether the store is in use.
 DRAIN_PAUSE = 0.05
-
-#: Names that always mean this host.
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Hosting:
@@ -72,7 +70,7 @@ def secret_of_job(host: str, who: str, place: str, given: bytes | None = None) -
         found: bytes | None = SECRET.value()
     except VariableError as error:
         raise RendezvousError(str(error)) from None
-    if found or host in LOOPBACK:
+    if found or is_loopback(host):
         return found or user_secret()
     raise RendezvousError(
         f"{who} has no secret for {place}; set COLLALGO_SECRET (hexadecimal digits) to "
