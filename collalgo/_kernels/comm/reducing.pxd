@@ -20,7 +20,7 @@ cdef class Reducing(Rooted):
     cdef int convert_back(self, way, inner, target) except -1
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts)
     cdef list shares(self, int64_t rows, counts)
-    cdef object prefix(self, str name, buf, op, out, algorithm, timeout)
+    cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout)
     cdef int set_identity(self, target, identity) except -1
     cdef int combine(
         self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,

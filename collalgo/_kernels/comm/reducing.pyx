@@ -183,19 +183,20 @@ cdef class Reducing(Rooted):
             )
         return counts
 
-    cdef object prefix(self, str name, buf, op, out, algorithm, timeout):
+    cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout):
         """Run a scan or an exscan."""
+        cdef str name = "exscan" if is_exclusive else "scan"
         cdef cnp.ndarray source = array_of(buf, name)
         cdef cnp.ndarray target = output_array(out, source, name)
         if may_convert(op, source) and (found := self.converted(op, source, name)):
             check_result(target, name)
             way, inner = found
-            self.prefix(name, inner, way.op, None, algorithm, timeout)
-            if self.rank or name == "scan":  # else no rank precedes it
+            self.prefix(is_exclusive, inner, way.op, None, algorithm, timeout)
+            if self.rank or not is_exclusive:  # else no rank precedes it
                 self.convert_back(way, inner, target)
         else:
             self.combine(name, source, target, timeout, algorithm, op, 0, None, False)
-        if name == "exscan" and not self.rank and isinstance(op, Op):
+        if is_exclusive and not self.rank and isinstance(op, Op):
             self.set_identity(target, op.identity)
         return buf if out is None else out
 

@@ -184,7 +184,7 @@ def scan(
     array
         ``buf``, or ``out`` if given, with the result.
     """
-    return runner_of(comm).prefix("scan", buf, op, out, algorithm, timeout)
+    return runner_of(comm).prefix(False, buf, op, out, algorithm, timeout)
 
 
 scan_async = in_background(scan)
@@ -220,7 +220,7 @@ def exscan(
         ``buf``, or ``out`` if given, with the result. On rank 0 it is
         unchanged.
     """
-    return runner_of(comm).prefix("exscan", buf, op, out, algorithm, timeout)
+    return runner_of(comm).prefix(True, buf, op, out, algorithm, timeout)
 
 
 exscan_async = in_background(exscan)
