@@ -27,10 +27,14 @@ calls = st.tuples(
     st.sampled_from(["plain", "strided", "background", "persistent"]),
 )
 
+splits = st.tuples(st.just("split"), st.integers(0, 100))
+
 
 @pytest.mark.parametrize("size", at_leisure([1, 2, 3, 5, 8], {2, 3}))
 @settings(max_examples=12)
-@given(sequence=st.lists(calls, min_size=5, max_size=25))
+@given(
+    sequence=st.lists(st.one_of(calls, calls, calls, splits), min_size=5, max_size=25)
+)
 def test_each_call_of_a_sequence_is_right(size, sequence):
     threads(lambda comm: run(comm, sequence), size, timeout=60)
 

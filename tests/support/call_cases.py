@@ -167,15 +167,35 @@ def make(comm, call):
 
 
 def run(comm, sequence):
-    pending = []
+    """Make calls, each in the group that the last split before it has made."""
+    world, pending = comm, []
     for call in sequence:
+        if call[0] == "split":
+            finish(pending)
+            comm = split(world, comm, call[1])
+            continue
         pending.append((call, *make(comm, call)))
         if call[-1] != "background":
-            for made, found, wanted in pending:
-                check(made, found(), wanted)
-            pending = []
+            finish(pending)
+    finish(pending)
+    split(world, comm, 0)
+
+
+def split(world, comm, seed):
+    """Leave a group, for the world or for another one, in any order of the ranks."""
+    if comm is not world:
+        comm.close()
+    parts, order = seed % 4, seed // 4
+    if not parts:
+        return world
+    return world.split(world.rank % parts, key=(world.rank * (2 * order + 1)) % 64)
+
+
+def finish(pending):
+    """Check the results of all pending calls."""
     for made, found, wanted in pending:
         check(made, found(), wanted)
+    pending.clear()
 
 
 def check(call, found, wanted):
