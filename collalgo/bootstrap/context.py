@@ -18,8 +18,8 @@ from collalgo.errors import BootstrapError
 
 if TYPE_CHECKING:  # as few worlds need them
     from collalgo._kernels.engine.transport.composite import Composite
+    from collalgo.bootstrap.host_inventory import PlacedTopology
     from collalgo.bootstrap.survivors import SurvivorRounds
-    from collalgo.topology.model import Topology
 
 #: Seconds that a call waits for the other ranks, by default.
 TIMEOUT = 300.0
@@ -136,7 +136,7 @@ class Context:
         machine: HostProfile | None = None,
         hosts: Sequence[int] = (),
         failure_agreement: FailureAgreement | None = None,
-        placed: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
+        placed: "Callable[[], PlacedTopology] | None" = None,
         label: str = "world",
         engine: str | None = None,
     ):

@@ -41,6 +41,72 @@ class PlacedTopology(NamedTuple):
     topology: Topology
     devices: tuple[str, ...]
 
+    def of(self, members: Sequence[int]) -> "PlacedTopology":
+        """The same machines, and the devices of some of the ranks."""
+        return self._replace(devices=tuple(self.devices[rank] for rank in members))
+
+
+def detected(
+    views: Sequence[dict[str, Any]], hosts: Sequence[int], copy: float
+) -> PlacedTopology:
+    """The machines that the processes of a job have found, each process on a core.
+
+    Parameters
+    ----------
+    views
+        The machine as each process sees it.
+    hosts
+        The number of the host of each process: those of the job, whatever their names.
+    copy
+        The GB/s at which a core copies.
+    """
+    parts = [
+        {**view, "identity": str(host)} for host, view in zip(hosts, views, strict=True)
+    ]
+    merged = ranks.merge(parts)
+    return PlacedTopology(merged, tuple(ranks.add_rank_cores(merged, copy)))
+
+
+def placed_on(
+    topology: Topology, views: Sequence[dict[str, Any]], hosts: Sequence[int]
+) -> PlacedTopology:
+    """A topology that the user has described, with each process on a core of its host.
+
+    Raises
+    ------
+    TopologyError
+        If a host has fewer cores than processes.
+    """
+    names = _names(topology, views, hosts)
+    cores = {
+        host: [core.id for core in topology.devices(Kind.CORE, host=name)]
+        for host, name in names.items()
+    }
+    devices = []
+    for rank, host in enumerate(hosts):
+        local_rank = hosts[:rank].count(host)
+        found = cores.get(host, [])
+        if len(found) <= local_rank:
+            raise TopologyError(
+                f"host {names.get(host, host)} has {len(found)} cores but "
+                f"{hosts.count(host)} ranks; describe a core for each rank"
+            )
+        devices.append(found[local_rank])
+    return PlacedTopology(topology, tuple(devices))
+
+
+def _names(
+    topology: Topology, views: Sequence[dict[str, Any]], hosts: Sequence[int]
+) -> dict[int, str]:
+    """The name of each host in a topology; by their order, if they differ."""
+    names = {
+        host: str(view["identity"].split(" ", 2)[2])
+        for host, view in zip(hosts, views, strict=True)
+    }
+    if set(names.values()) <= set(topology.hosts):
+        return names
+    return dict(zip(names, topology.hosts, strict=False))
+
 
 class HostInventory:
     """The machines of all processes of a job; all processes compute the same.
@@ -65,7 +131,7 @@ class HostInventory:
             store, rank, len(hosts), WAIT_SECONDS, "machines/"
         )
         self._rank = rank
-        self._hosts = hosts
+        self._hosts = tuple(hosts)
 
     def publish(self) -> None:
         """Send the description by this process to the other processes."""
@@ -77,56 +143,20 @@ class HostInventory:
 
     def placed(self, members: Sequence[int]) -> PlacedTopology:
         """The machines of some of the processes, which are the ranks of a world."""
-        topology, devices = self._whole
-        return PlacedTopology(topology, tuple(devices[rank] for rank in members))
+        return self._whole.of(members)
 
     @cached_property
-    def _whole(self) -> tuple[Topology, list[str]]:
-        topology, devices = self._received()
-        topology.name += f" over {self._engine}"
-        return topology, devices
-
-    def _received(self) -> tuple[Topology, list[str]]:
-        given, copies = json.loads(self._exchange.published())
-        parts = [json.loads(part) for part in self._exchange.collect()]
-        if given is None:  # the hosts are those of the job, whatever their names
-            for host, part in zip(self._hosts, parts, strict=True):
-                part["identity"] = str(host)
-            merged = ranks.merge(parts)
-            return merged, ranks.add_rank_cores(merged, copies)
-        topology = document.build(given)
-        return topology, self._placed(topology, parts)
-
-    def _placed(self, topology: Topology, parts: Sequence[dict[str, Any]]) -> list[str]:
-        """The core of each rank in a topology that the user has described."""
-        names = self._names(topology, parts)
-        cores = {
-            host: [core.id for core in topology.devices(Kind.CORE, host=name)]
-            for host, name in names.items()
-        }
-        devices = []
-        for rank, host in enumerate(self._hosts):
-            local_rank = self._hosts[:rank].count(host)
-            found = cores.get(host, [])
-            if len(found) <= local_rank:
+    def _whole(self) -> PlacedTopology:
+        given, copy = json.loads(self._exchange.published())
+        views = [json.loads(view) for view in self._exchange.collect()]
+        if given is None:
+            found = detected(views, self._hosts, copy)
+        else:
+            try:
+                found = placed_on(document.build(given), views, self._hosts)
+            except TopologyError as error:
                 raise BootstrapError(
-                    f"{TOPOLOGY.name}: host {names.get(host, host)} has {len(found)} "
-                    f"cores but {self._hosts.count(host)} ranks; describe a core for "
-                    "each rank",
-                    rank=self._rank,
-                )
-            devices.append(found[local_rank])
-        return devices
-
-    def _names(
-        self, topology: Topology, parts: Sequence[dict[str, Any]]
-    ) -> dict[int, str]:
-        """The name of each host in a topology; by their order, if they differ."""
-        names = {
-            host: str(part["identity"].split(" ", 2)[2])
-            for host, part in zip(self._hosts, parts, strict=True)
-        }
-        known = topology.hosts
-        if set(names.values()) <= set(known):
-            return names
-        return dict(zip(names, known, strict=False))
+                    f"{TOPOLOGY.name}: {error}", rank=self._rank
+                ) from None
+        found.topology.name += f" over {self._engine}"
+        return found

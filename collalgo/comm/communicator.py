@@ -26,6 +26,7 @@ from collalgo.errors import CollalgoError
 if TYPE_CHECKING:  # imported where they are used, which takes a while
     from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
     from collalgo.selection.selection import Selection
+    from collalgo.topology.model import Topology
 
 _first_message = Lock()
 
@@ -237,3 +238,29 @@ class Communicator(
             return found
         route = f"{found.basis}; the last call moved its arrays by "
         return replace(found, basis=route + runner.devices.route)
+
+    def replan(self, topology: "Topology | None" = None) -> None:
+        """Choose the algorithms of all further calls again (collective).
+
+        After a link has failed, become slow or come back: pass the machines as they are
+        now, as from ``topology.without(...)`` or ``degraded(...)``, or nothing to read
+        the interfaces of all hosts again. Persistent calls, and groups that were made
+        before, keep their algorithms; groups that are made later use the new ones. The
+        result of :meth:`shrink` or :meth:`grow` begins with the machines of the job.
+
+        Parameters
+        ----------
+        topology
+            The same on every rank, with a core for each rank of a host. By default the
+            machines as their hosts describe them; on one host, its measured profile.
+
+        Raises
+        ------
+        ValueError
+            If ranks pass different topologies.
+        TopologyError
+            If a host has fewer cores than ranks.
+        """
+        from collalgo.comm.topology import replan
+
+        replan(self._runner, topology)

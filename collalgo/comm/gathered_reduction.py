@@ -54,7 +54,7 @@ class GatheredReduction:
                 "to 8, 16, 32 or 64 bytes",
                 collective=call.collective,
             )
-        programs.checked(call)
+        call.kernel(programs.size)
         self.call, self._rank = call, runner.rank
         self.program = programs.exchange(call, source.nbytes, NAME)
         self.source = np.ascontiguousarray(source)

@@ -128,7 +128,8 @@ class Groups:
             context.rendezvous.connect(
                 call.path, members.index(self.rank), members, self._runner.timeout,
                 have_met=True,
-            )
+            ),
+            members,
         )  # fmt: skip
 
     def _meet(self: Kind, name: str, members: tuple[int, ...]) -> Kind:
@@ -143,16 +144,17 @@ class Groups:
                     context.rendezvous.connect(
                         call.path, members.index(self.rank), members, timeout,
                         check=self._check,
-                    )
+                    ),
+                    members,
                 )  # fmt: skip
             except BootstrapError as error:
                 if time.monotonic() < deadline:
                     raise
                 raise self._late(call, error.missing) from None
 
-    def _made(self: Kind, context: Context) -> Kind:
+    def _made(self: Kind, context: Context, members: Sequence[int]) -> Kind:
         self._runner.context.groups.add(context)
-        return type(self)(self._runner.subgroup(context), self._runner.timeout)  # type: ignore[call-arg]
+        return type(self)(self._runner.subgroup(context, members), self._runner.timeout)  # type: ignore[call-arg]
 
     def _check(self) -> None:
         """Raise MismatchError if members are known to make another call."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from collalgo._kernels.comm.call_kind import CallKind, SharedRange
 from collalgo._kernels.engine.program import Program
-from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
@@ -18,13 +17,12 @@ from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
-from collalgo.engine.dtypes import dtype_code
 from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
 from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.lowering import UNSLICED
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
-from collalgo.engine.reduction import DIVIDED, MEANS, reduction_of
+from collalgo.engine.reduction import DIVIDED
 from collalgo.engine.user_op import Op
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
@@ -33,7 +31,7 @@ from collalgo.selection.on_host import HostPricer, price
 from collalgo.selection.pricer import Pricer
 
 if TYPE_CHECKING:  # which takes a while to import
-    from collalgo.topology.model import Topology
+    from collalgo.bootstrap.host_inventory import PlacedTopology
 
 #: The largest buffer that is never sliced, in bytes.
 SHORT = 16384
@@ -48,7 +46,7 @@ class ProgramCache:
         size: int,
         profile: HostProfile | None,
         hosts: Sequence[int] = (),
-        placed: "Callable[[], tuple[Topology, Sequence[str]]] | None" = None,
+        placed: "Callable[[], PlacedTopology] | None" = None,
     ):
         self.rank = rank
         self.size = size
@@ -91,6 +89,14 @@ class ProgramCache:
         for kind in list(self._kinds.values()):
             kind.release()
 
+    def replan(self, placed: "Callable[[], PlacedTopology] | None") -> None:
+        """Decide again on all calls, for these machines; None keeps those known."""
+        self._placed = placed or self._placed
+        self.__dict__.pop("pricer", None)
+        self.release()
+        self._own.clear()
+        self._of_counts.clear()
+
     @property
     def _shared(self) -> Kinds:
         """The kinds of calls of all groups that are equal to this one."""
@@ -100,25 +106,26 @@ class ProgramCache:
 
     def _find(self, call: Call) -> CallKind:
         """The kind of a call, made if need be, also under its plain name."""
-        call = call.plain()
+        shared = self._shared_kind(call.plain())
+        if shared.call not in self._kinds:
+            kind = CallKind(shared.call, self._size_range, *shared[1:5])
+            self._kinds[shared.call] = kind
+        return self._kinds[shared.call]
+
+    def _shared_kind(self, call: Call) -> SharedKind:
+        """The kind of a plain call for all equal groups."""
         # A function of the user's lives no longer than its communicator.
         of_user = callable(call.algorithm) or isinstance(call.op, Op)
-        kinds = self._own if of_user else self._shared
-        shared = recalled(kinds, call, self._share)
-        if shared.call not in self._kinds:
-            self._kinds[shared.call] = CallKind(
-                shared.call, partial(self._size_range, shared), *shared[1:5]
-            )
-        return self._kinds[shared.call]
+        return recalled(self._own if of_user else self._shared, call, self._share)
 
     def _share(self, call: Call) -> SharedKind:
         """The kind of a call for all equal groups."""
-        self.checked(call)
+        call.kernel(self.size)
         return SharedKind.of(call, self.size)
 
     def plans(self, call: Call) -> list[Plan]:
         """The plans of all ranks for a plain call, not sliced, for one host."""
-        self.checked(call)
+        call.kernel(self.size)
         layout = call.layout(self.size)
         decision = self._decision(call)
         return [
@@ -161,11 +168,7 @@ class ProgramCache:
         return self.exchange(call, nbytes, EXCHANGE + name, is_part=is_part)
 
     def _size_range(
-        self,
-        shared: SharedKind,
-        call: Call,
-        nbytes: int,
-        counts: tuple[int, ...] | None,
+        self, call: Call, nbytes: int, counts: tuple[int, ...] | None
     ) -> SharedRange:
         """The calls of a kind that run as one of ``nbytes``, with these counts.
 
@@ -174,6 +177,7 @@ class ProgramCache:
         exact = call._replace(counts=counts)
         if exact in self._of_counts:
             return self._of_counts[exact]
+        shared = self._shared_kind(call)
         found = shared.range_of(nbytes, self.size)
         if found is None:
             found = self._new_range(call, nbytes, counts)
@@ -208,7 +212,7 @@ class ProgramCache:
         return partial(
             Program,
             self._template(call, decision, rank, slicing, self.hosts),
-            self.checked(call),
+            call.kernel(self.size),
             size if call.op in DIVIDED else 0,
             record_of(call, decision.name),
             copying,
@@ -216,21 +220,6 @@ class ProgramCache:
             call.shares(size),
             blocks_passed(call, rank, size),
         )
-
-    def checked(self, call: Call) -> Reduction | None:
-        """The kernel of a call, if it reduces; an error if the call cannot be made."""
-        if not 0 <= call.root < self.size:
-            raise ValueError(
-                f"{call.collective}: root {call.root} is out of range; this "
-                f"communicator has {self.size} ranks, 0 to {self.size - 1}"
-            )
-        if call.op in MEANS and COLLECTIVES[call.collective].prefix:
-            raise ValueError(f"{call.collective} has no op 'avg'; use 'sum'")
-        try:
-            dtype_code(call.dtype)
-            return reduction_of(call.dtype, call.op) if call.op else None
-        except (TypeError, ValueError) as error:
-            raise type(error)(f"{call.collective}: {error}") from None
 
     def _decision(self, call: Call) -> Decision:
         """The decision for a plain call, whose schedule is proved."""

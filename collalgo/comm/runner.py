@@ -3,6 +3,7 @@
 import math
 import sys
 import weakref
+from collections.abc import Sequence
 from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,6 +24,7 @@ from collalgo.comm.tracing.dump import remember
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
+    from collalgo.bootstrap.host_inventory import PlacedTopology
     from collalgo.comm.devices.calls import DeviceCalls
     from collalgo.engine.call import Call
 
@@ -49,6 +51,8 @@ class Runner(Reducing):
     regrouping : Lock
         Held while a thread shrinks or grows the communicator.
     """
+
+    _replaced: "PlacedTopology | None" = None  # by replan
 
     def __init__(self, context: Context, timeout: float | None = None):
         transport = context.transport
@@ -158,10 +162,23 @@ class Runner(Reducing):
         """Whether it belongs to the parent of this forked process."""
         return self.context.transport.forked
 
-    def subgroup(self, context: Context) -> Context:
-        """The context of some of the ranks, with the host profile of all."""
+    def subgroup(self, context: Context, members: Sequence[int] = ()) -> Context:
+        """The context of some of the ranks, with the host profile of all.
+
+        Where they are known, they have the machines of :meth:`replan`, too.
+        """
         context.machine = self.programs.host_profile
+        if members and self._replaced is not None:
+            context.placed = partial(self._replaced.of, members)
         return context
+
+    def replan(self, placed: "PlacedTopology | None") -> None:
+        """Choose the algorithms of all further calls by other machines, or again.
+
+        The calls in the background have ended.
+        """
+        self._replaced = placed
+        self.programs.replan(None if placed is None else lambda: placed)
 
     def close(self) -> CollalgoError | None:
         """Fail the calls that have not ended, and release the memory.

@@ -5,9 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.base.integers import shown
+from collalgo.engine.dtypes import dtype_code
 from collalgo.engine.plan.layout import Layout
-from collalgo.engine.reduction import op_of
+from collalgo.engine.reduction import MEANS, op_of, reduction_of
 from collalgo.engine.user_op import Op
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
@@ -103,3 +105,24 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         count = self.count if counts is None else sum(counts)
         parts = COLLECTIVES[self.collective].buffer_blocks(size)
         return Layout(count, self.dtype.itemsize, parts, counts)
+
+    def kernel(self, size: int) -> Reduction | None:
+        """The kernel of the call, if it reduces.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``size`` ranks cannot make the call.
+        """
+        if not 0 <= self.root < size:
+            raise ValueError(
+                f"{self.collective}: root {self.root} is out of range; this "
+                f"communicator has {size} ranks, 0 to {size - 1}"
+            )
+        if self.op in MEANS and COLLECTIVES[self.collective].prefix:
+            raise ValueError(f"{self.collective} has no op 'avg'; use 'sum'")
+        try:
+            dtype_code(self.dtype)
+            return reduction_of(self.dtype, self.op) if self.op else None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{self.collective}: {error}") from None

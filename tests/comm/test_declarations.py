@@ -30,8 +30,8 @@ OBJECT_CALLS = (
 DOCUMENTED = {
     "abort", "bucket", "close", "closed", "cross", "dup", "empty", "engine", "forked",
     "group", "grow", "heap", "hosts", "iprobe", "irecv", "isend", "label", "local",
-    "probe", "rank", "recv", "revoke", "select", "send", "sendrecv", "shrink", "size",
-    "split", "timeout",
+    "probe", "rank", "recv", "replan", "revoke", "select", "send", "sendrecv", "shrink",
+    "size", "split", "timeout",
     *CALLS, *OBJECT_CALLS, "send_object", "recv_object",
     *(f"{name}_async" for name in CALLS),
     *(f"persistent_{name}" for name in PERSISTENT),
