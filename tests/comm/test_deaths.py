@@ -21,6 +21,7 @@ from collalgo.comm.current import runner_of
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm, thread
 from tests.support.leisure import at_leisure
+from tests.support.shared_memory import left_in_memory, names_in_memory
 
 DEATHS = 2
 
@@ -49,7 +50,7 @@ def die_in_the_middle(comm):
 
 
 def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
-    shared = set(os.listdir("/dev/shm"))
+    shared = names_in_memory()
     descriptors = len(os.listdir("/proc/self/fd"))
     for number in range(DEATHS):
         place = tmp_path / str(number)
@@ -62,7 +63,7 @@ def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
         assert max(waits) < 1.5  # with the allreduce itself, on a busy machine
         for survivor in place.iterdir():
             assert not Path("/proc", survivor.name).exists()
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not left_in_memory(shared)
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
 
 

@@ -16,6 +16,7 @@ import collalgo
 from collalgo import spawn
 from collalgo.comm.tracing.analysis import analyze
 from tests.support.leisure import at_leisure
+from tests.support.shared_memory import left_in_memory, names_in_memory
 
 
 def held():
@@ -32,7 +33,7 @@ def resident():
 
 def thousand(comm):
     comm.dup().close()
-    before, memory, shared = held(), resident(), set(os.listdir("/dev/shm"))
+    before, memory, shared = held(), resident(), names_in_memory()
     for number in range(1000):
         part = comm.dup()
         if number % 10 == 0:
@@ -45,7 +46,7 @@ def thousand(comm):
         time.sleep(0.05)
     assert held() == before
     assert resident() - memory < 32 << 20
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not left_in_memory(shared)
 
 
 def test_nothing_is_left_of_a_thousand_groups():
