@@ -28,6 +28,8 @@ from collalgo import Topology, TopologyError
 from tests.support.clusters import FILES, layout, needs_root
 from tests.support.leisure import at_leisure
 
+pytestmark = pytest.mark.deadline
+
 NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 
 

@@ -49,6 +49,7 @@ def die_in_the_middle(comm):
     assert "memfd:collalgo" not in Path("/proc/self/maps").read_text()
 
 
+@pytest.mark.deadline
 def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
     shared = names_in_memory()
     descriptors = len(os.listdir("/proc/self/fd"))
@@ -67,6 +68,7 @@ def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
 
 
+@pytest.mark.deadline
 def test_who_had_ended_before_it_was_watched_is_gone():
     """As who dies when others still join: no timeout is needed to tell."""
     ended = subprocess.Popen(["true"])
@@ -79,6 +81,7 @@ def test_who_had_ended_before_it_was_watched_is_gone():
     os.close(descriptor)
 
 
+@pytest.mark.deadline
 def test_numbers_of_another_namespace_are_not_watched():
     assert shm.process_ends([os.getpid() + 1, os.getpid()], 0) == {}
 
@@ -119,9 +122,9 @@ def dies_before_anything(comm):
 @pytest.mark.parametrize(
     "phase",
     [
-        pytest.param(small_calls, marks=pytest.mark.parallel),
-        only_sends,
-        pytest.param(dies_before_anything, marks=pytest.mark.parallel),
+        small_calls,
+        pytest.param(only_sends, marks=pytest.mark.deadline),
+        dies_before_anything,
     ],
 )
 def test_a_death_is_noticed_in_every_phase(phase, times):
@@ -130,6 +133,7 @@ def test_a_death_is_noticed_in_every_phase(phase, times):
             spawn(phase, 3, timeout=60)
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("call", ["message", "collective"])
 def test_who_cannot_read_the_memory_of_a_living_rank_says_so(call):
     """Another process stands for one whose rights have changed."""

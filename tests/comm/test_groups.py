@@ -49,6 +49,7 @@ def thousand(comm):
     assert not left_in_memory(shared)
 
 
+@pytest.mark.deadline
 def test_nothing_is_left_of_a_thousand_groups():
     spawn(thousand, 2, timeout=60)
 
@@ -86,7 +87,6 @@ def thousand_at_once(comm):
     assert shared_bytes() - used < 1 << 20
 
 
-@pytest.mark.parallel
 def test_a_thousand_groups_at_once():
     spawn(thousand_at_once, 2, timeout=60)
 
@@ -132,7 +132,6 @@ def nested(comm, steps):
             part.close()
 
 
-@pytest.mark.parallel
 @settings(max_examples=15)
 @given(st.sampled_from([1, 2, 3, 5, 8]), st.lists(STEPS, max_size=5))
 def test_groups_of_groups_have_the_ranks_that_they_should_have(size, steps):
@@ -201,7 +200,6 @@ def random_calls(comm, seed=0):
             each.result()
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([2, 3, 4], {3}))
 def test_random_calls_on_overlapping_groups_from_several_threads(size):
     spawn(partial(random_calls, seed=size), size, timeout=100)
@@ -218,7 +216,6 @@ def planted(comm, folder):
     time.sleep(0.5)
 
 
-@pytest.mark.parallel
 def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLLALGO_DUMP", str(tmp_path))
     spawn(partial(planted, folder=tmp_path), 4, timeout=20)

@@ -8,8 +8,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 EXAMPLE = re.compile(r"^ *>>> (?!.*\+SKIP)", re.MULTILINE)
 
 #: How many examples each file has, without those that are skipped.

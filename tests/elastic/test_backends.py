@@ -13,6 +13,8 @@ from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
 from tests.support.store_clients import DEADLINE, until
 
+pytestmark = pytest.mark.deadline
+
 SECRET = b"of this job"
 
 #: Seconds that the holder of a store waits for the others to leave.

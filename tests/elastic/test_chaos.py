@@ -12,6 +12,8 @@ from tests.support.clusters import needs_root, skip_without_etcd
 from tests.support.shared_memory import left_in_memory, names_in_memory
 from tests.support.ucx import skip_without_ucx
 
+pytestmark = pytest.mark.deadline
+
 STEPS, RANKS = 200, 4
 
 

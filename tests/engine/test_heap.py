@@ -18,8 +18,6 @@ from tests.engine.plan.test_chunk_pipelining import on_another_machine
 from tests.support.leisure import at_leisure
 from tests.support.oracle import reduced, same, vectors
 
-pytestmark = pytest.mark.parallel
-
 JUNK = 7
 
 #: Elements for each rank, and the bytes of a slice: short messages are read in the

@@ -12,7 +12,7 @@ import pytest
 from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 
-pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
+pytestmark = pytest.mark.mpi
 
 
 SCRIPT = """

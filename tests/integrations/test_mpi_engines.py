@@ -14,7 +14,7 @@ from collalgo import BootstrapError
 from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 
-pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
+pytestmark = pytest.mark.mpi
 
 
 WITHOUT = "import sys\nsys.modules['mpi4py'] = None\n"

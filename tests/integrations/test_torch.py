@@ -71,7 +71,6 @@ def is_right(done, size, *duties):
         assert len(re.findall(rf"{duty}: right \d+;", done.stdout)) == size, duty
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
@@ -86,7 +85,6 @@ def test_torch_works_on_it(launcher, size, duties):
     is_right(run(launcher, size, *duties), size, *duties)
 
 
-@pytest.mark.parallel
 def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     found = tmp_path / "race.json"
     what = ("-c", "broadcast", "-s", "64K", "--rounds", "1", "--most", "1")
@@ -130,7 +128,6 @@ def as_started_by(launcher, step):
     return [python] * 2, ranks
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
 def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
     """Calls of a backward pass are put off where no core is spare."""
@@ -149,7 +146,6 @@ def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path
         assert len(re.findall(rf"{duty}: right \d+;", out)) == 2, out
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize(
     ("hosts", "size", "duties"),
@@ -182,7 +178,6 @@ ALONE = (
 )  # fmt: skip
 
 
-@pytest.mark.parallel
 def test_importing_torch_imports_only_the_entry_point_and_all_overloads_are_right():
     done = under_torch("-m", "tests.support.script_torch_alone", *ALONE, folder=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -192,7 +187,6 @@ def test_importing_torch_imports_only_the_entry_point_and_all_overloads_are_righ
     assert said.count("right") == len(ALONE), done.stdout + done.stderr
 
 
-@pytest.mark.parallel
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare(size):
@@ -200,13 +194,13 @@ def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare(size):
         is_right(run(OURS, size, *BACKWARD), size, *BACKWARD)
 
 
+@pytest.mark.deadline
 def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9
     assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2
 
 
-@pytest.mark.parallel
 def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     shutil.copytree(ROOT / "collalgo", tmp_path / "collalgo")
     broken = tmp_path / "collalgo" / "comm" / "communicator.py"
@@ -224,7 +218,6 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     assert "RuntimeError: broken on purpose" in done.stderr
 
 
-@pytest.mark.parallel
 def test_torch_s_own_tests_of_backends_pass_on_our_stores():
     source = os.environ.get("TORCH_SOURCE")
     if not source:
@@ -249,6 +242,7 @@ def torchrun_node(endpoint, output, *arguments):
         )
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("calls", at_leisure(["none", "calls"], {"none"}))
 def test_torchrun_goes_on_without_a_node_that_is_lost(tmp_path, calls):
     """No worker fails, but the agents are told that they have to meet again."""

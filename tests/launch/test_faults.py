@@ -66,7 +66,7 @@ except collalgo.CollalgoError as error:
 
 PHASES = ["joining", "splitting", "receiving", "between calls", "calling"]
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.deadline]
 
 
 def by_collalgo(plan, agent, command):

@@ -19,8 +19,6 @@ from collalgo import BootstrapError, CollalgoError, PeerFailed, run
 from collalgo.bootstrap.store.protocol import VALUE_BYTES
 from tests.support.rank_functions import rank_times
 
-pytestmark = pytest.mark.parallel
-
 
 def of_each(comm, length, host_of):
     """A long result, and what the rank knows of its job."""

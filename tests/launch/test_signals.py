@@ -17,6 +17,8 @@ from collalgo.launch.output import sinks
 from collalgo.launch.remote_shell import remote_shell
 from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
 
+pytestmark = pytest.mark.deadline
+
 RUN = (sys.executable, "-m", "collalgo", "run")
 
 #: A rank that says which signals it gets, until it is told to end.

@@ -14,8 +14,6 @@ from tests.support.leisure import at_leisure
 from tests.support.shared_files import FOLDER, files, needs_files
 from tests.support.small_files import SMALL
 
-pytestmark = pytest.mark.parallel
-
 SIZES = (8, 1 << 10, 1 << 20, 1 << 30)
 
 #: A rack of 72 GPUs takes minutes in groups of four.

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -61,17 +62,10 @@ def everything(comm, quarters=range(4)):
         check(comm, row, inputs, op, root=comm.size // 2)
 
 
-def half_of_everything(comm):
-    """The same by half of the algorithms, and those that six ranks cannot run."""
-    everything(comm, (0, 2))
-
-
-def quarter_of_everything(comm):
-    everything(comm, (0,))
-
-
-def other_half_of_everything(comm):
-    everything(comm, (1, 3))
+#: The same by some of the algorithms, and those that six ranks cannot run.
+half_of_everything = partial(everything, quarters=(0, 2))
+other_half_of_everything = partial(everything, quarters=(1, 3))
+quarter_of_everything = partial(everything, quarters=(0,))
 
 
 def groups(comm):

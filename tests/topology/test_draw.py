@@ -10,7 +10,6 @@ from collalgo.topology.faults import WHOLE, Faults
 from tests.support.host_networks import network
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.parallel
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ from collalgo.topology.model import LinkKind
 from collalgo.topology.readers import parse
 from tests.support.small_files import NCCL, SMALL
 
-pytestmark = pytest.mark.parallel
-
 
 def about(topology, *words):
     """The warnings that have all these words."""

@@ -12,8 +12,6 @@ from collalgo.topology.model import Kind
 from collalgo.topology.presets import FABRICS, machines, names
 from collalgo.topology.rings import bandwidth, rings
 
-pytestmark = pytest.mark.parallel
-
 #: GB/s that leave a GPU by NVLink or xGMI, raw, all links together.
 PER_GPU = {
     "dgx1": 80, "dgx1v": 150, "dgx2": 150, "dgx_a100": 300, "dgx_h100": 450,

@@ -25,8 +25,6 @@ from tests.support.oracle import dtype_of
 
 SINGLE = [op for op in OPS if op != "avg"]
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
