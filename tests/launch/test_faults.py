@@ -173,7 +173,7 @@ def test_a_host_that_is_cut_off_is_named_by_all_others(cluster, tmp_path, phase)
 @pytest.mark.parametrize("phase", at_leisure(PHASES[1:], {"calling"}))
 def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
     plan = cluster("star")
-    before = names_in_memory()
+    before = names_in_memory(mpich=True)
     with job(plan, tmp_path, phase, by_mpiexec) as launcher:
         set_link(plan, "h3/nic0", working=False)
         told, seconds = what_is_told(launcher, others(phase, {LAST - 1, LAST}))
@@ -184,7 +184,7 @@ def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
         assert seconds < 5
         hosts = plan.hosts[:3]  # mpiexec does not reach the last one to end its ranks
         assert all_are_gone(lambda: ranks_in(plan, *hosts), 15)
-        assert not left_in_memory(before)
+        assert not left_in_memory(before, mpich=True)
 
 
 @pytest.mark.parametrize("phase", at_leisure(PHASES, {"splitting"}))

@@ -24,7 +24,8 @@ class Raises:
     """What :func:`pytest.raises` returns, with the exception as ``value``."""
 
     def __init__(self, expected, *, match=""):
-        self.expected, self.match, self.value = expected, match, None
+        self.expected, self.match = expected, match
+        self.type = self.value = None
 
     def __enter__(self):
         return self
@@ -33,7 +34,7 @@ class Raises:
         assert value is not None, f"{self.expected} is not raised"
         if not isinstance(value, self.expected):
             return False
-        self.value = value
+        self.type, self.value = kind, value
         assert re.search(self.match, str(value)), f"{self.match!r} is not in {value!r}"
         return True
 
