@@ -12,8 +12,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 MOST_LINES, MOST_CODE = 300, 20
 
 #: What is measured; the rest is made by a program, or is no code.

@@ -7,8 +7,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 PROGRAM = """
 import os, sys, threading
 import numpy

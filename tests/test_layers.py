@@ -13,8 +13,6 @@ import pytest
 from tests.support.imports import edges, imports, modules
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 tomllib = pytest.importorskip("tomllib", reason="from Python 3.11 on")
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
 LAYERS = CONTRACTS["contracts"][0]["layers"]

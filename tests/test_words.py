@@ -11,8 +11,6 @@ import pytest
 
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 #: Phrases to avoid, as expressions, and what to write instead.
 PHRASES = {
     r"(is|are) none\b": "name what is missing: 'None without a path'",

@@ -11,7 +11,6 @@ ranks of the two: a flow through the others can be spread over them evenly.
 from collections.abc import Collection, Iterable, Sequence, Set
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from collalgo.base.hostlist import fold
 from collalgo.cost.equitable import EquitablePartition
@@ -21,9 +20,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.assumed import rules_of
 from collalgo.topology.model import Link, LinkKind, Topology
 from collalgo.topology.places import ranks_of
-
-if TYPE_CHECKING:
-    import networkx as nx
+from collalgo.topology.wiring import connected
 
 #: Bandwidths are integers in this fraction of a GB/s, so that arithmetic is exact.
 GRAIN = 1_000_000_000
@@ -63,7 +60,7 @@ class Network:
             else (machine, {})
         )
         self.topology = topology
-        self.ranks = [rank for rank in ranks_of(topology) if rank in topology.graph]
+        self.ranks = [rank for rank in ranks_of(topology) if rank in topology]
         if len(self.ranks) < 2:
             raise TopologyError(
                 f"{topology.name} has {len(self.ranks)} ranks; a bound needs two"
@@ -122,20 +119,11 @@ class Network:
 
     @property
     def _is_tree(self) -> bool:
-        import networkx as nx
-
-        return bool(nx.is_tree(self._graph))
-
-    @cached_property
-    def _graph(self) -> "nx.Graph[str]":
-        """The devices and their neighbours."""
-        import networkx as nx
-
-        graph: nx.Graph[str] = nx.Graph()
-        graph.add_nodes_from(self.capacities)
-        for device, near in self.capacities.items():
-            graph.add_edges_from((device, other) for other in near)
-        return graph
+        near = self.capacities
+        pairs = [(a, b) for a in near for b in near[a] if a < b]
+        if len(pairs) != len(near) - 1:
+            return False
+        return len(next(connected(near, pairs))) == len(near)
 
     @cached_property
     def ranks_per_host(self) -> int:
@@ -203,12 +191,16 @@ class Network:
 
     def _hops(self, rank: str, free: Set[DeviceSet]) -> int:
         """The sum of the least links to all other ranks, without free ones."""
-        import networkx as nx
-
-        lengths = nx.single_source_dijkstra_path_length(
-            self._graph, rank, weight=lambda a, b, _: frozenset((a, b)) not in free
-        )
-        return sum(round(lengths[end]) for end in lengths if end in self.rank_set)
+        total, hops, seen, front = 0, 0, {rank}, [rank]
+        while front:
+            for a in front:  # and what free links add to it
+                near = [b for b in self.capacities[a] if frozenset((a, b)) in free]
+                front.extend(new := [b for b in near if b not in seen])
+                seen.update(new)
+            total += hops * len(self.rank_set.intersection(front))
+            around = {b for a in front for b in self.capacities[a]} - seen
+            hops, seen, front = hops + 1, seen | around, [*around]
+        return total
 
     @cached_property
     def _alike(self) -> EquitablePartition:

@@ -63,8 +63,8 @@ def _latencies(topology: Topology, link_model: LinkModel) -> Reals:
 
 def _relays(topology: Topology) -> Iterator[str]:
     """The devices that paths may lead through: those with several links."""
-    links = topology.graph.degree
-    return (device.id for device in topology.devices() if links[device.id] > 1)
+    devices = (device.id for device in topology.devices())
+    return (device for device in devices if topology.degree(device) > 1)
 
 
 def _chains(direct: Reals) -> Reals:

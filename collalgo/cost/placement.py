@@ -169,7 +169,7 @@ class Placement:
 
 def _check_devices(machine: Topology, devices: Sequence[str]) -> None:
     """Refuse devices that the machine does not have, and a machine without any."""
-    missing = [device for device in devices if device not in machine.graph]
+    missing = [device for device in devices if device not in machine]
     if missing:
         raise TopologyError(f"{machine.name} has no device {missing[0]!r}")
     if not devices:

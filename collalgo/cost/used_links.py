@@ -64,7 +64,8 @@ def _numbers(content: _Content) -> list[int]:
 def _only(topology: Topology, links: Iterable[Link]) -> Topology:
     """A topology with some of its links only."""
     found = topology.part({device.id for device in topology.devices()})
-    found.graph.remove_edges_from([*found.graph.edges])
+    for link in found.links:
+        found.unlink(link)
     for link in links:
-        found.graph.add_edge(*link.ends, key=link.kind, link=link)
+        found.join(link)
     return found

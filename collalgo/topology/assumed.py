@@ -15,6 +15,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.domains import distance_from_hosts
 from collalgo.topology.elements import check_speed
 from collalgo.topology.model import FAST, Device, Kind, Link, LinkKind, Topology
+from collalgo.topology.wiring import Wiring
 
 
 class Speed(NamedTuple):
@@ -121,21 +122,16 @@ def with_assumed_speeds(
         return topology
     known = Topology(topology.name, topology.source)
     known.warnings = topology.warnings
-    known.graph = topology.graph.copy()
+    known.copy_from(topology)
     rules = _Rules(topology, given)
     passing = []
     for link in links:
         if link.bandwidth is None and rules.passes_on(link):
             passing.append(link)
         elif link.bandwidth is None or rules.is_given(link):
-            _put(known, rules.filled(link))
+            known.join(rules.filled(link))
     _pass_on(known, passing, rules.speed("network").bandwidth)
     return known
-
-
-def _put(topology: Topology, link: Link) -> None:
-    a, b = link.ends
-    topology.graph.edges[a, b, link.kind]["link"] = link
 
 
 class _Rules:
@@ -251,7 +247,7 @@ def _pass_on(topology: Topology, links: Iterable[Link], otherwise: float) -> Non
             if level[other.other(lower)] < level[lower]
         )
         each = below / count[lower] or link.count * otherwise
-        _put(topology, replace(link, bandwidth=each, assumed=(PASSED_ON,)))
+        topology.join(replace(link, bandwidth=each, assumed=(PASSED_ON,)))
 
 
 def _level(device: Device, distance: Mapping[str, int]) -> int:
@@ -267,18 +263,15 @@ def assumptions(topology: Topology, ranks: Iterable[str]) -> tuple[str, ...]:
 
     Links that lead to no other rank, as to the NICs of a single host, do not count.
     """
-    graph, kept = topology.graph.copy(), {*ranks}
-    ends = [id for id, degree in graph.degree() if degree <= 1 and id not in kept]
-    while ends:
-        around = {other for id in ends for other in graph.neighbors(id)}
-        graph.remove_nodes_from(ends)
-        ends = [
-            id
-            for id in around
-            if id in graph and graph.degree(id) <= 1 and id not in kept
-        ]
-    edges: Iterable[tuple[str, str, Link]] = graph.edges(data="link")
-    return rules_of(link for _, _, link in edges)
+    rest, kept = Wiring(), {*ranks}
+    rest.copy_from(topology)
+    around = {device.id for device in topology.devices()}
+    while ends := [
+        id for id in around if id in rest and rest.degree(id) <= 1 and id not in kept
+    ]:
+        around = {other for id in ends for other in rest.neighbours(id)}
+        rest.remove(ends)
+    return rules_of(rest.links)
 
 
 def rules_of(links: Iterable[Link]) -> tuple[str, ...]:

@@ -127,7 +127,7 @@ def _add(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
         key: column(value, key, ids, values, what) for key, value in rest.items()
     }
     for i, id in enumerate(ids):
-        if identifier(id) in topology.graph:
+        if identifier(id) in topology:
             raise TopologyError(f"device {id} is defined twice")
         topology.add(id, kind, **{key: column[i] for key, column in columns.items()})
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import count
 from typing import NamedTuple
 
 from collalgo.base.hostlist import fold
@@ -11,6 +12,7 @@ from collalgo.topology.model import FAST, Device, Kind, LinkKind, Topology
 from collalgo.topology.path_types import PathType
 from collalgo.topology.paths import nearest
 from collalgo.topology.places import ranks_of
+from collalgo.topology.wiring import connected
 
 
 class Level(NamedTuple):
@@ -31,17 +33,16 @@ def fast_domains(topology: Topology) -> list[tuple[str, ...]]:
     list of tuple of str
         The ids of GPUs, largest group first; a GPU without such links is a group.
     """
-    import networkx as nx
-
-    fast: nx.Graph[str] = nx.Graph()
-    fast.add_nodes_from(d.id for d in topology.devices(Kind.GPU, Kind.NVSWITCH))
-    for link in topology.links:
-        if link.kind in FAST and all(end in fast for end in link.ends):
-            fast.add_edge(*link.ends)
+    ids = dict.fromkeys(d.id for d in topology.devices(Kind.GPU, Kind.NVSWITCH))
+    fast = (
+        link.ends
+        for link in topology.links
+        if link.kind in FAST and all(end in ids for end in link.ends)
+    )
     order = {d.id: i for i, d in enumerate(topology.devices(Kind.GPU))}
     groups = [
         tuple(sorted((id for id in part if id in order), key=order.__getitem__))
-        for part in nx.connected_components(fast)
+        for part in connected(ids, fast)
     ]
     return sorted((g for g in groups if g), key=lambda g: (-len(g), order[g[0]]))
 
@@ -71,7 +72,7 @@ def devices_by_host(topology: Topology, *kinds: Kind) -> dict[str, list[Device]]
 
 def host_of(topology: Topology, member: str) -> str:
     """The host of a device; a host is its own."""
-    return (member in topology.graph and topology.device(member).host) or member
+    return (member in topology and topology.device(member).host) or member
 
 
 def host_named(topology: Topology, name: str | None) -> str:
@@ -168,14 +169,14 @@ def _switch_levels(topology: Topology) -> list[dict[str, str]]:
 
 def distance_from_hosts(topology: Topology) -> dict[str, int]:
     """The number of links from each switch to the nearest host."""
-    import networkx as nx
-
     leaves = [d.id for d in topology.devices() if d.kind is not Kind.SWITCH]
-    if not leaves:
-        return {}
-    graph = nx.Graph(topology.graph)
-    lengths = nx.multi_source_dijkstra_path_length(graph, set(leaves))
-    return {id: int(length) for id, length in lengths.items()}
+    found, front = dict.fromkeys(leaves, 0), set(leaves)
+    for distance in count(1):
+        near = {other for id in front for other in topology.neighbours(id)}
+        if not (front := near - found.keys()):
+            break
+        found |= dict.fromkeys(front, distance)
+    return found
 
 
 def _upward(topology: Topology, switch: str, distance: dict[str, int]) -> str | None:

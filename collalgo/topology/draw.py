@@ -224,7 +224,7 @@ def _boxes(
 ) -> None:
     for node, data in graph.nodes(data=True):
         x, y = positions[node]
-        is_lost = data["devices"].isdisjoint(topology.graph)
+        is_lost = not any(id in topology for id in data["devices"])
         axes.plot([x], [y], alpha=0)  # extends the limits of the axes
         axes.text(
             x,

@@ -45,10 +45,9 @@ def left_of(links: Sequence[Link], topology: Topology) -> float:
     """The fraction of the bandwidth of whole links that a machine with faults has."""
     rest = whole = 0.0
     for link in links:
-        a, b = link.ends
-        known = topology.graph.get_edge_data(a, b, link.kind)
+        known = topology.between(*link.ends).get(link.kind)
         bandwidth = link.bandwidth or 1.0
-        rest += bandwidth * known["link"].fraction if known else 0.0
+        rest += bandwidth * known.fraction if known else 0.0
         whole += bandwidth * link.fraction
     return rest / whole
 

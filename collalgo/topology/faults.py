@@ -56,8 +56,7 @@ def without(topology: Topology, *names: str) -> Topology:
     devices = {device for element in lost for device in element.devices}
     rest = topology.part({d.id for d in topology.devices()} - devices)
     for link in {link for element in lost for link in element.links}:
-        if rest.graph.has_edge(*link.ends, link.kind):
-            rest.graph.remove_edge(*link.ends, link.kind)
+        rest.unlink(link)
     return _named(rest, topology, f"without {', '.join(names)}")
 
 
@@ -73,8 +72,7 @@ def degraded(topology: Topology, name: str, factor: float) -> Topology:
     known = with_assumed_speeds(topology)
     found = topology.part({device.id for device in topology.devices()})
     for link in {*element.links, *of_devices}:
-        a, b = link.ends
-        _slow_down(found, known.graph.edges[a, b, link.kind]["link"], factor)
+        _slow_down(found, known.between(*link.ends)[link.kind], factor)
     return _named(found, topology, f"with {name} at {factor:g}")
 
 
@@ -86,8 +84,7 @@ def _slow_down(topology: Topology, link: Link, factor: float) -> None:
         check(slow)
     except TopologyError as error:
         raise TopologyError(f"{error}; remove a failed element by without()") from None
-    a, b = link.ends
-    topology.graph.edges[a, b, link.kind]["link"] = slow
+    topology.join(slow)
 
 
 def _named(found: Topology, whole: Topology, fault: str) -> Topology:
@@ -138,8 +135,8 @@ def _elements(topology: Topology, name: str) -> list[Element]:
     found = {}
     for kind, first, second in _named_ends(name):
         for ends in product(_ending(ids, first), _ending(ids, second)):
-            links = topology.graph.get_edge_data(*ends) or {}
-            between = [each["link"] for key, each in links.items() if kind in ("", key)]
+            links = topology.between(*ends).items()
+            between = [link for key, link in links if kind in ("", key)]
             if between:
                 label = BETWEEN.join(ends)
                 found[frozenset(ends)] = Element(label, links=tuple(between))

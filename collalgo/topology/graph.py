@@ -1,6 +1,6 @@
 """The graph of devices and links."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from collalgo.topology.elements import (
     merged,
     renamed,
 )
+from collalgo.topology.wiring import Wiring
 
 #: The most devices of a topology, and the most of its links.
 LARGEST, MOST_LINKS = 200_000, 250_000
@@ -28,7 +29,7 @@ MOST_IN_PAIRS = 256
 Graph = TypeVar("Graph", bound="DeviceGraph")
 
 
-class DeviceGraph:
+class DeviceGraph(Wiring):
     """Devices and links, which are added one by one.
 
     Attributes
@@ -37,19 +38,14 @@ class DeviceGraph:
         The name of the machine.
     source : str
         The file it was read from, or how it was built or detected.
-    graph : networkx.MultiGraph
-        Nodes are device ids with the attribute ``device``; edges have the kind of link
-        as their key and the attribute ``link``.
     warnings : list of str
         Implausible or unknown values, each with the element.
     """
 
     def __init__(self, name: str = "", source: str = ""):
-        import networkx as nx
-
+        super().__init__()
         self.name = name
         self.source = source
-        self.graph: nx.MultiGraph[str] = nx.MultiGraph()
         self.warnings: list[str] = []
         self._warned: set[str] = set()
         self._used: dict[str, int] = {}
@@ -78,7 +74,7 @@ class DeviceGraph:
 
         Spaces, commas and brackets, which have a meaning in lists, become underscores.
         """
-        if len(self.graph) >= LARGEST:
+        if len(self._devices) >= LARGEST:
             raise TopologyError(f"{self.source}: more than {LARGEST} devices")
         unique = self._unused(identifier(id))
         for text in (host, name):
@@ -86,14 +82,13 @@ class DeviceGraph:
         known = {key: value for key, value in attributes.items() if value is not None}
         if "speed" in known:
             check_speed(f"{unique}: a port", known["speed"])
-        device = Device(unique, Kind(kind), host, name, known)
-        self.graph.add_node(unique, device=device)
+        self.put(Device(unique, Kind(kind), host, name, known))
         return unique
 
     def _unused(self, id: str) -> str:
         """An id, or if it is taken the id with the next free suffix."""
         unique = id
-        while unique in self.graph:
+        while unique in self:
             self._used[id] = self._used.get(id, 1) + 1
             unique = f"{id}#{self._used[id]}"
         if unique != id:
@@ -135,7 +130,7 @@ class DeviceGraph:
         """
         kind = LinkKind(kind)
         for end in (a, b):
-            if end not in self.graph:
+            if end not in self:
                 raise TopologyError(f"{kind.value} {a} - {b}: there is no device {end}")
         if a == b:
             self.warn(f"{kind.value} {a} - {b}: a link to itself is left out")
@@ -148,13 +143,12 @@ class DeviceGraph:
         self._insert(new)
 
     def _insert(self, new: Link) -> None:
-        (a, b), kind = new.ends, new.kind
-        if self.graph.has_edge(a, b, kind):
-            new = merged(self.graph.edges[a, b, kind]["link"], new)
+        if known := self.between(*new.ends).get(new.kind):
+            new = merged(known, new)
         elif self._wired >= MOST_LINKS:  # to count edges takes linear time
             raise TopologyError(f"{self.source}: more than {MOST_LINKS} links")
         self._wired += 1
-        self.graph.add_edge(a, b, key=kind, link=new)
+        self.join(new)
 
     def link_all(self, ids: Collection[str], kind: LinkKind) -> None:
         """Link all pairs of a few devices, with unknown bandwidth."""
@@ -192,40 +186,27 @@ class DeviceGraph:
         part = type(self)(self.name, self.source)
         for device in self.devices():
             if device.id in ids:
-                part.graph.add_node(device.id, device=device)
+                part.put(device)
         for link in self.links:
             if all(end in ids for end in link.ends):
-                part.graph.add_edge(*link.ends, key=link.kind, link=link)
+                part.join(link)
         return part
 
     def device(self, id: str) -> Device:
         """The device of an id."""
         try:
-            found: Device = self.graph.nodes[id]["device"]
+            return self._devices[id]
         except KeyError:
             raise TopologyError(f"{self.name}: there is no device {id!r}") from None
-        return found
 
     def devices(self, *kinds: Kind | str, host: str | None = None) -> list[Device]:
         """All devices, or those of some kinds or of a host, in order of addition."""
         wanted = {Kind(kind) for kind in kinds} or set(Kind)
-        found: list[Device] = [data["device"] for data in self.graph.nodes.values()]
         return [
             device
-            for device in found
+            for device in self._devices.values()
             if device.kind in wanted and host in (None, device.host)
         ]
-
-    @property
-    def links(self) -> list[Link]:
-        """All links."""
-        edges: Iterable[tuple[str, str, Link]] = self.graph.edges(data="link")
-        return [link for _, _, link in edges]
-
-    def links_of(self, id: str) -> Iterator[Link]:
-        """The links of a device."""
-        edges: Iterable[tuple[str, str, Link]] = self.graph.edges(id, data="link")
-        return (link for _, _, link in edges)
 
     @property
     def hosts(self) -> list[str]:

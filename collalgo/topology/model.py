@@ -19,8 +19,8 @@ class Topology(DeviceGraph):
     source : str
         The file it was read from, or how it was built or detected.
     graph : networkx.MultiGraph
-        Nodes are device ids with the attribute ``device``; edges have the kind of link
-        as their key and the attribute ``link``.
+        A copy: nodes are device ids with the attribute ``device``; edges have the kind
+        of link as their key and the attribute ``link``.
     warnings : list of str
         Implausible or unknown values, each with the element.
     """

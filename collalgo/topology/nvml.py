@@ -64,7 +64,7 @@ def _link(
     if other is None:  # an NVSwitch that is hidden from this machine
         host = topology.device(gpu).host
         other = f"{host}/nvswitch0"
-        if other not in topology.graph:
+        if other not in topology:
             topology.add(other, Kind.NVSWITCH, host=host)
     is_gpu = topology.device(other).kind is Kind.GPU
     if not is_gpu or gpu < other:  # a cable between GPUs is reported by both ends

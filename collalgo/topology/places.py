@@ -44,7 +44,7 @@ def place(topology: Topology, places: str) -> None:
         )
     cores = [core.id for core in topology.devices(Kind.CORE)]
     if places == "sockets":
-        topology.graph.remove_nodes_from(cores)
+        topology.remove(cores)
     elif not cores:
         _add_cores(topology, cpus)
 

@@ -30,8 +30,9 @@ def review(topology: Topology) -> None:
             topology.warn(f"{nic.id}: {speed:g} GB/s is more than any port carries")
     for switch in topology.devices(Kind.PCI):
         _review_uplink(topology, switch.id)
-    unlinked = [id for id, degree in topology.graph.degree() if degree == 0]
-    if len(topology.graph) > 1:
+    ids = [device.id for device in topology.devices()]
+    unlinked = [id for id in ids if not topology.neighbours(id)]
+    if len(ids) > 1:
         for id in unlinked[:20]:
             topology.warn(f"{id} is linked to nothing")
         if len(unlinked) > 20:

@@ -19,7 +19,7 @@ def keep_nics(machine: Topology, count: int) -> None:
                 f"{machine.name}: nics={count} must be from 0 to {len(nics)}"
             )
         kept = {nics[i * len(nics) // count] for i in range(count)}
-        machine.graph.remove_nodes_from(set(nics) - kept)
+        machine.remove(set(nics) - kept)
 
 
 def hide_switches(machine: Topology) -> None:
@@ -30,7 +30,7 @@ def hide_switches(machine: Topology) -> None:
             for link in list(machine.links_of(switch.id)):
                 if link.other(switch.id) == other:
                     machine.link(other, up[0], LinkKind.PCIE, link.bandwidth)
-        machine.graph.remove_node(switch.id)
+        machine.remove([switch.id])
 
 
 def _around(machine: Topology, switch: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -79,7 +79,7 @@ def _attach(
         for link in list(machine.links_of(switch)):
             if machine.device(link.other(switch)).kind is Kind.GPU:
                 bandwidth[link.other(switch)] = link.bandwidth
-                machine.graph.remove_edge(*link.ends, link.kind)
+                machine.unlink(link)
     gpus = [gpu.id for gpu in machine.devices(Kind.GPU, host=host)]
     gpus = [id for id in gpus if id in bandwidth]
     for switch, group in zip(switches, groups, strict=True):
@@ -96,7 +96,7 @@ def split_nics(machine: Topology, ports: int) -> None:
         )
     for nic in machine.devices(Kind.NIC) if ports > 1 else ():
         (slot,) = machine.links_of(nic.id)
-        machine.graph.remove_node(nic.id)
+        machine.remove([nic.id])
         card = machine.add(f"{nic.id}/card", Kind.CARD, host=nic.host)
         machine.link(card, slot.other(nic.id), slot.kind, slot.bandwidth)
         speed = nic.attributes.get("speed")

@@ -209,9 +209,10 @@ def _cables(topology: Topology, links: Iterable[Link], gpu: str) -> int:
 
 def _without_fast(topology: Topology) -> Topology:
     bare = Topology(topology.name)
-    fast = [edge for edge in topology.graph.edges(keys=True) if edge[2] in FAST]
-    bare.graph = topology.graph.copy()
-    bare.graph.remove_edges_from(fast)
+    bare.copy_from(topology)
+    for link in topology.links:
+        if link.kind in FAST:
+            bare.unlink(link)
     return bare
 
 

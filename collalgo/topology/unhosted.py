@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.wiring import connected
 
 #: The kinds of devices that are inside of a host.
 INSIDE = (Kind.GPU, Kind.NIC, Kind.PCI, Kind.CARD, Kind.ROOT, Kind.CPU, Kind.CORE)
@@ -15,16 +16,10 @@ def add_hosts(topology: Topology) -> None:
     in ``host0/gpu3``, or else they are a host together. Each is a warning. A GPU that
     has network links only stays alone, as a host of its own.
     """
-    import networkx as nx
-
     bare = [d.id for d in topology.devices(*INSIDE) if not d.host]
-    near: nx.Graph[str] = nx.Graph()
-    near.add_nodes_from(bare)
-    if bare:
-        near.add_edges_from(
-            link.ends for link in topology.links if link.kind is not LinkKind.NETWORK
-        )
-    for part in nx.connected_components(near):
+    links = topology.links if bare else []
+    inside = (link.ends for link in links if link.kind is not LinkKind.NETWORK)
+    for part in connected(bare, inside):
         wanting = sorted(part.intersection(bare))
         hosts = {topology.device(id).host for id in part} - {""}
         hosts |= (
@@ -45,7 +40,6 @@ def _unused(topology: Topology) -> str:
 
 def _put(topology: Topology, ids: list[str], host: str) -> None:
     for id in ids:
-        data = topology.graph.nodes[id]
-        data["device"] = replace(data["device"], host=host)
+        topology.put(replace(topology.device(id), host=host))
     some = ", ".join(ids[:4]) + (f" and {len(ids) - 4} others" if len(ids) > 4 else "")
     topology.warn(f"{some}: the file gives no host; {host} is taken")

@@ -12,8 +12,6 @@ from collalgo import (
     verify,
 )
 
-pytestmark = pytest.mark.parallel
-
 
 def lines_of(function, word):
     """The lines of a function's file that hold a word, within the function."""

@@ -17,8 +17,6 @@ from collalgo.schedule.replay import Replay
 from tests.support.leisure import at_leisure
 from tests.support.oracle import check, reduced, same, vectors
 
-pytestmark = pytest.mark.parallel
-
 EVERY_ROOT = 17
 
 #: Sizes that are proved every time.

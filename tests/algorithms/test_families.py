@@ -22,8 +22,6 @@ from collalgo.schedule import Kind, trace
 
 SIZES = [2, 3, 5, 7, 8, 12, 16, 17, 33]
 
-pytestmark = pytest.mark.parallel
-
 
 def q(size):
     """The logarithm, rounded up."""

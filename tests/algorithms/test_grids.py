@@ -13,8 +13,6 @@ from collalgo.cost.messages import all_messages
 
 SIZES = [2, 3, 5, 7, 8, 12, 16, 17, 33]
 
-pytestmark = pytest.mark.parallel
-
 
 def q(size):
     """The logarithm, rounded up."""

@@ -18,8 +18,6 @@ from collalgo.algorithms.row import one_lane
 from collalgo.schedule import LANES, pipeline, recv, send, together
 from tests.support.parameter_checks import examine, rows_with_parameters
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_schedule_of_the_user_with_too_many_lanes_is_refused_on_every_rank():
     def broadcast(group):

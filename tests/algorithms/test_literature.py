@@ -9,8 +9,6 @@ from collalgo.algorithms.literature import FORMULAS
 from docs.generate import MEASURES, compare, page, proofs_of
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 
 def ids(row):
     return f"{row.collective}-{row.name}"

@@ -32,8 +32,6 @@ from tests.support.parameter_checks import (
     rows_with_parameters,
 )
 
-pytestmark = pytest.mark.parallel
-
 SIZES = (1, 2, 3, 5, 7, 8, 9, 12, 16, 17, 25)
 
 #: Values in and out of the range of each parameter, whatever the number of ranks.

@@ -5,8 +5,6 @@ import pytest
 from collalgo import ALGORITHMS, ScheduleError, recv_reduce, send, verify
 from collalgo.schedule import Kind, Transfer, as_step
 
-pytestmark = pytest.mark.parallel
-
 
 def planted(collective, name, size, faults):
     """The schedule of the table, with other steps for some ranks."""

@@ -11,8 +11,6 @@ from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import parse
 from collalgo.cli.main import main
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_registered_algorithm_is_run_chosen_and_proved_by_its_name():
     @collalgo.algorithm("allreduce", "mine")

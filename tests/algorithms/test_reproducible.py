@@ -9,8 +9,6 @@ import pytest
 from collalgo import ALGORITHMS, AlgorithmNotApplicable, threads
 from collalgo.algorithms import ring
 
-pytestmark = pytest.mark.parallel
-
 SERIAL = [row for row in ALGORITHMS if row.keeps_rank_order]
 
 

@@ -7,8 +7,6 @@ import pytest
 from collalgo import ALGORITHMS, verify
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 #: Algorithms of which every rank talks to so few that thousands take seconds.
 SHORT = [
     row

@@ -15,8 +15,6 @@ from collalgo import (
 )
 from collalgo.algorithms import ring
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_correct_schedule_gets_its_figures():
     proof = verify("ring", size=5, collective="allreduce")

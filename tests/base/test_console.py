@@ -11,8 +11,6 @@ from collalgo.base import console
 from collalgo.base.console import patience
 from collalgo.base.wrapping import wrapped
 
-pytestmark = pytest.mark.parallel
-
 TEXT = "a line of several words\n  ring, two_shot and 12 others: need 2 ranks\n\nend"
 
 

@@ -8,8 +8,6 @@ import pytest
 from collalgo.base import disk_cache
 from collalgo.base.disk_cache import folder, keep, recall
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path, monkeypatch):

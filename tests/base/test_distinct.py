@@ -8,8 +8,6 @@ import pytest
 
 from collalgo.base.distinct import distinct
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 5, 7, 8, 12, 16, 17, 33, 1000])
 @pytest.mark.parametrize("span", [1, 2, 10, 1 << 62])

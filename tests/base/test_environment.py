@@ -15,7 +15,7 @@ from collalgo.errors import VariableError
 from collalgo.schedule.collective import COLLECTIVES
 from tests.support.paths import ROOT
 
-pytestmark = [pytest.mark.parallel, pytest.mark.usefixtures("alone")]
+pytestmark = pytest.mark.usefixtures("alone")
 
 NAMES = {variable.name for variable in environment.known(COLLECTIVES)}
 

@@ -15,8 +15,6 @@ from collalgo import threads
 from collalgo.base import finalizers
 from collalgo.base.finalizers import Lock, finalize, serving
 
-pytestmark = pytest.mark.parallel
-
 
 class Node:
     """An object that only the collector can end, as it refers to itself."""

@@ -4,8 +4,6 @@ import pytest
 
 from collalgo.base.hostlist import natural_order
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("stem", ["", "gpu", "host-1/nic", "9x"])
 def test_numbers_at_the_ends_of_names_are_compared_as_numbers(stem):

@@ -12,8 +12,6 @@ from collalgo.base import plotting as pictures
 from collalgo.cost.timeline import timeline
 from tests.support.foreign_files import THESIS, names
 
-pytestmark = pytest.mark.parallel
-
 
 def test_results_of_benchmarks_are_known_again(tmp_path):
     for found in ({"ranks": 2}, [{"ranks": 2}, {"ranks": 3}]):

@@ -21,9 +21,6 @@ from collalgo.cli.main import main
 from tests.support.foreign_files import KIND, THESIS, names
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
-
 # Each command that writes, with a target for the file; none may begin its work.
 COMMANDS = {
     "bench json": (bench, ["-R", "2", "--json"], "a.json"),

@@ -18,9 +18,6 @@ from collalgo.base.seal import sealed
 from tests.support.foreign_files import KIND, THESIS, names
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
-
 COUNTS = (0, 1, 2, 3, 5, 7, 8, 12, 16, 17, 33)
 
 

@@ -15,8 +15,6 @@ from collalgo.elastic.settings import Settings
 from collalgo.engine.transport.engine import added_engine, asked_for
 from tests.support.remote_jobs import command
 
-pytestmark = pytest.mark.parallel
-
 #: A package with one of each; its engine is UCX under another name.
 MODULE = """
 import collalgo

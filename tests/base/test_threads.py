@@ -10,6 +10,8 @@ from collalgo.base.threads import ThreadRefused
 from collalgo.cost import calibration
 from collalgo.cost.host_profile import USUAL, calibrate
 
+pytestmark = pytest.mark.deadline
+
 
 @pytest.fixture
 def refused(monkeypatch):

@@ -7,8 +7,6 @@ from hypothesis import given, strategies as st
 from collalgo.base.units import LARGEST, UNITS, size_in_bytes, sizes_in_bytes
 from collalgo.cli.main import main
 
-pytestmark = pytest.mark.parallel
-
 
 @given(
     number=st.integers(0, 1 << 20),

@@ -9,8 +9,6 @@ from collalgo.bench.groups import COLUMNS, groups
 
 from collalgo import threads
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("size", [1, 3])
 def test_each_way_to_make_a_group_is_measured(size):

@@ -18,8 +18,6 @@ from collalgo import Topology, select, threads
 from collalgo.base import plotting
 from collalgo.base.console import wide_console
 
-pytestmark = pytest.mark.parallel
-
 
 def made(**values):
     """A row of results."""

@@ -7,8 +7,6 @@ from collalgo.bench.cells import PLACES, Bench, Cell, able, differing, ops_of
 from collalgo import threads
 from collalgo.base.units import sizes_between
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_every_collective_place_and_op_is_right(size):

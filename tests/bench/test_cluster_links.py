@@ -9,7 +9,7 @@ from collalgo.bench.cluster.kernel import inside, namespace, set_link
 
 from tests.support.clusters import needs_root
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.deadline]
 
 #: What is configured in a namespace: interfaces, addresses, routes, rules and queues.
 CONFIGURED = "ip -o link; ip -o addr; ip -4 route show table all; ip rule; tc qdisc"

@@ -4,6 +4,8 @@ import pytest
 from collalgo.bench.cluster import kernel
 from collalgo.bench.cluster.layout import Layout
 
+pytestmark = pytest.mark.deadline
+
 
 class Namespaces:
     """The namespaces of a kernel, as ``ip netns`` has them."""

@@ -14,8 +14,6 @@ from collalgo.bench.sweep import Sweep
 from collalgo import ALGORITHMS
 from tests.support.bench_results import cell_of
 
-pytestmark = pytest.mark.parallel
-
 
 def bench(*arguments):
     return CliRunner().invoke(main, arguments, catch_exceptions=False)

@@ -3,13 +3,9 @@
 from functools import partial
 
 import numpy as np
-import pytest
 from collalgo.bench import heap
 
 from collalgo import threads
-
-pytestmark = pytest.mark.parallel
-
 
 PARTS = (heap.CALL, heap.WHOLE)
 

@@ -9,8 +9,6 @@ from collalgo.bench.limits import Limit, hand_over
 
 from collalgo import threads
 
-pytestmark = pytest.mark.parallel
-
 
 def test_limits_are_those_of_all_ranks_at_once(monkeypatch):
     from collalgo.bench import limits

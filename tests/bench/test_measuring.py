@@ -20,8 +20,6 @@ from collalgo.comm.current import runner_of
 from collalgo.errors import AlgorithmNotApplicable
 from tests.support.bench_results import shown
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_sweep_names_its_algorithms_predictions_and_bytes():
     sweep = Sweep(("allreduce", "broadcast", "barrier"), (8, 4096), iterations=3)

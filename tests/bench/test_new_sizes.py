@@ -3,7 +3,6 @@
 import json
 
 import numpy as np
-import pytest
 from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.measuring import measure
 from collalgo.bench.new_sizes import sizes_around
@@ -16,8 +15,6 @@ from collalgo.bench.sweep import Sweep
 
 from collalgo import threads
 from tests.support.bench_results import shown
-
-pytestmark = pytest.mark.parallel
 
 
 def test_new_sizes_are_near_and_all_different():

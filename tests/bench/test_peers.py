@@ -15,8 +15,6 @@ from collalgo.bench.peers.worker import arrays_for, mpi_call
 from collalgo.bench.records import record
 from collalgo.bench.report import cells, rivals, summary
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture
 def here(monkeypatch):

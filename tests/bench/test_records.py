@@ -17,8 +17,6 @@ from collalgo.bench.records import (
 
 from tests.support.bench_results import made
 
-pytestmark = pytest.mark.parallel
-
 
 def test_results_survive_a_file(tmp_path):
     rows = [made(1e-3), made(2e-3, contestant="mpi")]

@@ -7,8 +7,6 @@ from collalgo.bench.report import conditions_in_words, rivals, summary, tables
 from collalgo.base.units import human
 from tests.support.bench_results import made, shown
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize(
     ("factor", "verdict"),

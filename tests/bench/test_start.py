@@ -2,12 +2,9 @@
 
 import sys
 
-import pytest
 from click.testing import CliRunner
 from collalgo.bench import start
 from collalgo.bench.cli import main
-
-pytestmark = pytest.mark.parallel
 
 
 def only(monkeypatch, *jobs):

@@ -1,6 +1,5 @@
 """The best of all algorithms becomes a rule, and regret is told."""
 
-import pytest
 from click.testing import CliRunner
 from collalgo.bench.choices import regrets
 from collalgo.bench.records import AS_ASKED
@@ -10,8 +9,6 @@ from collalgo import select
 from collalgo.cli.main import main as whole
 from collalgo.selection.rules import Rules
 from tests.support.bench_results import cell_of
-
-pytestmark = pytest.mark.parallel
 
 
 def test_half_of_the_cycles_say_who_is_best_and_the_others_how_good():

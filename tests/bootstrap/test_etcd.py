@@ -6,6 +6,7 @@ import shutil
 import ssl
 import subprocess
 import threading
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -15,21 +16,21 @@ from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.support.store_clients import Seen, until
 
+pytestmark = pytest.mark.deadline
+
 
 @pytest.fixture
 def store(etcd):
     """A store whose first member cannot be reached."""
-    members = [("127.0.0.1", 1), ("127.0.0.1", etcd)]
-    store = Etcd(members, f"etcd {secrets.token_hex(4)}")
-    yield store
-    store.remove()
-    store.close()
+    prefix = f"etcd {secrets.token_hex(4)}"
+    with closing(Etcd([("127.0.0.1", 1), ("127.0.0.1", etcd)], prefix)) as store:
+        yield store
+        store.remove()
 
 
 def test_an_etcd_that_does_not_answer_is_named():
-    with pytest.raises(
-        StoreError, match=r"not answer at 127\.0\.0\.1:1 .*; localhost:2"
-    ):
+    words = r"not answer at 127\.0\.0\.1:1 .*; localhost:2"
+    with pytest.raises(StoreError, match=words):
         Etcd([("127.0.0.1", 1), ("localhost", 2)], "tests")
 
 
@@ -210,8 +211,7 @@ def test_a_slow_member_is_not_one_without_a_leader(monkeypatch):
         ThreadingHTTPServer(("127.0.0.1", 0), Silent) as other,
     ):
         for each in (slow, other):
-            each.asked, each.is_slow = [], each is slow
-            each.ended = threading.Event()
+            each.asked, each.is_slow, each.ended = [], each is slow, threading.Event()
             threading.Thread(target=each.serve_forever, args=(0.01,)).start()
         ports = slow.server_port, other.server_port
         gateway = etcd_gateway.Gateway([("127.0.0.1", port) for port in ports])

@@ -3,13 +3,9 @@
 import json
 from types import SimpleNamespace
 
-import pytest
-
 from collalgo.bootstrap import failure_agreement
 from collalgo.bootstrap.failure_agreement import ANSWER_SECONDS, FailureAgreement
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS as LONG, Entry, StoreError
-
-pytestmark = pytest.mark.parallel
 
 
 class PausedStore:

@@ -19,9 +19,6 @@ from collalgo.errors import BootstrapError
 from tests.bootstrap.conftest import log_of
 from tests.support.store_clients import Seen, until
 
-pytestmark = pytest.mark.parallel
-
-
 HOLDER = """
 import sys, time
 from pathlib import Path

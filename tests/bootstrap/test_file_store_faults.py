@@ -15,8 +15,6 @@ from collalgo.bootstrap.store.file_log import FRAME, HEAD, RECORD
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.bootstrap.conftest import log_of
 
-pytestmark = pytest.mark.parallel
-
 
 def test_zeros_at_the_end_are_not_whole_yet(opened, tmp_path):
     one, other = opened(), opened()

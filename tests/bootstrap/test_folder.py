@@ -11,8 +11,6 @@ from collalgo import BootstrapError
 from collalgo.bootstrap.folder import INSIDE, Folder
 from tests.support.connecting import all_connect
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_folder_is_for_one_job_of_one_user(tmp_path):
     folder = Folder(tmp_path / "job")

@@ -13,8 +13,6 @@ from collalgo.bootstrap.host_memory import HostMemory, await_all, withdraw
 from collalgo.engine.heap import mapped
 from collalgo.engine.transport import shm
 
-pytestmark = pytest.mark.parallel
-
 #: The pages of the table by which groups are found, in the unit of `Host.pages`.
 CHAINS = 4 * 8
 

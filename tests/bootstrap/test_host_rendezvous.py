@@ -14,8 +14,6 @@ from collalgo.bootstrap import host_root
 from collalgo.bootstrap.rendezvous import HostRendezvous, address_of
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 #: A process of another user that connects many times, then prints what it is told.
 STRANGER = """
 import os, socket, sys

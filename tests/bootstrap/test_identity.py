@@ -16,8 +16,6 @@ from collalgo.bootstrap.join_request import HELLO, MAGIC
 from collalgo.bootstrap.rendezvous import HostRendezvous, address_of
 from collalgo.comm.communicator import Communicator
 
-pytestmark = pytest.mark.parallel
-
 STEP = {
     "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "2", "SLURM_PROCID": "3",
     "SLURM_STEP_NUM_TASKS": "4", "SLURM_STEP_NUM_NODES": "1",

@@ -20,9 +20,6 @@ from tests.integrations.test_torch import BIN
 from tests.support.connecting import RANK, all_connect
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
-
 #: Connecting on one host and across hosts, where it is done again with the same URL.
 WAYS = [("one", 1), ("several", 2)]
 

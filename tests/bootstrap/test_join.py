@@ -7,8 +7,6 @@ import pytest
 from collalgo.bootstrap.join import join
 from collalgo.bootstrap.join_arguments import JoinArguments
 
-pytestmark = pytest.mark.parallel
-
 RUN = {"COLLALGO_JOB": "x", "RANK": "2", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}
 MPIEXEC = {"PMI_RANK": "1", "PMI_SIZE": "3"}
 

@@ -24,8 +24,6 @@ from collalgo.bootstrap.store.protocol import (
 )
 from tests.support.store_clients import DEADLINE, Seen, until
 
-pytestmark = pytest.mark.parallel
-
 
 def at_once(function, arguments):
     """Call a function in several threads, and wait for all of them."""

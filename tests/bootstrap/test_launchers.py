@@ -13,8 +13,6 @@ from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 WHO = """
 import collalgo
 comm = collalgo.init(join_timeout=30)

@@ -15,8 +15,6 @@ from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.server import Server
 from collalgo.errors import BootstrapError
 
-pytestmark = pytest.mark.parallel
-
 SECRET = b"of the tests"
 
 

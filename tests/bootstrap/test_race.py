@@ -10,8 +10,6 @@ import pytest
 from collalgo.bootstrap.store import race as race_module
 from collalgo.bootstrap.store.race import Race
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture
 def servers():

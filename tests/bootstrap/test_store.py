@@ -28,6 +28,8 @@ from collalgo.launch.environment import free_port
 from tests.bootstrap.conftest import SECRET
 from tests.support.store_clients import enter
 
+pytestmark = pytest.mark.deadline
+
 
 def holders(server):
     """The client of the server that holds the lease of each key."""

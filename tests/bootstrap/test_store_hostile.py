@@ -24,6 +24,8 @@ from collalgo.bootstrap.store.session import (
 from tests.bootstrap.conftest import SECRET
 from tests.support.store_clients import enter
 
+pytestmark = pytest.mark.deadline
+
 
 def test_a_wrong_secret_is_refused_and_logged_once(connect, caplog):
     caplog.set_level(logging.WARNING)

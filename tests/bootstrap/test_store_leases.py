@@ -12,6 +12,8 @@ from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
 from tests.support.store_clients import DEADLINE, Seen, until
 
+pytestmark = pytest.mark.deadline
+
 #: Seconds of a lease, which etcd rounds up to 2 or more.
 LIFETIME = 1.0
 

@@ -2,12 +2,8 @@
 
 from threading import Event, Thread
 
-import pytest
-
 from collalgo.bootstrap.store.protocol import Change
 from tests.support.store_clients import DEADLINE, Seen, until
-
-pytestmark = pytest.mark.parallel
 
 
 def test_a_watcher_sees_the_keys_that_are_there_and_each_change(new_store):

@@ -46,6 +46,7 @@ def launched(name, rank):
     return identity({k: v.format(rank=rank) for k, v in LAUNCHED[name].items()})
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("name", LAUNCHED)
 def test_ranks_meet_although_what_their_launcher_calls_the_job_is_occupied(name):
     """Who sees the variables of the launcher knows all but the secret of the user."""
@@ -62,12 +63,14 @@ def test_ranks_meet_although_what_their_launcher_calls_the_job_is_occupied(name)
                 context.transport.close()
 
 
+@pytest.mark.deadline
 def test_the_name_of_a_job_of_collalgo_run_needs_no_secret(cache):
     me = identity({"RANK": "0", "WORLD_SIZE": "3", "COLLALGO_JOB": "f00"})
     assert joining._rendezvous_name(me) == "f00"
     assert not cache.exists()
 
 
+@pytest.mark.deadline
 def test_processes_that_need_the_secret_at_once_find_the_same(cache):
     with ThreadPoolExecutor(8) as pool:
         found = set(pool.map(lambda _: user_secret.__wrapped__(), range(32)))
@@ -76,7 +79,6 @@ def test_processes_that_need_the_secret_at_once_find_the_same(cache):
     assert os.listdir(cache / "private") == ["secret"]
 
 
-@pytest.mark.parallel
 def test_only_the_user_can_read_the_secret(cache):
     user_secret()
     for path, mode in ((cache / "private", 0o700), (cache / "private/secret", 0o600)):
@@ -104,7 +106,6 @@ def of_another_user(private):
     os.chown(private / "secret", 65534, 65534)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("spoil", [open_to_all, readable, cut, linked, of_another_user])
 def test_a_secret_that_others_may_know_is_not_used(cache, tmp_path, spoil, caplog):
     if spoil is of_another_user and os.geteuid():

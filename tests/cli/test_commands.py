@@ -20,7 +20,6 @@ def command(*arguments):
     )
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_listed_and_has_help(name):
     assert f"\n  {name} " in CliRunner().invoke(main, ["--help"]).output
@@ -29,13 +28,13 @@ def test_every_command_is_listed_and_has_help(name):
     assert shown.output.startswith(f"Usage: main {name} ")
 
 
-@pytest.mark.parallel
 def test_an_unknown_command_is_refused():
     refused = CliRunner().invoke(main, ["nothing"])
     assert refused.exit_code == 2
     assert "No such command 'nothing'" in refused.output
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize(
     ("group", "arguments", "part"),
     [
@@ -56,7 +55,6 @@ def test_an_interrupted_command_ends_as_shells_expect(
     assert ended.value.code == 130
 
 
-@pytest.mark.parallel
 def test_run_imports_no_other_command():
     show = (
         "print(*sorted(name for name in sys.modules if name.startswith('collalgo.')))"
@@ -73,7 +71,6 @@ def test_run_imports_no_other_command():
     assert not [n for n in seen if n.startswith(("collalgo.bench", "collalgo.cli.a"))]
 
 
-@pytest.mark.parallel
 def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     path = tmp_path / "mine.py"
     text = (
@@ -92,7 +89,6 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("arguments", "found"),
     [
@@ -140,7 +136,6 @@ def mine(group):
 """
 
 
-@pytest.mark.parallel
 def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(MINE)
@@ -166,7 +161,6 @@ def test_the_algorithms_of_a_file_are_proved_drawn_chosen_and_raced(tmp_path):
     assert "wrong elements: 0 OK" in done.stdout
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("text", "message"),
     [

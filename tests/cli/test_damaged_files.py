@@ -4,8 +4,6 @@ import pytest
 
 from tests.support.fuzz import SUBJECTS, check, faults, real_texts
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("name", SUBJECTS)
 def test_the_seeds_of_the_fuzz_are_read(name):

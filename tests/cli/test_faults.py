@@ -9,8 +9,6 @@ from click.testing import CliRunner
 from collalgo import Topology, simulate
 from collalgo.cli.main import main
 
-pytestmark = pytest.mark.parallel
-
 FAULTS = ("--without", "gpu0-gpu3", "--degraded", "gpu1-gpu5=0.5")
 
 APART = ("--without", "host0-host1")

@@ -10,8 +10,6 @@ from collalgo.cli.main import main
 from collalgo.topology.presets import FABRICS, machines
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 #: The commands on a machine, with a place for it.
 COMMANDS = {
     "topo show": ("topo", "show", "{}"),

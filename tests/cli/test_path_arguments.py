@@ -9,8 +9,6 @@ from collalgo.bench.cluster.report import main as report
 
 from collalgo.cli.main import main
 
-pytestmark = pytest.mark.parallel
-
 #: Each command that reads a file or folder, with a place for it.
 READING = {
     "topo show": (main, ["topo", "show", "{}"]),

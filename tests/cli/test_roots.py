@@ -5,8 +5,6 @@ from click.testing import CliRunner
 
 from collalgo.cli.main import main
 
-pytestmark = pytest.mark.parallel
-
 MACHINES = {"dgx1v": 8, "fully_connected": 8}
 
 COMMANDS = (

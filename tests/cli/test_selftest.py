@@ -12,8 +12,6 @@ from collalgo.cli.main import main
 from collalgo.cli.selftest_checks import CHECKS, NotHere
 from collalgo.errors import CollalgoError
 
-pytestmark = pytest.mark.parallel
-
 
 def invoke(*words, **environment):
     return CliRunner().invoke(main, words, env=environment)

@@ -13,8 +13,6 @@ from collalgo.topology.show import matrix
 from tests.support.leisure import at_leisure
 from tests.support.small_files import NCCL, SMI
 
-pytestmark = pytest.mark.parallel
-
 
 def run(*words, code=0):
     result = CliRunner().invoke(main, ["topo", *map(str, words)])

@@ -4,14 +4,11 @@ import os
 import sys
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner
 
 from collalgo.cli import trace
 from collalgo.cli.main import main
 from collalgo.launch.rank_processes import RankProcess
-
-pytestmark = pytest.mark.parallel
 
 
 def test_jobs_to_choose_from_are_told_by_their_commands(monkeypatch):

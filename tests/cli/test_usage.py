@@ -8,8 +8,6 @@ from click.testing import CliRunner
 from collalgo.cli import doctor
 from collalgo.cli.main import main
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture
 def machine(tmp_path):

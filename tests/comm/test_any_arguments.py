@@ -10,8 +10,6 @@ import pytest
 from collalgo import BootstrapError, CollectiveTimeout, MismatchError, threads
 from tests.support.any_arguments import ALLOWED, METHODS, arguments
 
-pytestmark = pytest.mark.parallel
-
 #: Calls that need other arrays or counts on some ranks than on others.
 UNLIKE = re.compile("(persistent_)?(broadcast|reduce|gather|scatter)|.*v(_async)?$")
 

@@ -11,8 +11,6 @@ import collalgo
 from collalgo import CollalgoError, threads
 from collalgo.engine.arrays import as_array, check_apart
 
-pytestmark = pytest.mark.parallel
-
 #: What is no rank of three, of the types of which nothing is an integer.
 NO_INTEGERS = [1.5, 1.0, np.float64(1), None, "0", b"1", [0], (), {}, 1j, Fraction(1)]
 NO_INTEGERS += [np.array([1]), np.array([0, 1]), np.datetime64(1, "s"), object()]

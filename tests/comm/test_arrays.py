@@ -10,8 +10,6 @@ import pytest
 import collalgo
 from collalgo import threads
 
-pytestmark = pytest.mark.parallel
-
 
 class FromDLPack:
     """An array of another library, which speaks nothing but DLPack."""

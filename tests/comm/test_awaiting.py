@@ -7,8 +7,6 @@ import pytest
 
 from collalgo import MismatchError, threads
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 @pytest.mark.parametrize("count", [1, 40_000])

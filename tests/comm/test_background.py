@@ -41,13 +41,11 @@ def every_collective(comm):
                 check(background, row, inputs, root=root)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 8])
 def test_every_collective_is_right_in_the_background(size):
     threads(every_collective, size, timeout=120)
 
 
-@pytest.mark.parallel
 def test_every_collective_is_right_in_the_background_of_processes():
     spawn(every_collective, 3, timeout=120)
 
@@ -69,7 +67,6 @@ def in_any_order(comm):
     comm.barrier_async().wait()
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("start", "size"),
     at_leisure(
@@ -81,7 +78,6 @@ def test_calls_are_made_in_their_order(start, size):
     start(in_any_order, size, timeout=60)
 
 
-@pytest.mark.parallel
 def test_arrays_that_must_be_packed():
     def on_each_rank(comm):
         table = np.arange(24.0).reshape(4, 6)
@@ -97,6 +93,7 @@ def test_arrays_that_must_be_packed():
     threads(on_each_rank, 3, timeout=60)
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("pause", [0, 0.002, 0.3])
 def test_short_calls_that_nobody_waits_for_are_made(pause):
     def on_each_rank(comm):
@@ -116,6 +113,7 @@ def test_short_calls_that_nobody_waits_for_are_made(pause):
     threads(on_each_rank, 3, timeout=60)
 
 
+@pytest.mark.deadline
 def test_who_waits_with_a_timeout_can_wait_again():
     def on_each_rank(comm):
         if comm.rank == 0:
@@ -133,7 +131,6 @@ def test_who_waits_with_a_timeout_can_wait_again():
     threads(on_each_rank, 3, timeout=60)
 
 
-@pytest.mark.parallel
 def test_who_wants_to_know_is_told():
     def on_each_rank(comm):
         told = []
@@ -160,7 +157,6 @@ def random_allreduces(part, seed):
         assert (work.wait() == part.size).all()
 
 
-@pytest.mark.parallel
 def test_several_threads_may_give_calls_to_communicators_of_their_own():
     def on_each_rank(comm):
         parts = [comm.dup() for _ in range(4)]
@@ -170,6 +166,7 @@ def test_several_threads_may_give_calls_to_communicators_of_their_own():
     threads(on_each_rank, 2, timeout=60)
 
 
+@pytest.mark.deadline
 def test_a_wait_of_zero_polls():
     def on_each_rank(comm):
         works = []

@@ -14,6 +14,8 @@ from collalgo import (
     threads,
 )
 
+pytestmark = pytest.mark.deadline
+
 
 def test_closing_ends_what_is_under_way():
     def on_each_rank(comm):

@@ -19,7 +19,6 @@ from collalgo import (
 )
 
 
-@pytest.mark.parallel
 def test_a_mismatch_is_raised_where_it_is_waited_for_with_the_place_of_the_call():
     def on_each_rank(comm):
         good = comm.allreduce_async(np.ones(3))
@@ -48,7 +47,6 @@ def die_under_way(comm):
     assert error.missing == (1,)
 
 
-@pytest.mark.parallel
 def test_a_death_is_told_by_the_work():
     with pytest.raises(collalgo.CollalgoError, match="rank 1 was killed by SIGKILL"):
         spawn(die_under_way, 3, timeout=60)
@@ -72,6 +70,7 @@ def interrupted(comm):
                 comm.allreduce(np.ones(10))
 
 
+@pytest.mark.deadline
 def test_a_wait_can_be_interrupted():
     spawn(interrupted, 2, timeout=60)
 
@@ -90,7 +89,6 @@ def forked(comm):
     assert (comm.allreduce(np.ones(3)) == comm.size).all()
 
 
-@pytest.mark.parallel
 def test_a_forked_child_has_no_background():
     spawn(forked, 2, timeout=60)
 
@@ -146,9 +144,11 @@ def receives_in_a_handler(comm):
         comm.send(np.full(1, 6.0), 0)
 
 
+@pytest.mark.deadline
 def test_a_call_of_a_signal_handler_during_another_says_what_it_is():
     spawn(interrupted_in_many_ways, 2, timeout=60)
 
 
+@pytest.mark.deadline
 def test_a_signal_handler_may_receive_a_message_while_its_rank_does():
     spawn(receives_in_a_handler, 2, timeout=60)

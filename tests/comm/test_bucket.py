@@ -9,8 +9,6 @@ import collalgo
 from collalgo import MismatchError, threads
 from collalgo.comm.current import runner_of
 
-pytestmark = pytest.mark.parallel
-
 
 def arrays_of(rank):
     """Arrays of random shapes and two dtypes, which are the same on all ranks."""

@@ -8,9 +8,6 @@ import pytest
 
 from collalgo import CollectiveTimeout, MismatchError, threads
 
-pytestmark = pytest.mark.parallel
-
-
 RANKS = 3
 
 

@@ -9,8 +9,6 @@ import pytest
 import collalgo
 from collalgo import threads
 
-pytestmark = pytest.mark.parallel
-
 REPORTS = """
 import sys
 import collalgo, numpy as np

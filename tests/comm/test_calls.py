@@ -8,9 +8,6 @@ from collalgo import MismatchError, threads
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.dump import named_records
 
-pytestmark = pytest.mark.parallel
-
-
 RANKS = 3
 
 

@@ -78,7 +78,6 @@ def one_job(comm, seed):
 WAITING = ("barrier", "allreduce", "allgather", "alltoall")
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("collective", WAITING)
 @pytest.mark.parametrize("size", at_leisure((2, 3, 5, 7, 8, 12, 16, 17), (3, 5, 8)))
 def test_no_rank_returns_from_a_call_that_waits_for_all_if_calls_differed_before(
@@ -124,7 +123,6 @@ def many_jobs(comm, first, count):
     return [each for each in found if each]
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("start", [threads, spawn])
 @pytest.mark.parametrize(
     ("size", "count"),

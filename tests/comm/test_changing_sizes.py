@@ -15,9 +15,6 @@ from collalgo.engine.call import Call
 from tests.support.call_cases import COLLECTIVES, DTYPES, check, counts, data, run
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
-
 calls = st.tuples(
     st.sampled_from(COLLECTIVES),
     counts,

@@ -22,8 +22,6 @@ from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 from tests.support.waiting import is_soon
 
-pytestmark = pytest.mark.parallel
-
 SIZES = at_leisure((2, 3, 5, 7, 8, 12, 16, 17, 33), (2, 3, 8))
 
 

@@ -19,8 +19,6 @@ from collalgo.engine.transport import shm, thread
 from collalgo.selection import on_host
 from collalgo.selection.pricer import TableCache
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_closed_communicator_says_so(alone):
     alone.close()

@@ -21,6 +21,7 @@ from collalgo.comm.current import runner_of
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.transport import shm, thread
 from tests.support.leisure import at_leisure
+from tests.support.shared_memory import left_in_memory, names_in_memory
 
 DEATHS = 2
 
@@ -48,8 +49,9 @@ def die_in_the_middle(comm):
     assert "memfd:collalgo" not in Path("/proc/self/maps").read_text()
 
 
+@pytest.mark.deadline
 def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
-    shared = set(os.listdir("/dev/shm"))
+    shared = names_in_memory()
     descriptors = len(os.listdir("/proc/self/fd"))
     for number in range(DEATHS):
         place = tmp_path / str(number)
@@ -62,10 +64,11 @@ def test_all_others_notice_a_killed_rank_within_a_second(tmp_path, monkeypatch):
         assert max(waits) < 1.5  # with the allreduce itself, on a busy machine
         for survivor in place.iterdir():
             assert not Path("/proc", survivor.name).exists()
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not left_in_memory(shared)
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
 
 
+@pytest.mark.deadline
 def test_who_had_ended_before_it_was_watched_is_gone():
     """As who dies when others still join: no timeout is needed to tell."""
     ended = subprocess.Popen(["true"])
@@ -78,6 +81,7 @@ def test_who_had_ended_before_it_was_watched_is_gone():
     os.close(descriptor)
 
 
+@pytest.mark.deadline
 def test_numbers_of_another_namespace_are_not_watched():
     assert shm.process_ends([os.getpid() + 1, os.getpid()], 0) == {}
 
@@ -118,9 +122,9 @@ def dies_before_anything(comm):
 @pytest.mark.parametrize(
     "phase",
     [
-        pytest.param(small_calls, marks=pytest.mark.parallel),
-        only_sends,
-        pytest.param(dies_before_anything, marks=pytest.mark.parallel),
+        small_calls,
+        pytest.param(only_sends, marks=pytest.mark.deadline),
+        dies_before_anything,
     ],
 )
 def test_a_death_is_noticed_in_every_phase(phase, times):
@@ -129,6 +133,7 @@ def test_a_death_is_noticed_in_every_phase(phase, times):
             spawn(phase, 3, timeout=60)
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("call", ["message", "collective"])
 def test_who_cannot_read_the_memory_of_a_living_rank_says_so(call):
     """Another process stands for one whose rights have changed."""

@@ -10,8 +10,6 @@ import collalgo
 from collalgo import Communicator, Persistent, Work, threads
 from collalgo.schedule.collective import COLLECTIVES
 
-pytestmark = pytest.mark.parallel
-
 #: The collectives with blocks of unequal length have names of their own.
 CALLS = (*COLLECTIVES, "allgatherv", "alltoallv", "gatherv", "scatterv")
 

@@ -37,6 +37,7 @@ def check_all_are_told(output, layout):
         assert re.search(rf"\b{odd} (passed|called) ", sentence), (case, sentence)
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", at_leisure(["1+1", "2+1", "1+1+1"], {"2+1"}))
 def test_calls_of_which_no_message_meets_another_are_told_to_all(layout):
@@ -45,6 +46,7 @@ def test_calls_of_which_no_message_meets_another_are_told_to_all(layout):
     assert re.search(r"broadcast.*: rank \d passed root [01] but rank \d pass", output)
 
 
+@pytest.mark.deadline
 @pytest.mark.slow
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -52,11 +54,13 @@ def test_whatever_differs_is_told_to_all(layout):
     check_all_are_told(all_do("differ", layout).stdout, layout)
 
 
+@pytest.mark.deadline
 @pytest.mark.mpi
 def test_calls_that_differ_are_told_to_all_by_mpi():
     check_all_are_told(all_do_by_mpi("mpich", "differ_briefly", "2+2"), "2+2")
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", at_leisure(LAYOUTS, {"2+2"}))
 def test_the_ranks_of_a_group_are_told_and_no_others(layout):
@@ -70,6 +74,7 @@ def test_the_ranks_of_a_group_are_told_and_no_others(layout):
     assert len(found) == (size > 2) + (size > 3)
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_messages_that_differ_are_told_to_both_even_without_elements():
     found = told(all_do("differing_messages", "2+1").stdout)
@@ -81,19 +86,18 @@ def test_messages_that_differ_are_told_to_both_even_without_elements():
         assert what in sentence
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_what_nobody_has_asked_for_is_told_when_the_time_is_up():
     check_all_are_told(all_do("differ_unasked", "2+1").stdout, "2+1")
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", at_leisure(LAYOUTS, {"2+1"}))
 def test_who_is_late_makes_no_different_call(layout):
     all_do("dawdle", layout)
 
 
-@pytest.mark.parallel
 @pytest.mark.slow
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -7,8 +7,6 @@ from collalgo import MismatchError, threads
 from collalgo.engine.dtypes import MOVED
 from tests.support.oracle import UFUNCS, dtype_of
 
-pytestmark = pytest.mark.parallel
-
 RECORD = [("x", "f4", 2), ("when", "M8[s]"), ("name", "U3")]
 DTYPES = [
     *map(np.dtype, ["M8[s]", "m8[ns]", "S5", "U3", "V7", ">i4", ">c16", "g", "G"]),

@@ -12,8 +12,6 @@ from collalgo.comm.tracing.analysis import DumpError, analyze
 from collalgo.comm.tracing.dumped import MOST_NAMED
 from tests.support.mutation import mutated
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [2, 3, 5, 8, 17]
 
 

@@ -54,7 +54,6 @@ def run_ahead(comm, data, failed):
     return caught.value.sequence, str(caught.value)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("make", [plain, in_heap])
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("size", at_leisure((4, 5, 7, 8, 12, 16, 17, 33), (4, 5, 8)))
@@ -90,12 +89,12 @@ def ahead_of_processes(comm):
     return found
 
 
+@pytest.mark.deadline
 def test_what_lies_in_other_processes_is_read_after_they_have_failed():
     for found in spawn(ahead_of_processes, 4, timeout=60):
         assert found == [2] * 2 * len(COUNTS)
 
 
-@pytest.mark.parallel
 def test_a_call_in_the_background_is_completed_though_the_next_one_has_failed():
     failed = Event()
 
@@ -115,7 +114,6 @@ def test_a_call_in_the_background_is_completed_though_the_next_one_has_failed():
     threads(on_each_rank, 4, timeout=60)
 
 
-@pytest.mark.parallel
 def test_a_call_of_a_group_is_completed_though_the_next_one_has_failed():
     failed = Event()
 
@@ -130,6 +128,7 @@ def test_a_call_of_a_group_is_completed_though_the_next_one_has_failed():
     threads(on_each_rank, 8, timeout=60)
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("count", [1, 1000])  # staged: the root waits for no reader
 @pytest.mark.parametrize("size", at_leisure((2, 3, 5, 8, 16), (2, 3, 8)))
 def test_a_call_is_completed_though_the_next_one_has_timed_out(size, count):
@@ -166,6 +165,7 @@ def receive_until_one_is_missing(comm):
     raise AssertionError("more messages than were sent")
 
 
+@pytest.mark.deadline
 def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up():
     failed = Event()
 
@@ -184,6 +184,7 @@ def test_messages_that_were_sent_are_received_though_the_next_one_was_given_up()
     assert sent == received
 
 
+@pytest.mark.deadline
 def test_a_rank_that_leaves_after_a_failure_has_done_its_part_before():
     left = Barrier(4, timeout=30)
 
@@ -204,6 +205,7 @@ def test_a_rank_that_leaves_after_a_failure_has_done_its_part_before():
     threads(on_each_rank, 4, timeout=60)
 
 
+@pytest.mark.deadline
 def test_the_failure_of_an_earlier_call_takes_the_place_of_a_later_one():
     failed, told = Barrier(3, timeout=30), Barrier(4, timeout=30)
 

@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.parallel
-
 FAILS = """
 import atexit, os, sys
 from collalgo._kernels.comm.exit_code import fail_at_exit

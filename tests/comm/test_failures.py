@@ -20,6 +20,8 @@ from collalgo import (
     threads,
 )
 
+pytestmark = pytest.mark.deadline
+
 
 def test_a_broken_communicator_keeps_saying_why():
     def on_each_rank(comm):

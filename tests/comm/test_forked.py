@@ -16,8 +16,6 @@ import collalgo
 from collalgo import CommunicatorClosed, spawn
 from collalgo.comm.tracing.analysis import analyze
 
-pytestmark = pytest.mark.parallel
-
 
 def in_a_child(duty):
     """Do something in a forked child, and check that it succeeds."""

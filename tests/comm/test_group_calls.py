@@ -12,8 +12,6 @@ from tests.comm.test_differing import told as told_by_case
 from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 
-pytestmark = pytest.mark.parallel
-
 SIZES = at_leisure((2, 3, 5, 7, 8, 12, 16, 17, 33), (2, 3, 8))
 
 

@@ -8,8 +8,6 @@ import pytest
 from collalgo import CommunicatorClosed, threads
 from collalgo.comm.current import runner_of
 
-pytestmark = pytest.mark.parallel
-
 
 def some_calls(group, rng, kind):
     """Calls that agree with NumPy; the kinds use different parts of the memory."""

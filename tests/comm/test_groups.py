@@ -16,6 +16,7 @@ import collalgo
 from collalgo import spawn
 from collalgo.comm.tracing.analysis import analyze
 from tests.support.leisure import at_leisure
+from tests.support.shared_memory import left_in_memory, names_in_memory
 
 
 def held():
@@ -32,7 +33,7 @@ def resident():
 
 def thousand(comm):
     comm.dup().close()
-    before, memory, shared = held(), resident(), set(os.listdir("/dev/shm"))
+    before, memory, shared = held(), resident(), names_in_memory()
     for number in range(1000):
         part = comm.dup()
         if number % 10 == 0:
@@ -45,9 +46,10 @@ def thousand(comm):
         time.sleep(0.05)
     assert held() == before
     assert resident() - memory < 32 << 20
-    assert set(os.listdir("/dev/shm")) <= shared
+    assert not left_in_memory(shared)
 
 
+@pytest.mark.deadline
 def test_nothing_is_left_of_a_thousand_groups():
     spawn(thousand, 2, timeout=60)
 
@@ -85,7 +87,6 @@ def thousand_at_once(comm):
     assert shared_bytes() - used < 1 << 20
 
 
-@pytest.mark.parallel
 def test_a_thousand_groups_at_once():
     spawn(thousand_at_once, 2, timeout=60)
 
@@ -131,7 +132,6 @@ def nested(comm, steps):
             part.close()
 
 
-@pytest.mark.parallel
 @settings(max_examples=15)
 @given(st.sampled_from([1, 2, 3, 5, 8]), st.lists(STEPS, max_size=5))
 def test_groups_of_groups_have_the_ranks_that_they_should_have(size, steps):
@@ -200,7 +200,6 @@ def random_calls(comm, seed=0):
             each.result()
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("size", at_leisure([2, 3, 4], {3}))
 def test_random_calls_on_overlapping_groups_from_several_threads(size):
     spawn(partial(random_calls, seed=size), size, timeout=100)
@@ -217,7 +216,6 @@ def planted(comm, folder):
     time.sleep(0.5)
 
 
-@pytest.mark.parallel
 def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLLALGO_DUMP", str(tmp_path))
     spawn(partial(planted, folder=tmp_path), 4, timeout=20)

@@ -27,7 +27,6 @@ def left_in_split(comm):
         assert rest.allreduce(np.ones(1))[0] == comm.size - 1
 
 
-@pytest.mark.parallel
 def test_a_rank_that_dies_in_a_split_is_named_and_older_groups_go_on():
     with pytest.raises(collalgo.CollalgoError, match="rank 2"):
         spawn(left_in_split, 4, timeout=60)
@@ -50,7 +49,6 @@ def late(comm):
     assert comm.dup().allreduce(np.ones(1))[0] == 3
 
 
-@pytest.mark.parallel
 def test_a_group_that_was_given_up_can_be_tried_again():
     collalgo.threads(late, 3, timeout=60)
 
@@ -66,6 +64,7 @@ def peer_died(comm, path):
     (path / str(comm.rank)).write_text(str(time.monotonic() - began))
 
 
+@pytest.mark.deadline
 def test_a_group_with_a_dead_rank_is_refused_at_once(tmp_path):
     with pytest.raises(collalgo.CollalgoError, match="rank 2"):
         spawn(partial(peer_died, path=tmp_path), 3, timeout=60)
@@ -84,6 +83,5 @@ def orphans(comm):
         part.recv(np.zeros(1), 0)
 
 
-@pytest.mark.parallel
 def test_a_group_outlives_what_it_came_from():
     spawn(orphans, 3, timeout=60)

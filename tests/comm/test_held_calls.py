@@ -36,6 +36,7 @@ def crowded(monkeypatch):
     monkeypatch.setattr("collalgo.engine.transport.thread.SharedMemory", end)
 
 
+@pytest.mark.deadline
 def test_who_holds_calls_makes_them(crowded):
     def on_each_rank(comm):
         made_by = []
@@ -64,6 +65,7 @@ def switches():
     return found
 
 
+@pytest.mark.deadline
 def test_calls_that_are_held_do_not_wake_the_thread(crowded):
     def on_each_rank(comm):
         for calls in range(60):
@@ -83,6 +85,7 @@ def test_calls_that_are_held_do_not_wake_the_thread(crowded):
     threads(on_each_rank, 2, timeout=60)
 
 
+@pytest.mark.deadline
 def test_calls_that_nobody_catches_up_on_are_made(crowded):
     def on_each_rank(comm):
         for size in (3, 1 << 16):
@@ -104,6 +107,7 @@ def test_calls_that_nobody_catches_up_on_are_made(crowded):
     threads(on_each_rank, 2, timeout=60)
 
 
+@pytest.mark.deadline
 def test_nothing_is_held_where_cores_are_spare():
     descriptor = create(2)
     segment = Segment(descriptor, 2)
@@ -125,7 +129,6 @@ def die_while_others_catch_up(comm):
     assert all(isinstance(work.exception(), PeerFailed) for work in works)
 
 
-@pytest.mark.parallel
 def test_a_death_is_told_to_who_catches_up():
     with pytest.raises(CollalgoError, match=r"^rank 1 was killed by SIGKILL"):
         spawn(die_while_others_catch_up, 3, timeout=60)

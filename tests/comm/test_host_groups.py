@@ -7,8 +7,6 @@ import collalgo
 from collalgo.comm.host_groups import cross_ranks, local_ranks
 from collalgo.launch.hosts import positions_by_host
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 12, 16, 17, 33])
 @pytest.mark.parametrize("slots", [1, 2, 3, 8])

@@ -5,8 +5,6 @@ import pytest
 
 from collalgo import MismatchError, threads
 
-pytestmark = pytest.mark.parallel
-
 
 def means(comm, x, want):
     """The mean of arrays that are alike on all ranks, by every call that reduces."""

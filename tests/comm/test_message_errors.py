@@ -13,8 +13,6 @@ import pytest
 import collalgo
 from collalgo import spawn, threads
 
-pytestmark = pytest.mark.parallel
-
 
 def test_what_differs_is_told_to_both():
     def on_each_rank(comm):

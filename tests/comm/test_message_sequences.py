@@ -13,8 +13,6 @@ import collalgo
 from collalgo import CollalgoError, CollectiveTimeout, spawn, threads
 from collalgo.engine.transport import thread
 
-pytestmark = pytest.mark.parallel
-
 #: Of messages in a slot, in the ring of a pair, and read in the memory of the sender.
 LENGTHS = (0, 1, 8, 9, 300, 2048, 2049, 9000)
 DTYPES = ("float64", "int8", "complex64")

@@ -10,8 +10,6 @@ from collalgo import spawn, threads
 from collalgo._kernels.comm.point_to_point import outbox
 from tests.support.starting import STARTED
 
-pytestmark = pytest.mark.parallel
-
 
 def test_tags_do_not_wait_for_each_other():
     def on_each_rank(comm):

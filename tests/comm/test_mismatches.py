@@ -8,6 +8,8 @@ from collalgo import (
     threads,
 )
 
+pytestmark = pytest.mark.deadline
+
 
 def both_raise(calls, error, size=2):
     """Let the ranks make different calls: the messages of the error on each."""

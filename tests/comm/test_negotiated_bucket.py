@@ -19,9 +19,6 @@ from collalgo import (
 from collalgo.comm.current import runner_of
 from collalgo.comm.negotiator import JsonMessages
 
-pytestmark = pytest.mark.parallel
-
-
 DTYPES = ("float32", "int64", "float16")
 
 

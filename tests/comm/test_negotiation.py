@@ -2,13 +2,9 @@
 
 import logging
 
-import pytest
 from hypothesis import given, strategies as st
 
 from collalgo.comm.negotiation import CYCLE_SECONDS, Coordinator, Signature
-
-pytestmark = pytest.mark.parallel
-
 
 DTYPES = ("float32", "int64", "float16")
 

@@ -8,8 +8,6 @@ import pytest
 from collalgo import MismatchError, threads
 from collalgo.comm.object_frames import LARGE, borders, frames_of, object_of
 
-pytestmark = pytest.mark.parallel
-
 SIZES = (1, 2, 3, 5, 8)
 
 

@@ -9,8 +9,6 @@ import pytest
 import collalgo
 from collalgo import threads
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [1, 2, 3, 5, 8]
 
 #: Views of an array, contiguous and not.

@@ -6,8 +6,6 @@ import pytest
 import collalgo
 from collalgo import threads
 
-pytestmark = pytest.mark.parallel
-
 
 def test_persistent_calls_are_started_again():
     def on_each_rank(comm):

@@ -12,8 +12,6 @@ from collalgo import spawn, threads
 from tests.support.leisure import at_leisure
 from tests.support.starting import STARTED
 
-pytestmark = pytest.mark.parallel
-
 
 def around(comm):
     """Everybody sends to the right before receiving from the left, in every way."""

@@ -22,9 +22,6 @@ from collalgo.schedule.collective import COLLECTIVES
 from tests.support.leisure import at_leisure
 from tests.support.oracle import check, vectors
 
-pytestmark = pytest.mark.parallel
-
-
 ERRORS = [
     found
     for found in (getattr(collalgo, name) for name in collalgo.__all__)

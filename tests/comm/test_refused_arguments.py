@@ -7,8 +7,6 @@ import collalgo
 from collalgo import AlgorithmNotApplicable, threads
 from collalgo.algorithms import ring
 
-pytestmark = pytest.mark.parallel
-
 
 class WithoutNumPy:
     """An array whose dtype NumPy does not have, as a bfloat16 tensor of torch."""

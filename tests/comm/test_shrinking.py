@@ -24,8 +24,6 @@ from collalgo._kernels.engine.transport import survivors
 from collalgo.comm.current import runner_of
 from collalgo.engine.transport import thread
 
-pytestmark = pytest.mark.parallel
-
 
 def shared_of(comm):
     return runner_of(comm).context.shared

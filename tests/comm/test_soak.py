@@ -14,8 +14,6 @@ from collalgo import spawn
 from collalgo.algorithms import ring
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 #: Calls before the first measurement, which fill the caches.
 FIRST = 3
 

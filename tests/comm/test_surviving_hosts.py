@@ -13,6 +13,8 @@ from tests.support.paths import SCRIPTS
 from tests.support.processes import ended
 from tests.support.ucx import skip_without_ucx
 
+pytestmark = pytest.mark.deadline
+
 
 def environment(rank, hosts, server):
     """The variables of a rank, as those of a launcher that holds the store."""

@@ -17,6 +17,8 @@ from collalgo import CollalgoError, PeerFailed, spawn
 from collalgo._kernels.engine.transport import survivors
 from collalgo.comm.current import runner_of
 
+pytestmark = pytest.mark.deadline
+
 
 def kill_after(seconds):
     Timer(seconds, os.kill, (os.getpid(), signal.SIGKILL)).start()

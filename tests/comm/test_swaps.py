@@ -5,8 +5,6 @@ import pytest
 
 from collalgo import MismatchError, threads
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [1, 2, 3, 5, 8]
 
 

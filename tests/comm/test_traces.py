@@ -63,7 +63,6 @@ def is_whole(tracks, size):
     assert {(rank, (rank + 1) % size) for rank in range(size)} <= routes
 
 
-@pytest.mark.parallel
 def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_path):
     from functools import partial
 
@@ -73,6 +72,7 @@ def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_pat
         is_whole(tracks_of(path), 3)
 
 
+@pytest.mark.deadline
 def test_what_fails_in_a_trace_is_raised(tmp_path):
     def on_each_rank(comm):
         with pytest.raises(KeyError), collalgo.trace(tmp_path / "t.json", comm):
@@ -92,6 +92,7 @@ def traced_with_a_late_rank(comm, path):
             comm.allreduce(np.ones(1000))
 
 
+@pytest.mark.deadline
 def test_a_summary_splits_waiting_from_transfer_and_names_the_last(tmp_path):
     path = tmp_path / "t.json"
     collalgo.threads(lambda comm: traced_with_a_late_rank(comm, path), 3)
@@ -114,6 +115,7 @@ def trace_of(events):
     return json.dumps({"otherData": {"maker": TRACE.mark}, "traceEvents": events})
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize(
     "text",
     ["", "[]", "7", "{}", '{"otherData": 3}', "[" * 100_000,

@@ -29,6 +29,7 @@ def analyzed(folder):
     return result.exit_code, result.output
 
 
+@pytest.mark.deadline
 def test_what_is_remembered():
     def on_each_rank(comm):
         x = np.ones(7, np.float32)
@@ -49,6 +50,7 @@ def test_what_is_remembered():
     collalgo.threads(on_each_rank, 3, timeout=60)
 
 
+@pytest.mark.deadline
 def test_only_so_many_calls_are_remembered():
     def on_each_rank(comm):
         x = np.ones(1)
@@ -95,7 +97,6 @@ def in_a_group(comm, folder):
     dump(folder)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("duty", "size", "found"),
     [
@@ -123,6 +124,7 @@ def all_is_well(comm, folder):
     dump(folder)
 
 
+@pytest.mark.deadline
 def test_nobody_is_blamed_where_all_is_well(tmp_path):
     from functools import partial
 
@@ -132,6 +134,7 @@ def test_nobody_is_blamed_where_all_is_well(tmp_path):
     assert "no rank diverged\n  all ranks have made the same 2 calls" in output
 
 
+@pytest.mark.deadline
 def test_a_folder_of_dumps_that_cannot_be_made_is_named_once(monkeypatch, caplog):
     monkeypatch.setenv("COLLALGO_DUMP", os.devnull)
     for _ in range(2):
@@ -188,6 +191,7 @@ def dump_by_command(job, _folder):
     assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("dump", [dump_by_signal, dump_by_command])
 def test_a_signal_writes_a_dump_of_a_rank_that_hangs(dump, tmp_path):
     with hanging_job(tmp_path) as job:
@@ -199,6 +203,7 @@ def test_a_signal_writes_a_dump_of_a_rank_that_hangs(dump, tmp_path):
         assert job.poll() is None  # it goes on
 
 
+@pytest.mark.deadline
 def test_files_that_are_no_dumps_are_refused(tmp_path):
     with pytest.raises(DumpError, match="has no dumps"):
         analyze(tmp_path)

@@ -5,8 +5,6 @@ import pytest
 
 from collalgo import MismatchError, Op, OpFailed, threads
 
-pytestmark = pytest.mark.parallel
-
 LARGE = np.dtype([("m", "u4", (5, 5))])  # of 100 bytes
 
 

@@ -11,8 +11,6 @@ import pytest
 import collalgo
 from collalgo import AlgorithmNotApplicable, Op, threads
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [1, 2, 3, 5, 7, 8, 12, 16]
 COUNTS = [0, 1, 7, 3000]
 MATRIX = np.dtype([("row", "u4", 2), ("column", "u4", 2)])

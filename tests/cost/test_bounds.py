@@ -21,8 +21,6 @@ from collalgo.topology.model import FAST, Kind, LinkKind
 from tests.support.leisure import at_leisure
 from tests.support.random_topologies import renamed
 
-pytestmark = pytest.mark.parallel
-
 quickly = settings(max_examples=40)
 
 MOVING = ("allgather", "reduce_scatter", "broadcast", "reduce", "gather",

@@ -1,12 +1,9 @@
 """Values that change with the size of a call are looked up in tables."""
 
 import numpy as np
-import pytest
 from hypothesis import given, strategies as st
 
 from collalgo.cost.by_size import BORDERS, BySize
-
-pytestmark = pytest.mark.parallel
 
 
 @given(

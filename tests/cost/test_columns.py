@@ -10,8 +10,6 @@ from collalgo._kernels.cost.loads import largest_sums, loads_of
 from collalgo.cost.messages import messages_of
 from collalgo.schedule import Chunk, Kind, Transfer, recv, recv_reduce, send
 
-pytestmark = pytest.mark.parallel
-
 
 def test_columns_have_each_transfer_with_another_rank():
     half, quarters = (Chunk(0, 1, 2),), (Chunk(0, 1, 4), Chunk(2, 3, 4))

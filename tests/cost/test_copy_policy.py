@@ -6,8 +6,6 @@ import pytest
 from collalgo.cost.copy_policy import LONG, SOONER, CopyPolicy
 from collalgo.cost.host_profile import HostProfile
 
-pytestmark = pytest.mark.parallel
-
 KIB, MIB = 1 << 10, 1 << 20
 
 

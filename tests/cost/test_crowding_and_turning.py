@@ -9,8 +9,6 @@ from collalgo.cost.link_model import LinkModel
 from collalgo.selection.on_topology import TopologyPricer
 from tests.support.clusters import FILES
 
-pytestmark = pytest.mark.parallel
-
 #: Bytes beside which the latencies of a schedule do not count.
 LONG = 2.0**60
 

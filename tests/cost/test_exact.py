@@ -14,8 +14,6 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.simulation import Job
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 MACHINES = {
     "dgx1v": {},
     "mi250x": {},

@@ -18,8 +18,6 @@ from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.places import ranks_of
 from collalgo.topology.twins import Twins
 
-pytestmark = pytest.mark.parallel
-
 quickly = settings(max_examples=60)
 
 #: Symmetric graphs, and some in which devices are alike but cannot change places.

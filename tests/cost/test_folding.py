@@ -23,8 +23,6 @@ from collalgo.selection.variants import twin_of, variants
 from collalgo.topology.places import ranks_of
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 REDUCING = LinkModel(reduction=1e-10)
 
 

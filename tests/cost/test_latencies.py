@@ -8,8 +8,6 @@ from collalgo import Topology
 from collalgo.cost.bounds import bound
 from collalgo.cost.latencies import broadcast_time
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8, 17, 64, 100])
 def test_with_a_gap_of_the_latency_ranks_double(ranks):

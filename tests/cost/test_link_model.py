@@ -11,8 +11,6 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.model import LinkKind
 from collalgo.topology.path_types import PathType
 
-pytestmark = pytest.mark.parallel
-
 MINE = """
 collalgo: figures/1
 latency: {NVL: 2.0e-6, NET: 9.0e-6}

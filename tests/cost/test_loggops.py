@@ -8,8 +8,6 @@ from collalgo.cost.loggops import LogGOPS, finish_times
 from collalgo.cost.simulation import MODELS, simulate
 from collalgo.schedule import recv, send, trace
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("n", [2, 4, 8])
 @pytest.mark.parametrize("name", ["ring", "neighbor_exchange", "recursive_doubling"])

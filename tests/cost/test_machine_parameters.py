@@ -8,8 +8,6 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.selection.on_topology import TopologyPricer
 
-pytestmark = pytest.mark.parallel
-
 MIB = 1 << 20
 SERVERS = Topology.load("dgx1v_8nics", hosts=6, nics=1)
 

@@ -14,8 +14,6 @@ from collalgo.synthesis.planner import PLANNED, Planner
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
-pytestmark = pytest.mark.parallel
-
 
 def partitions(items):
     """All partitions of a list, by the part of its first item."""

@@ -7,8 +7,6 @@ from collalgo.algorithms.catalogue import candidates
 from collalgo.cost.messages import NOTHING, all_messages
 from collalgo.cost.placement import Placement
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("ranks", [2, 3, 5, 8])
 @pytest.mark.parametrize("collective", ["gather", "broadcast", "allreduce", "barrier"])

@@ -13,8 +13,6 @@ from collalgo.cost.routing import Routes
 from collalgo.cost.shortest_paths import divided
 from collalgo.topology.model import Kind, LinkKind
 
-pytestmark = pytest.mark.parallel
-
 GIB = 1 << 30
 
 widths = st.floats(0.5, 500.0)

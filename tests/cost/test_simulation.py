@@ -22,9 +22,6 @@ from tests.support.clusters import FILES
 from tests.support.leisure import at_leisure
 from tests.support.random_topologies import renamed
 
-pytestmark = pytest.mark.parallel
-
-
 MIB = 1 << 20
 
 

@@ -11,8 +11,6 @@ from collalgo.cost import timeline as module
 from collalgo.cost.simulation import MODELS
 from collalgo.cost.timeline import timeline
 
-pytestmark = pytest.mark.parallel
-
 MIB = 1 << 20
 
 

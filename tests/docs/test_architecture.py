@@ -2,12 +2,8 @@
 
 import re
 
-import pytest
-
 from docs import layers
 from tests.support.paths import ROOT
-
-pytestmark = pytest.mark.parallel
 
 #: A step on the way of a call or a job: a function, and its file.
 STEP = r"^\d+\. `([\w.]+)`[^(]*\(`([\w/]+\.pyx?)`\)"

@@ -8,8 +8,6 @@ import pytest
 import collalgo
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 TEXT = (ROOT / "docs" / "coming_from.md").read_text()
 
 

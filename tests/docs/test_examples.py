@@ -10,8 +10,6 @@ import pytest
 from collalgo import threads, verify
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 EXAMPLES = ROOT / "examples"
 
 

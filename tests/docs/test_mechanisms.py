@@ -7,8 +7,6 @@ import pytest
 from collalgo import ALGORITHMS
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 PAGE = (ROOT / "docs" / "mechanisms.md").read_text()
 ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", PAGE, re.MULTILINE)
 ROWS = [row for row in ROWS if row[0] != "mechanism"]

@@ -11,8 +11,6 @@ from collalgo.cost.messages import all_messages
 from docs import arena, folklore, prices, ratios, stubs, words
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 DOCS = Path(folklore.__file__).parent
 
 

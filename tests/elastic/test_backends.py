@@ -13,6 +13,8 @@ from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
 from tests.support.store_clients import DEADLINE, until
 
+pytestmark = pytest.mark.deadline
+
 SECRET = b"of this job"
 
 #: Seconds that the holder of a store waits for the others to leave.
@@ -149,13 +151,19 @@ def test_the_user_says_after_which_silence_a_member_is_lost(launched):
     assert 0 < launched("b", "2.5").remaining() <= 2.5
 
 
+def runs(script, monkeypatch):
+    """Let this process be one that runs a script; a worker of tests has none."""
+    main = sys.modules["__main__"]
+    monkeypatch.setattr(main, "__file__", str(script), raising=False)
+
+
 def test_a_member_with_another_script_is_refused(launched, tmp_path, monkeypatch):
     monkeypatch.setattr(launched_jobs, "LAST_CALL", 0.1)
     scripts = [tmp_path / "train.py", tmp_path / "new" / "train.py"]
     scripts[1].parent.mkdir()
     for name, script in zip("ab", scripts, strict=True):
         script.write_text(f"#!/usr/bin/python\n# the code of {name}")
-        monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+        runs(script, monkeypatch)
         if name == "a":
             launched(name).join()
     words = r"b .* has script 'train.py .*' but the job 'train.py .*'; start all nodes"
@@ -168,7 +176,7 @@ def test_the_path_of_python_in_a_script_is_not_compared(
 ):
     script, members = tmp_path / "train.py", []
     monkeypatch.setattr(launched_jobs, "LAST_CALL", 0.1)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+    runs(script, monkeypatch)
     for name in "ab":
         script.write_text(f"#!/{name}/python\nx = 1\n")
         members.append(launched(name))

@@ -9,8 +9,6 @@ from collalgo import MismatchError, PeerFailed, threads
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import State, run, sum_shards
 
-pytestmark = pytest.mark.parallel
-
 
 def commit(comm):
     @run

@@ -9,7 +9,10 @@ import pytest
 from tests.launch.test_restarting import left_over, run, weights
 from tests.support.chaos import chaos, failures, finish
 from tests.support.clusters import needs_root, skip_without_etcd
+from tests.support.shared_memory import left_in_memory, names_in_memory
 from tests.support.ucx import skip_without_ucx
+
+pytestmark = pytest.mark.deadline
 
 STEPS, RANKS = 200, 4
 
@@ -18,7 +21,7 @@ STEPS, RANKS = 200, 4
 @pytest.mark.parametrize("seed", range(20))
 def test_any_kills_leave_the_weights_as_they_are(seed):
     rng = random.Random(seed)
-    memory = set(os.listdir("/dev/shm"))
+    memory = names_in_memory()
     deaths = {  # by rank, life and step; a life begins where others are
         (rank, life, rng.randrange(STEPS))
         for rank in range(RANKS)
@@ -32,7 +35,7 @@ def test_any_kills_leave_the_weights_as_they_are(seed):
     assert done.returncode == 0, done.stdout + done.stderr
     ends = re.findall(r"(\d) members, process \d+: (\w+)", done.stdout)
     assert ends == [(str(RANKS), weights(STEPS))] * RANKS, done.stderr
-    assert set(os.listdir("/dev/shm")) <= memory
+    assert not left_in_memory(memory)
     assert not left_over(marker)
 
 
@@ -45,7 +48,7 @@ def test_any_events_leave_the_weights_as_they_are(seed, bursts, tmp_path):
     """Ranks, agents, stores and the network fail, and hosts come and leave."""
     skip_without_etcd()
     skip_without_ucx()
-    memory = set(os.listdir("/dev/shm"))
+    memory = names_in_memory()
     with chaos(tmp_path, seed) as events:
         for count in bursts:
             events.happen(count)
@@ -59,5 +62,5 @@ def test_any_events_leave_the_weights_as_they_are(seed, bursts, tmp_path):
     ((step, bits),) = set(map(tuple, ends))
     assert int(step) >= events.top
     assert bits == weights(int(step))
-    assert set(os.listdir("/dev/shm")) <= memory
+    assert not left_in_memory(memory)
     print(f"{events.counts}, all back after {max(events.recoveries):.1f} s at most")

@@ -8,8 +8,6 @@ import pytest
 from collalgo import CollalgoError, OutputError
 from collalgo.elastic import Sampler, State
 
-pytestmark = pytest.mark.parallel
-
 
 def of_file(path):
     state = State(w=np.zeros((2, 2), "f4"), sampler=Sampler(9), note="")

@@ -23,6 +23,8 @@ from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
 from tests.support.store_clients import enter
 
+pytestmark = pytest.mark.deadline
+
 AMOUNTS = [300, pytest.param(10_000, marks=pytest.mark.slow)]
 
 

@@ -6,6 +6,8 @@ from collalgo import elastic
 from collalgo.elastic import State
 from collalgo.errors import RendezvousClosed
 
+pytestmark = pytest.mark.deadline
+
 
 def test_who_comes_after_the_end_is_told(meet):
     meeting = meet("n0")

@@ -14,6 +14,8 @@ from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
 from tests.support.store_clients import DEADLINE
 
+pytestmark = pytest.mark.deadline
+
 
 class Agents:
     """Agents in one thread, which share a connection and a lease."""

@@ -12,8 +12,6 @@ from tests.support.rendezvous_explorer import explore
 from tests.support.rendezvous_model import AS_IT_IS, SMALL, Model, Rules
 from tests.support.rendezvous_properties import Violation
 
-pytestmark = pytest.mark.parallel
-
 #: Two of three are enough, and a third may wait for a place.
 TWO_PLACES = replace(SMALL, most=2)
 

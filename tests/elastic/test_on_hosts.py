@@ -14,6 +14,8 @@ from tests.support.paths import SCRIPTS
 from tests.support.processes import ended
 from tests.support.ucx import skip_without_ucx
 
+pytestmark = pytest.mark.deadline
+
 STEPS = 12
 
 

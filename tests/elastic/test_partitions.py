@@ -15,7 +15,7 @@ from collalgo.bench.disturbances.partitions import (
 
 from tests.support.clusters import needs_root, skip_without_etcd
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.deadline]
 
 
 @pytest.fixture(autouse=True)

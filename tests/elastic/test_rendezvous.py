@@ -17,6 +17,8 @@ from collalgo.errors import RendezvousClosed, RendezvousError
 from tests.elastic.conftest import QUICK
 from tests.support.store_clients import DEADLINE, until
 
+pytestmark = pytest.mark.deadline
+
 
 def all_join(*nodes):
     """Let nodes join at once: their memberships in the same order."""

@@ -21,6 +21,8 @@ from collalgo.elastic.running import names_of_ranks
 from collalgo.errors import RendezvousClosed
 from tests.support.store_clients import DEADLINE, until
 
+pytestmark = pytest.mark.deadline
+
 STEPS = 12
 
 

@@ -9,8 +9,6 @@ from collalgo.elastic import Sampler, State, sum_shards
 from collalgo.elastic.shards import Node, nodes_of, share
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [1, 2, 3, 5, 7, 8, 12, 16, 17, 33]
 
 

@@ -12,8 +12,6 @@ from hypothesis import given, settings, strategies as st
 from collalgo import MismatchError, PeerFailed, threads
 from collalgo.elastic import State, tree
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [1, 2, 3, 5, 7, 8]
 
 plain = st.one_of(

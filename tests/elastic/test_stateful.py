@@ -4,6 +4,7 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
+import pytest
 from hypothesis import HealthCheck, settings as of_hypothesis
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -17,6 +18,8 @@ from collalgo.elastic.store_rendezvous import StoreRendezvous
 from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree, fail
 from tests.support.store_clients import DEADLINE, until
+
+pytestmark = pytest.mark.deadline
 
 #: One node is enough; the last call gives those who come at once the time to ask.
 ANY = replace(QUICK, least=1, most=4, last_call=0.3)

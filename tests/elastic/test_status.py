@@ -18,8 +18,6 @@ from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, fail
 from tests.support.store_clients import until
 
-pytestmark = pytest.mark.parallel
-
 
 def noted(store, epochs):
     """Wait until the store has this number of epochs: all of them."""

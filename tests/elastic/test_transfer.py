@@ -10,8 +10,6 @@ from collalgo import threads
 from collalgo.elastic import State, transfer
 from collalgo.engine.call import Call
 
-pytestmark = pytest.mark.parallel
-
 #: Of any lengths, so that parts end in them.
 ARRAYS = [np.arange(n, dtype=np.uint8) for n in (0, 1, 100, 3, 0, 7)]
 

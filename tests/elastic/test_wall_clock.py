@@ -13,6 +13,8 @@ from tests.launch.test_restarting import SCRIPT, weights
 from tests.support.paths import SCRIPTS
 from tests.support.processes import ended
 
+pytestmark = pytest.mark.deadline
+
 RANKS, STEPS, HOUR = 3, 200, 3600
 
 #: In succession the errors of the clocks of the ranks, in hours.

@@ -5,8 +5,6 @@ import pytest
 
 from collalgo._kernels.elastic.xxh64 import xxh64
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize(
     ("text", "found"),

@@ -13,8 +13,6 @@ from collalgo.engine.dtypes import (
 )
 from tests.support.oracle import dtype_of
 
-pytestmark = pytest.mark.parallel
-
 PLAIN = ["g", "G", "S1", "S7", "U1", "U300", "V5", "M8", "M8[s]", "M8[25us]", "m8[D]"]
 SWAPPED = [">i4", ">f8", ">c16", ">U3", ">M8[s]", ">m8[5ns]", ">g", ">M8"]
 STRUCTURES = [

@@ -18,8 +18,6 @@ from tests.engine.plan.test_chunk_pipelining import on_another_machine
 from tests.support.leisure import at_leisure
 from tests.support.oracle import reduced, same, vectors
 
-pytestmark = pytest.mark.parallel
-
 JUNK = 7
 
 #: Elements for each rank, and the bytes of a slice: short messages are read in the
@@ -127,7 +125,10 @@ def every_algorithm(monkeypatch, size, lengths, turn, in_place):
     threads(run, size, timeout=60)
 
 
-def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypatch):
+@pytest.mark.parametrize("times", at_leisure([30, 300], {30}))
+def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(
+    monkeypatch, times
+):
     """Sums of several segments, of which each 32nd is only written when it is sent."""
     monkeypatch.setattr(host_price, "SLICE_BYTES", 1 << 30)
     monkeypatch.setattr(CopyPolicy, "held", lambda self, nbytes: 0)
@@ -135,7 +136,7 @@ def test_what_was_written_in_part_as_it_was_made_is_written_as_a_whole(monkeypat
 
     def run(comm):
         source, out = np.arange(count), comm.empty(count, np.int64)
-        for _ in range(100):
+        for _ in range(times):
             out[:] = JUNK
             comm.allreduce(source, out=out, algorithm="two_shot")
             same(out, 2 * source)

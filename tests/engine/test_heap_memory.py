@@ -19,8 +19,6 @@ from collalgo.engine.heap import PAGE, Heap
 from collalgo.launch.rank_function import run_as_rank
 from tests.support.oracle import same
 
-pytestmark = pytest.mark.parallel
-
 JUNK = 7
 
 

@@ -11,6 +11,8 @@ from collalgo.engine.transport import shm
 from collalgo.engine.transport.limits import not_mapped
 from collalgo.errors import BootstrapError
 
+pytestmark = pytest.mark.deadline
+
 
 @pytest.mark.parametrize("size", [1, 2, 8])
 @pytest.mark.parametrize("limit", [0, 102_400, 1 << 20])

@@ -10,8 +10,6 @@ from tests.support.compiling import NATIVE
 from tests.support.leisure import at_leisure
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 KERNELS = ROOT / "collalgo" / "_kernels"
 INCLUDES = sorted({f"-I{header.parent}" for header in KERNELS.rglob("*.h")})
 COMPILER = os.environ.get("CC", "cc")

@@ -8,8 +8,6 @@ from collalgo.engine.dtypes import DTYPES, FLOAT8, HOST_ONLY
 from collalgo.engine.reduction import OPS, op_of, reduction
 from tests.support.oracle import UFUNCS, dtype_of
 
-pytestmark = pytest.mark.parallel
-
 #: Around the block of the accumulators, and what is left of a vector register.
 COUNTS = [0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 33, 63, 65, 511, 512, 513, 1000, 1025]
 

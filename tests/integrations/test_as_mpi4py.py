@@ -23,8 +23,6 @@ from collalgo.integrations.as_mpi4py.process import Process
 from tests.support.mpi4py_job import started
 from tests.support.paths import ROOT
 
-pytestmark = pytest.mark.parallel
-
 SCRIPT = ROOT / "tests" / "support" / "script_as_mpi4py.py"
 
 #: The files of mpi4py's own tests, and the most tests of each that may fail. Their

@@ -13,8 +13,6 @@ from collalgo.integrations.as_mpi4py.message_operations import Receive, wait_for
 from collalgo.integrations.as_mpi4py.specs import simple
 from tests.support.mpi4py_job import started
 
-pytestmark = pytest.mark.parallel
-
 #: Rank 1 ends normally while rank 0 waits for it, in each way.
 DEATHS = """
 import os, sys

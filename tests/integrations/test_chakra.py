@@ -12,8 +12,6 @@ from collalgo.integrations.chakra import Call, ChakraError, priced, read_calls
 from collalgo.integrations.chakra.calls import calls_of
 from tests.support.chakra_traces import FORMS, as_messages, delimited, field, message
 
-pytestmark = pytest.mark.parallel
-
 CALLS = {
     Call("allreduce", 1 << 20, "tp"): 2,
     Call("allgather", 4096, ""): 1,

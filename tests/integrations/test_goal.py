@@ -13,8 +13,6 @@ from collalgo.schedule.collective import COLLECTIVES
 from tests.support.goal_interpreter import run
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("size", at_leisure([1, 2, 3, 5, 8], {3, 5}))
 def test_every_algorithm_can_be_executed(size):

@@ -12,7 +12,7 @@ import pytest
 from tests.support.leisure import at_leisure
 from tests.support.mpiexec import ENVIRONMENTS, mpiexec
 
-pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
+pytestmark = pytest.mark.mpi
 
 
 SCRIPT = """
@@ -102,6 +102,7 @@ assert levels[MPI.Query_thread()] == sys.argv[1]
 rank, size = MPI.COMM_WORLD.Get_rank(), MPI.COMM_WORLD.Get_size()
 os.environ["COLLALGO_HOST"] = str(rank % 2)
 world = collalgo.init(timeout=60)
+assert world.engine.startswith(f"MPI ({sys.argv[2]} "), world.engine
 comms = [world.dup() for _ in range(6)]
 for comm in comms:
     assert comm.allreduce(np.array([rank]))[0] == sum(range(size))
@@ -135,6 +136,9 @@ print(f"{refused} refused;", flush=True)
 """
 
 
+TITLES = {"mpich": "MPICH", "openmpi": "Open MPI", "intelmpi": "Intel MPI"}
+
+
 @pytest.mark.parametrize(
     ("name", "level"),
     at_leisure(
@@ -145,7 +149,7 @@ print(f"{refused} refused;", flush=True)
 def test_calls_observe_the_thread_level_of_mpi(name, level, tmp_path):
     path = tmp_path / "script.py"
     path.write_text(LEVELS)
-    done = mpiexec(name, 3, path, level)
+    done = mpiexec(name, 3, path, level, TITLES[name])
     assert done.returncode == 0, done.stdout + done.stderr
     refused = 181 if level in {"single", "funneled"} else 0
     assert done.stdout.count(f"{refused} refused;") == 3, done.stdout

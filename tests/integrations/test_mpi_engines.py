@@ -14,7 +14,7 @@ from collalgo import BootstrapError
 from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 
-pytestmark = [pytest.mark.mpi, pytest.mark.parallel]
+pytestmark = pytest.mark.mpi
 
 
 WITHOUT = "import sys\nsys.modules['mpi4py'] = None\n"
@@ -39,25 +39,21 @@ def meets(name, script, tmp_path, options=(), **environment):
     return mpiexec(name, 3, path, options=options, **more)
 
 
+#: The name of the engine in each MPI; test_mpi.py looks at MPI without a request.
+ENGINES = [
+    ("mpich", WHO, "", r"2 by MPI \(MPICH [\d.]+\);"),
+    ("mpich", WHO, "mpi", r"2 by MPI \(MPICH [\d.]+\);"),
+    ("mpich", WHO, "ucx", r"2 by UCX [\d.]+;"),
+    ("mpich", WITHOUT + WHO, "", r"2 by UCX [\d.]+;"),
+    ("openmpi", WHO, "", r"2 by MPI \(Open MPI [\d.]+\);"),
+    ("openmpi", WHO, "ucx", r"2 by UCX [\d.]+;"),
+    ("intelmpi", WHO, "", r"2 by MPI \(Intel MPI [\d.]+\);"),
+]
+
+
 @pytest.mark.parametrize(
     ("name", "script", "asked", "found"),
-    [
-        ("mpich", WHO, "", r"2 by MPI \(MPICH [\d.]+\);"),
-        pytest.param(
-            "mpich", WHO, "mpi", r"2 by MPI \(MPICH [\d.]+\);", marks=pytest.mark.slow
-        ),
-        ("mpich", WHO, "ucx", r"2 by UCX [\d.]+;"),
-        ("mpich", WITHOUT + WHO, "", r"2 by UCX [\d.]+;"),
-        pytest.param(
-            "openmpi",
-            WHO,
-            "",
-            r"2 by MPI \(Open MPI [\d.]+\);",
-            marks=pytest.mark.slow,
-        ),
-        ("openmpi", WHO, "ucx", r"2 by UCX [\d.]+;"),
-        ("intelmpi", WHO, "", r"2 by MPI \(Intel MPI [\d.]+\);"),
-    ],
+    at_leisure(ENGINES, {ENGINES[3], ENGINES[5], ENGINES[6]}),
 )
 def test_the_engine_is_the_one_asked_for_and_is_named(
     name, script, asked, found, tmp_path
@@ -76,7 +72,11 @@ def test_without_mpi4py_ranks_meet_by_pmi(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"), [("mpich", "mpi"), ("openmpi", ""), ("openmpi", "ucx")]
+    ("name", "asked"),
+    at_leisure(
+        [("mpich", "mpi"), ("openmpi", ""), ("openmpi", "ucx")],
+        {("mpich", "mpi"), ("openmpi", "")},
+    ),
 )
 def test_without_mpi4py_the_error_says_what_to_install(name, asked, tmp_path):
     done = meets(name, WITHOUT + WHO, tmp_path, COLLALGO_ENGINE=asked)

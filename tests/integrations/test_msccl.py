@@ -25,9 +25,6 @@ from tests.support.msccl_programs import (
 )
 from tests.support.oracle import check, vectors
 
-pytestmark = pytest.mark.parallel
-
-
 CAN_BE_WRITTEN = set(NAMES.values())
 
 

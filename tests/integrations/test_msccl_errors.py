@@ -14,8 +14,6 @@ from collalgo.integrations.msccl import xml_of
 from collalgo.integrations.msccl.msccl import LARGEST
 from tests.support.msccl_programs import algo, all_pairs, proof_of, read
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize(
     ("change", "complaint"),

@@ -18,9 +18,6 @@ from tests.support.msccl_programs import (
     read,
 )
 
-pytestmark = pytest.mark.parallel
-
-
 FILES = {
     "pairs": all_pairs(3),
     "ring": fused_ring(4),

@@ -19,8 +19,6 @@ from collalgo.integrations.mscclpp.row import named_after, plan_of
 from tests.support.leisure import at_leisure
 from tests.support.plan_interpreter import run
 
-pytestmark = pytest.mark.parallel
-
 
 def rows_of(size):
     return [

@@ -9,8 +9,6 @@ from collalgo.integrations.mscclpp.parsing import parse
 from collalgo.integrations.mscclpp.row import named_after
 from tests.support.mscclpp_plans import PLANS
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("name", PLANS)
 def test_every_kind_of_access_is_read(name):

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -71,22 +71,20 @@ def is_right(done, size, *duties):
         assert len(re.findall(rf"{duty}: right \d+;", done.stdout)) == size, duty
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
-        (OURS, 2, OF_OURS),
-        (TORCHRUN, 2, (*COLLECTIVES, *FRAMEWORK)),
+        (TORCHRUN, 2, (*COLLECTIVES, *FRAMEWORK, *OF_OURS)),
         pytest.param(OURS, 2, (*COLLECTIVES, *OF_OURS), marks=pytest.mark.slow),
         pytest.param(TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK), marks=pytest.mark.slow),
     ],
-    ids=["ours", "torchrun", "ours-all", "torchrun-4"],
+    ids=["torchrun", "ours", "torchrun-4"],
 )
 def test_torch_works_on_it(launcher, size, duties):
+    """Tests of failures and of several hosts use our launcher, too."""
     is_right(run(launcher, size, *duties), size, *duties)
 
 
-@pytest.mark.parallel
 def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     found = tmp_path / "race.json"
     what = ("-c", "broadcast", "-s", "64K", "--rounds", "1", "--most", "1")
@@ -102,11 +100,26 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     assert gloo["algorithm"].startswith("gloo of torch")
 
 
+#: What a single core does with calls of backward passes.
+BACKWARD = ("data_parallel", "ends_of_backward_passes", "waits_in_backward_passes")
+
+
+@contextmanager
+def one_core():
+    """Leave one core to the processes that are started."""
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
 def as_started_by(launcher, step):
     """Command lines and their environments, without the variables of torch."""
     variables = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     env = {name: value for name, value in os.environ.items() if name not in variables}
-    python = [BIN / "python", SCRIPT, "groups"]
+    python = [BIN / "python", SCRIPT, "groups", *BACKWARD]
     if launcher == "mpiexec":
         return [[Path(sys.prefix) / "bin" / "mpiexec", "-n", "2", *python]], [env]
     step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": step + str(os.getpid()),
@@ -115,23 +128,24 @@ def as_started_by(launcher, step):
     return [python] * 2, ranks
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("launcher", at_leisure(["mpiexec", "srun"], {"mpiexec"}))
 def test_a_launcher_that_sets_no_variables_of_torch_is_enough(launcher, tmp_path):
+    """Calls of a backward pass are put off where no core is spare."""
     commands, environments = as_started_by(launcher, tmp_path.name)
-    started = [
-        subprocess.Popen(
-            command, env=each, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )
-        for command, each in zip(commands, environments, strict=True)
-    ]  # fmt: skip
+    with one_core():
+        started = [
+            subprocess.Popen(
+                command, env=each, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )
+            for command, each in zip(commands, environments, strict=True)
+        ]  # fmt: skip
     out = "".join(each.communicate(timeout=120)[0] for each in started)
     assert [each.returncode for each in started] == [0] * len(started), out
-    assert len(re.findall(r"groups: right \d+;", out)) == 2, out
+    for duty in ("groups", *BACKWARD):
+        assert len(re.findall(rf"{duty}: right \d+;", out)) == 2, out
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize(
     ("hosts", "size", "duties"),
@@ -164,7 +178,6 @@ ALONE = (
 )  # fmt: skip
 
 
-@pytest.mark.parallel
 def test_importing_torch_imports_only_the_entry_point_and_all_overloads_are_right():
     done = under_torch("-m", "tests.support.script_torch_alone", *ALONE, folder=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -174,25 +187,20 @@ def test_importing_torch_imports_only_the_entry_point_and_all_overloads_are_righ
     assert said.count("right") == len(ALONE), done.stdout + done.stderr
 
 
-@pytest.mark.parallel
-@pytest.mark.parametrize("size", at_leisure([2, 3], {2}))
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
 def test_calls_of_a_backward_pass_are_put_off_where_no_core_is_spare(size):
-    duties = ("data_parallel", "ends_of_backward_passes", "waits_in_backward_passes")
-    allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(allowed)})
-    try:
-        is_right(run(OURS, size, *duties), size, *duties)
-    finally:
-        os.sched_setaffinity(0, allowed)
+    with one_core():
+        is_right(run(OURS, size, *BACKWARD), size, *BACKWARD)
 
 
+@pytest.mark.deadline
 def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9
     assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2
 
 
-@pytest.mark.parallel
 def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     shutil.copytree(ROOT / "collalgo", tmp_path / "collalgo")
     broken = tmp_path / "collalgo" / "comm" / "communicator.py"
@@ -210,7 +218,6 @@ def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     assert "RuntimeError: broken on purpose" in done.stderr
 
 
-@pytest.mark.parallel
 def test_torch_s_own_tests_of_backends_pass_on_our_stores():
     source = os.environ.get("TORCH_SOURCE")
     if not source:
@@ -235,6 +242,7 @@ def torchrun_node(endpoint, output, *arguments):
         )
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize("calls", at_leisure(["none", "calls"], {"none"}))
 def test_torchrun_goes_on_without_a_node_that_is_lost(tmp_path, calls):
     """No worker fails, but the agents are told that they have to meet again."""

@@ -9,9 +9,6 @@ from collalgo.launch.delegated_rank import position_of
 from collalgo.launch.environment import of_rank
 from collalgo.launch.hosts import Host, RankPosition, positions_by_host
 
-pytestmark = pytest.mark.parallel
-
-
 HOSTS = (Host("a", 2), Host("b", 1))
 
 

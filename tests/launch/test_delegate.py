@@ -18,9 +18,6 @@ from collalgo.launch.plan import choose, launch_plan
 from tests.launch.test_plan import BATCH
 from tests.support.mpiexec import ENVIRONMENTS, python_of
 
-pytestmark = pytest.mark.parallel
-
-
 HOSTS = (Host("a", 2), Host("b", 1))
 
 

@@ -12,6 +12,8 @@ from collalgo import elastic
 from collalgo.base.environment import ERRORS
 from collalgo.launch.error_records import ErrorRecords, record_error
 
+pytestmark = pytest.mark.deadline
+
 NOISY = """
 import sys
 from collalgo import elastic

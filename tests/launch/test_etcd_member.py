@@ -14,6 +14,8 @@ from tests.support.clusters import skip_without_etcd
 from tests.support.ports import reserved_ports
 from tests.support.store_clients import until
 
+pytestmark = pytest.mark.deadline
+
 pytest.importorskip("cryptography", reason="certificates need cryptography")
 
 TRAIN = """

@@ -19,6 +19,7 @@ from collalgo.bench.cluster.running import UCX, agent_of, command_line
 
 from tests.support.clusters import needs_root, ranks_in
 from tests.support.leisure import at_leisure
+from tests.support.shared_memory import left_in_memory, names_in_memory
 
 #: The ranks of each host: the last two share one.
 SLOTS = {"h0": 1, "h1": 1, "h3": 2}
@@ -65,7 +66,7 @@ except collalgo.CollalgoError as error:
 
 PHASES = ["joining", "splitting", "receiving", "between calls", "calling"]
 
-pytestmark = needs_root
+pytestmark = [needs_root, pytest.mark.deadline]
 
 
 def by_collalgo(plan, agent, command):
@@ -172,7 +173,7 @@ def test_a_host_that_is_cut_off_is_named_by_all_others(cluster, tmp_path, phase)
 @pytest.mark.parametrize("phase", at_leisure(PHASES[1:], {"calling"}))
 def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
     plan = cluster("star")
-    before = set(Path("/dev/shm").glob("mpich_shm_*"))
+    before = names_in_memory(mpich=True)
     with job(plan, tmp_path, phase, by_mpiexec) as launcher:
         set_link(plan, "h3/nic0", working=False)
         told, seconds = what_is_told(launcher, others(phase, {LAST - 1, LAST}))
@@ -183,8 +184,7 @@ def test_so_it_is_under_mpi_once_that_has_started(cluster, tmp_path, phase):
         assert seconds < 5
         hosts = plan.hosts[:3]  # mpiexec does not reach the last one to end its ranks
         assert all_are_gone(lambda: ranks_in(plan, *hosts), 15)
-        left = set(Path("/dev/shm").glob("mpich_shm_*")) - before
-        assert not left
+        assert not left_in_memory(before, mpich=True)
 
 
 @pytest.mark.parametrize("phase", at_leisure(PHASES, {"splitting"}))

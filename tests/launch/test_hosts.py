@@ -20,8 +20,6 @@ from collalgo.launch.hosts import (
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.plan import launch_plan
 
-pytestmark = pytest.mark.parallel
-
 IS_NO_HOST = r"is not the name of a host|slots; give|is not a setting"
 
 

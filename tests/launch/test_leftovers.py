@@ -14,8 +14,6 @@ from collalgo.launch.session_guard import SessionGuard
 from tests.launch.test_run import COLLALGO, alive, gone
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 #: A rank that starts a process in its group, one in a group of its own as shells with
 #: job control do, and one of the latter that starts another; they ignore SIGTERM.
 #: It ends at its SIGTERM, or by itself once there is a file.

@@ -39,7 +39,6 @@ def answers(tries, by_shell="", **times):
     return Answers(Counter(named), tries, by_shell)
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 8, 17, 33, 100])
 def test_each_host_is_tried_by_both_neighbours_and_another_and_the_first_by_all(count):
     tried = [targets(number, count) for number in range(count)]
@@ -52,7 +51,6 @@ def test_each_host_is_tried_by_both_neighbours_and_another_and_the_first_by_all(
     assert all(0 in others for others in tried[1:])
 
 
-@pytest.mark.parallel
 def test_an_address_that_only_some_hosts_reach_comes_after_those_that_all_reach():
     cable = Interface("eth1", "10.0.1.1")
     endpoints = [host(1, cable), host(2), host(3)]
@@ -70,7 +68,6 @@ def test_an_address_that_only_some_hosts_reach_comes_after_those_that_all_reach(
     assert str(first).startswith("eth1 10.0.1.1 (by 2 of 3 hosts), eth0")
 
 
-@pytest.mark.parallel
 def test_the_address_of_the_remote_shell_is_the_first_of_equals():
     both = [host(1, Interface("eth1", "10.0.1.1"))]
     for shell, name in (("", "eth0"), ("10.0.1.1", "eth1"), ("10.9.9.9", "eth0")):
@@ -78,7 +75,6 @@ def test_the_address_of_the_remote_shell_is_the_first_of_equals():
         assert found.working[0].name == name
 
 
-@pytest.mark.parallel
 def test_interfaces_that_the_user_names_have_to_be_reached_by_all():
     cable = Interface("eth1", "10.0.1.1")
     point, found = host(1, cable), answers(3, n0_1=3, n1_1=1)
@@ -90,7 +86,6 @@ def test_interfaces_that_the_user_names_have_to_be_reached_by_all():
         list(networks([point], [found], ["ib0"]))
 
 
-@pytest.mark.parallel
 def test_loopback_is_taken_where_hosts_are_names_of_one_machine_only():
     point = host(1)
     same = Answers(Counter({"127.0.0.1": 1}), 1)
@@ -102,7 +97,6 @@ def test_loopback_is_taken_where_hosts_are_names_of_one_machine_only():
         list(networks([point], [Answers(Counter(), 1)]))
 
 
-@pytest.mark.parallel
 def test_an_address_counts_as_reached_only_if_its_listener_tells_the_word():
     listener, other = Listener(), Listener()
     try:
@@ -146,6 +140,7 @@ def ip(plan, host, *words):
     subprocess.run(command, check=True)
 
 
+@pytest.mark.deadline
 @needs_root
 def test_bridges_and_cables_between_two_hosts_do_not_count_as_networks(cluster):
     """docker0 has one address everywhere; a cable joins h1 and h2 only."""
@@ -170,6 +165,7 @@ def test_bridges_and_cables_between_two_hosts_do_not_count_as_networks(cluster):
     assert "the launcher is reached at 10.1.1.1\n" in done.stderr
 
 
+@pytest.mark.deadline
 @needs_root
 def test_named_interfaces_steer_store_address_and_engines_alike(cluster, tmp_path):
     plan, script = cluster("rails"), tmp_path / "report.py"
@@ -199,6 +195,7 @@ print(comm.engine, [sent()[nic] - before[nic] > 100_000 for nic in ("eth0:", "et
 """
 
 
+@pytest.mark.deadline
 @needs_root
 @pytest.mark.mpi
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ from collalgo.launch.network import HostNetwork
 from collalgo.launch.nics import HostNics, nics_of_ranks, shown
 from tests.support.clusters import FILES
 
-pytestmark = pytest.mark.parallel
-
 #: The addresses 10.n.0.h of NIC n of host h, in one network or one for each n.
 ONE, APART = 0xFF, 0xFFFF
 

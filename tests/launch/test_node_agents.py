@@ -12,8 +12,6 @@ from collalgo.launch.network import Listener
 from collalgo.launch.node_agent import NodeAgent
 from collalgo.launch.remote_shell import RemoteShell
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture
 def agent_of():

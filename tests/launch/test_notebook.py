@@ -4,8 +4,6 @@ import os
 
 import pytest
 
-pytestmark = pytest.mark.parallel
-
 WORKS = """
 import collalgo, numpy as np
 bias = 0.5

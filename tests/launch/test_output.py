@@ -2,15 +2,11 @@
 
 import os
 
-import pytest
 from hypothesis import given, settings, strategies as st
 
 from collalgo.launch.destination import Destination
 from collalgo.launch.log_files import PARTIAL_BYTES, LogFiles
 from collalgo.launch.output import Stream
-
-pytestmark = pytest.mark.parallel
-
 
 PIECES = st.lists(
     st.sampled_from([b"a", b"word ", b"\n", b"\r", b"\r\n", b"\n\n", b"long" * 99]),

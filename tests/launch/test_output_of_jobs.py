@@ -10,9 +10,6 @@ import time
 
 import pytest
 
-pytestmark = pytest.mark.parallel
-
-
 RUN = (sys.executable, "-m", "collalgo", "run", "-n")
 
 

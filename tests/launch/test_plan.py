@@ -16,8 +16,6 @@ from collalgo.launch.options import LaunchOptions, OptionError
 from collalgo.launch.plan import launch_plan
 from collalgo.launch.ssh import SshLaunch
 
-pytestmark = pytest.mark.parallel
-
 HOSTS = (Host("a", 2), Host("b", 1))
 
 #: Variables of batch systems, of which the machine of the tests may have some.

@@ -18,7 +18,6 @@ from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do, check_failures, run
 
 
-@pytest.mark.parallel
 def test_a_rank_is_told_of_the_store():
     env = {"COLLALGO_STORE": "10.0.0.1,fe80::1:77", "COLLALGO_SECRET": "00ff"}
     assert store_address(env) == (["10.0.0.1", "fe80::1"], 77, b"\0\xff")
@@ -32,7 +31,6 @@ def test_a_rank_is_told_of_the_store():
             store_address(env | {name: wrong})
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize(
     ("duty", "layout"),
@@ -47,7 +45,6 @@ def test_every_algorithm_is_right_by_ucx(duty, layout):
     all_do(duty, layout)
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_groups_and_messages_are_as_by_mpi():
     assert (
@@ -58,17 +55,18 @@ def test_groups_and_messages_are_as_by_mpi():
     )
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_failures_are_as_by_mpi():
     check_failures(all_do("failures", "2+1").stdout)
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_who_stays_can_make_groups_without_who_has_ended():
     all_do("shrinking", "3+1")
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_one_host_needs_no_engine(tmp_path):
     script = tmp_path / "one.py"
@@ -81,7 +79,6 @@ def test_one_host_needs_no_engine(tmp_path):
     assert sorted(done.stdout.splitlines()) == [f"[{r}] local 1" for r in range(3)]
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_a_send_that_the_other_host_never_meets_names_it(tmp_path):
     script = tmp_path / "alone.py"
@@ -97,7 +94,6 @@ def test_a_send_that_the_other_host_never_meets_names_it(tmp_path):
     assert "rank 0 waited 0.3 s for rank 1, which has neither sent" in done.stdout
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_the_ranks_of_a_host_and_of_one_local_rank_are_as_the_launcher_counts(tmp_path):
     script = tmp_path / "parts.py"
@@ -114,6 +110,7 @@ def test_the_ranks_of_a_host_and_of_one_local_rank_are_as_the_launcher_counts(tm
     assert sorted(done.stdout.splitlines()) == [f"[{r}] right" for r in range(3)]
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_other_libraries_are_told_where_rank_0_is_and_of_few_threads(tmp_path):
     script = tmp_path / "master.py"
@@ -131,14 +128,12 @@ def test_other_libraries_are_told_where_rank_0_is_and_of_few_threads(tmp_path):
     ]
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_no_message_is_kept_back_by_a_rank_that_waits_inside_its_host(monkeypatch):
     monkeypatch.setenv("UCX_TCP_SNDBUF", "4k")
     all_do("holding_back", "2+1")
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_a_forked_child_takes_no_message_of_its_parent():
     all_do("forking", "1+1")
@@ -157,7 +152,6 @@ print("right")
 """
 
 
-@pytest.mark.parallel
 def test_ranks_may_be_told_everything_by_init(tmp_path, monkeypatch, reserved_port):
     monkeypatch.setenv("UCX_TLS", "tcp,self")
     script = tmp_path / "explicit.py"
@@ -174,7 +168,6 @@ def test_ranks_may_be_told_everything_by_init(tmp_path, monkeypatch, reserved_po
         assert (rank.returncode, said) == (0, "right\n")
 
 
-@pytest.mark.parallel
 def test_init_needs_all_of_rank_size_and_secret(monkeypatch):
     collalgo.init().close()  # or it would be given again
     with pytest.raises(ValueError, match="needs rank and size too"):

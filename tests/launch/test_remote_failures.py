@@ -49,6 +49,7 @@ except PeerFailed as error:
 """
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_after_a_death_ucx_does_not_complain(tmp_path):
     """Of what was under way, and of what nobody will receive."""
@@ -59,7 +60,6 @@ def test_after_a_death_ucx_does_not_complain(tmp_path):
     assert "UCX" not in done.stdout + done.stderr
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_a_host_that_cannot_be_reached_is_named_with_the_command():
     done = run("a:1,nowhere:1", SCRIPT, "groups", "1+1")
@@ -69,6 +69,7 @@ def test_a_host_that_cannot_be_reached_is_named_with_the_command():
     assert "-m collalgo.launch.agent" in done.stderr
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("duty", ["killed", "killed_joining"])
 def test_a_rank_that_is_killed_is_named_by_all_others_within_a_second(duty):
@@ -83,12 +84,14 @@ def test_a_rank_that_is_killed_is_named_by_all_others_within_a_second(duty):
     assert len(calls) == 1 or duty == "killed_joining"
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_a_call_whose_communicator_is_closed_fails_on_all_hosts():
     told = re.findall(r"told (\d): ", all_do("closed", "1+2").stdout)
     assert sorted(told) == ["0", "1", "2"]
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_a_child_of_a_killed_rank_does_not_hide_its_death():
     done = run("a:1,b:2", SCRIPT, "forked", "1+2")
@@ -123,6 +126,7 @@ def nothing_is_left(marker, seconds):
     return not left_over(marker)
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize(
     "number",
@@ -139,6 +143,7 @@ def test_nothing_is_left_of_a_job_whose_launcher_is_stopped(tmp_path, number):
     job.communicate()
 
 
+@pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 def test_a_host_whose_agent_is_killed_ends_the_job(tmp_path):
     job, marker = start(tmp_path)

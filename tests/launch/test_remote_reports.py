@@ -7,7 +7,6 @@ import sys
 import pytest
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 def test_the_doctor_says_what_there_is_and_which_host_cannot_be_used():
     command = [sys.executable, "-m", "collalgo", "doctor", "-n", "999"]
@@ -30,7 +29,6 @@ def test_the_doctor_says_what_there_is_and_which_host_cannot_be_used():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parallel
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("options", [("-n", "3"), ("-H", "a:2,b:1")])
 def test_the_output_of_each_rank_is_kept_where_it_is_wanted(options, tmp_path):
@@ -50,7 +48,6 @@ def test_the_output_of_each_rank_is_kept_where_it_is_wanted(options, tmp_path):
         assert (kept / "stderr").read_text() == "err\n"
 
 
-@pytest.mark.parallel
 @pytest.mark.mpi
 def test_mpiexec_can_start_the_ranks_and_the_line_is_shown():
     script = (

@@ -44,6 +44,7 @@ def weights(steps):
     return found.tobytes().hex()
 
 
+@pytest.mark.deadline
 def test_ranks_die_and_come_back_and_the_weights_are_the_same():
     done = run("-n 3 --min 1", "30", "1:0:7,2:0:12,1:1:28", "wait")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -55,7 +56,6 @@ def test_ranks_die_and_come_back_and_the_weights_are_the_same():
     assert sorted(told) == [("1", "1"), ("1", "2"), ("2", "1")], done.stderr
 
 
-@pytest.mark.parallel
 def test_a_rank_that_fails_after_the_others_have_finished_fails_the_job(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -69,6 +69,7 @@ def test_a_rank_that_fails_after_the_others_have_finished_fails_the_job(tmp_path
     assert "OSError: the disk is full" in done.stderr.splitlines()[-1], done.stderr
 
 
+@pytest.mark.deadline
 @pytest.mark.slow
 def test_a_rank_that_dies_again_and_again_is_given_up():
     done = run("-n 2 --min 1 --max-restarts 1", "400", "1:0:3,1:1:399", "wait")
@@ -76,13 +77,11 @@ def test_a_rank_that_dies_again_and_again_is_given_up():
     assert weights(400) in done.stdout
 
 
-@pytest.mark.parallel
 def test_the_pause_before_a_restart_doubles_up_to_a_minute():
     assert [back_off(number) for number in (1, 2, 3)] == [0.1, 0.2, 0.4]
     assert back_off(10) < back_off(11) == back_off(5000) == 60
 
 
-@pytest.mark.parallel
 def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     script = tmp_path / "script.py"
     script.write_text("import os\n1 / (2 - 2 * int(os.environ['RANK'] < '5'))\n")
@@ -111,7 +110,6 @@ print("sum", comm.allreduce(np.ones(1))[0], flush=True)
 """
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize("restarts", [0, 1])
 def test_survivors_that_shrink_end_the_job_in_order(tmp_path, restarts):
     """A rank that is started again finds no world to join, and is told why."""
@@ -139,7 +137,6 @@ train(elastic.State())
 """
 
 
-@pytest.mark.parallel
 def test_a_member_does_not_wait_for_ranks_that_have_ended(tmp_path):
     """None of them is restarted after the end of one with exit code 0."""
     script = tmp_path / "script.py"
@@ -166,6 +163,7 @@ train(state)
 """
 
 
+@pytest.mark.deadline
 def test_a_node_goes_on_when_another_is_lost(tmp_path):
     (tmp_path / "train.py").write_text(NODE)
     with closing(Server(user_secret(), "127.0.0.1")) as server:
@@ -186,7 +184,6 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
             assert nodes[1].wait(60) == 0
 
 
-@pytest.mark.parallel
 @pytest.mark.parametrize(
     ("words", "error"),
     [

@@ -55,7 +55,6 @@ def gone(processes, within):
     return not any(map(alive, processes))
 
 
-@pytest.mark.parallel
 def test_every_rank_runs_and_its_lines_carry_its_number(script):
     done = run(
         "-n", "3", script("x = collalgo.allreduce(np.ones(2))\nprint(x, 'a\\nb')")
@@ -66,7 +65,6 @@ def test_every_rank_runs_and_its_lines_carry_its_number(script):
     )
 
 
-@pytest.mark.parallel
 def test_ranks_find_themselves_in_the_variables_of_torchrun(script):
     names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"]
     done = run("-n", "2", script(f"print(*(os.environ[n] for n in {names}))"))
@@ -76,7 +74,6 @@ def test_ranks_find_themselves_in_the_variables_of_torchrun(script):
     ]
 
 
-@pytest.mark.parallel
 def test_ranks_share_the_cores_unless_the_user_says_otherwise(script, monkeypatch):
     ask = script("print(os.environ['OMP_NUM_THREADS'])")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -87,7 +84,6 @@ def test_ranks_share_the_cores_unless_the_user_says_otherwise(script, monkeypatc
     assert run("-n", "1", ask).stdout == "[0] 7\n"
 
 
-@pytest.mark.parallel
 def test_a_module_and_any_program_can_be_run(tmp_path):
     assert run("-n", "1", "-m", "this").stdout.startswith("[0] The Zen of Python")
     assert run("-n", "1", "echo", "-n", "--x").stdout == "[0] --x\n"
@@ -99,6 +95,7 @@ def test_a_module_and_any_program_can_be_run(tmp_path):
     assert "there is no program 'no-such-program'" in missing.stderr
 
 
+@pytest.mark.deadline
 def test_the_first_failure_ends_the_job_and_its_traceback_is_shown_last(script):
     started = time.monotonic()
     done = run(
@@ -119,7 +116,6 @@ def test_the_first_failure_ends_the_job_and_its_traceback_is_shown_last(script):
     assert "PeerFailed: barrier #1: rank 1 is gone: LookupError: planted" in done.stderr
 
 
-@pytest.mark.parallel
 def test_a_rank_that_is_killed_is_named(script):
     done = run(
         "-n",
@@ -146,6 +142,7 @@ time.sleep(100)
 """
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)],
@@ -195,6 +192,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.deadline
 def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
     path = script(UNTIL_INTERRUPTED)
     launcher = subprocess.Popen(
@@ -214,6 +212,7 @@ def test_ctrl_c_is_a_keyboard_interrupt_in_the_middle_of_a_collective(script):
     assert sorted(rest.splitlines()) == ["[0] interrupted True", "[1] interrupted True"]
 
 
+@pytest.mark.deadline
 def test_output_that_nobody_reads_ends_the_job(script):
     path = script("while True:\n    print('x' * 100)\n")
     reader = subprocess.run(
@@ -228,6 +227,7 @@ def test_output_that_nobody_reads_ends_the_job(script):
     assert "Traceback" not in reader.stderr
 
 
+@pytest.mark.deadline
 def test_two_jobs_at_once_do_not_meet(script):
     path = script(
         "x = collalgo.allreduce(np.array([int(os.environ['VALUE'])]))\nprint(x[0])"
@@ -245,6 +245,7 @@ def test_two_jobs_at_once_do_not_meet(script):
     assert outputs == [["[0] 2", "[1] 2"], ["[0] 20", "[1] 20"]]
 
 
+@pytest.mark.deadline
 def test_without_a_launcher_a_process_is_a_world_of_one(script):
     done = subprocess.run(
         [
@@ -259,6 +260,7 @@ def test_without_a_launcher_a_process_is_a_world_of_one(script):
     assert done.stdout == "<Communicator rank 0 of 1> [1.]\n"
 
 
+@pytest.mark.deadline
 def test_all_ranks_know_that_they_may_not_read_each_others_memory(script):
     path = script(
         "from collalgo.bootstrap import host_root\n"

@@ -27,8 +27,6 @@ from collalgo.launch.rank_function import Failure
 from collalgo.launch.supervision import RankFailure
 from tests.support.rank_functions import rank_times
 
-pytestmark = pytest.mark.parallel
-
 
 class Doubler:
     def __call__(self, comm):

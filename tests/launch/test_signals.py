@@ -17,6 +17,8 @@ from collalgo.launch.output import sinks
 from collalgo.launch.remote_shell import remote_shell
 from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
 
+pytestmark = pytest.mark.deadline
+
 RUN = (sys.executable, "-m", "collalgo", "run")
 
 #: A rank that says which signals it gets, until it is told to end.
@@ -219,9 +221,10 @@ def test_a_stop_that_comes_twice_at_once_leaves_time_to_clean_up(tmp_path, hosts
 
 @pytest.mark.usefixtures("rsh")
 def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
-    job = Job(tmp_path, "-H", "a:1,b:1")
+    slow = LISTENS.replace("time.sleep(1)", "time.sleep(60)")
+    job = Job(tmp_path, "-H", "a:1,b:1", program=slow)
     job.launcher.terminate()
-    time.sleep(1.2)
+    time.sleep(1.2)  # the ranks clean up, as they may for some seconds
     job.launcher.terminate()
     assert job.ended() == 128 + signal.SIGTERM
     assert not any("Traceback" in line for line in job.said)

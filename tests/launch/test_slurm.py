@@ -15,10 +15,14 @@ from tests.support.ports import reserved_ports
 PROGRAMS = ("slurmctld", "slurmd", "srun", "salloc", "sinfo")
 PATH = os.environ.get("PATH", "") + ":/usr/sbin"
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(shutil.which(each, path=PATH) for each in PROGRAMS),
-    reason="Slurm needs root, and: apt-get install slurmctld slurmd slurm-client",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        os.geteuid() != 0
+        or not all(shutil.which(each, path=PATH) for each in PROGRAMS),
+        reason="Slurm needs root, and: apt-get install slurmctld slurmd slurm-client",
+    ),
+    pytest.mark.deadline,
+]
 
 CONFIGURATION = """
 ClusterName=test

@@ -18,7 +18,6 @@ from tests.support.ports import await_server
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
 
 pytestmark = [
-    pytest.mark.parallel,
     pytest.mark.skipif(
         SSHD is None or not all(map(shutil.which, ("ssh", "ssh-keygen"))),
         reason="there is no OpenSSH with a server",

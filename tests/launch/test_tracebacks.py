@@ -9,8 +9,6 @@ from collalgo.launch.log_files import LogFiles
 from collalgo.launch.tracebacks import HEADER, MOST_LINES, ShownTracebacks, Tracebacks
 from tests.launch.test_output import Piped, Written
 
-pytestmark = pytest.mark.parallel
-
 LINES = [HEADER, b'  File "a.py", line 1', b"    f()", b"ValueError: no"]
 
 TRACEBACK = b"\n".join(LINES) + b"\n"

@@ -19,8 +19,6 @@ from collalgo import (
 )
 from collalgo.schedule import Chunk, doublings, merge, pad, trace
 
-pytestmark = pytest.mark.parallel
-
 
 def flat(rank, size):
     return Group.flat(rank, size)

@@ -22,9 +22,6 @@ from tests.support.random_questions import (
     world_on_a_host,
 )
 
-pytestmark = pytest.mark.parallel
-
-
 #: Cells of worlds whose ranks are threads.
 CALLED = 300
 

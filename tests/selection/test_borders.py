@@ -22,9 +22,6 @@ from collalgo.selection.rules import Rules
 from tests.support.leisure import at_leisure
 from tests.support.pricers import host, on_hosts
 
-pytestmark = pytest.mark.parallel
-
-
 SIZES = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33)
 
 

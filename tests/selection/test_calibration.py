@@ -18,6 +18,8 @@ from collalgo.cost.host_profile import (
     profile_file,
 )
 
+pytestmark = pytest.mark.deadline
+
 
 def test_the_machine_is_measured_once():
     known_profile.cache_clear()  # a process may have measured anew since

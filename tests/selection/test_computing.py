@@ -11,8 +11,6 @@ from collalgo.cost.host_profile import HostProfile
 from collalgo.selection.on_host import HostPricer, price
 from collalgo.selection.pricer import TableCache
 
-pytestmark = pytest.mark.parallel
-
 PROFILE = HostProfile(3e-7, 3e-6, 1e-7, 1e-10, 1e-10, cores=2)
 HOST = HostPricer(2, PROFILE)
 

@@ -23,8 +23,6 @@ from tests.support.random_questions import (
     world_on_a_host,
 )
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_long_call_of_two_ranks_is_announced_as_it_runs(run):
     """The cell by which calls and selections once differed."""

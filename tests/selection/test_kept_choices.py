@@ -17,8 +17,6 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import Choices
 from tests.support.pricers import PROFILE, host, on_hosts
 
-pytestmark = pytest.mark.parallel
-
 
 def same(some: Choices, others: Choices):
     """Whether choices are the same, with the same prices."""

@@ -18,6 +18,8 @@ from collalgo.schedule import trace
 from collalgo.selection import on_host
 from tests.support.paths import ROOT
 
+pytestmark = pytest.mark.deadline
+
 ONE_CORE_EACH = HostProfile(1e-6, 3e-6, 1e-8, 1e-10, 2e-10, cores=64)
 
 

@@ -16,8 +16,6 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.orders import ring_order
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 GIB = 1 << 30
 
 #: The prices of a machine are the same for every size and collective.

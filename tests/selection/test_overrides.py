@@ -13,8 +13,6 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.policies.nccl import World, choose
 from collalgo.selection.rules import Rules, of_peer
 
-pytestmark = pytest.mark.parallel
-
 MINE = """
 collalgo: rules/1
 name: mine

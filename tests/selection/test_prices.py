@@ -11,8 +11,6 @@ from collalgo.cost.rounds import Line
 from collalgo.selection.on_host import HostPricer
 from collalgo.selection.prices import Choices, LazyCandidate, Priced, breaks, prune
 
-pytestmark = pytest.mark.parallel
-
 lines = st.builds(Line, st.floats(1e-6, 1e-3), st.floats(1e-12, 1e-8))
 
 

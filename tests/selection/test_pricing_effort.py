@@ -13,9 +13,6 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, breaks
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
-
 MACHINES = {
     "one host": ("dgx1v", {}),
     "one NIC": ("dgx1v", {"hosts": 4, "nics": 1}),

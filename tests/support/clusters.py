@@ -32,8 +32,10 @@ def skip_without_etcd():
 
 
 def layout(name):
-    """A cluster by the name of its file."""
-    return layout_of_file(FILES / f"{name}.yaml")
+    """A cluster by the name of its file; each worker of tests has one of its own."""
+    plan = layout_of_file(FILES / f"{name}.yaml")
+    plan.name += os.environ.get("PYTEST_XDIST_WORKER", "")
+    return plan
 
 
 def ranks_in(plan, *hosts):

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -41,13 +42,13 @@ OPS = ("sum", "max", "avg")
 DTYPES = (np.float32, np.int64, np.float16, np.uint8)
 
 
-def everything(comm, halves=(0, 1)):
+def everything(comm, quarters=range(4)):
     """Every collective by every algorithm, short, uneven and long."""
     assert len(set(comm.hosts)) == len(layout)
     found = comm.allreduce(np.ones(9000), np.hypot)  # by an op in Python
     assert np.allclose(found, comm.size**0.5)
     for number, row in enumerate(ALGORITHMS):
-        is_mine = number // 4 % 2 in halves or row.obstacle(6) is not None
+        is_mine = number // 4 % 4 in quarters or row.obstacle(6) is not None
         if row.obstacle(comm.size) is not None or not is_mine:
             continue
         root = (comm.size - 1) * COLLECTIVES[row.collective].rooted
@@ -61,13 +62,10 @@ def everything(comm, halves=(0, 1)):
         check(comm, row, inputs, op, root=comm.size // 2)
 
 
-def half_of_everything(comm):
-    """The same by half of the algorithms, and those that six ranks cannot run."""
-    everything(comm, (0,))
-
-
-def other_half_of_everything(comm):
-    everything(comm, (1,))
+#: The same by some of the algorithms, and those that six ranks cannot run.
+half_of_everything = partial(everything, quarters=(0, 2))
+other_half_of_everything = partial(everything, quarters=(1, 3))
+quarter_of_everything = partial(everything, quarters=(0,))
 
 
 def groups(comm):

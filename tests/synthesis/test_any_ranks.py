@@ -19,8 +19,6 @@ from collalgo.synthesis.planner import ONE, PACES, PEERS, PLANNED, Form, Planner
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
-pytestmark = pytest.mark.parallel
-
 WAYS = [(name, way) for name, ways in PLANNED.items() for way in ways]
 
 

@@ -25,8 +25,6 @@ from collalgo.synthesis.planner import (
 from collalgo.synthesis.synthesized import first_way, form_of, forms
 from tests.support.host_networks import network
 
-pytestmark = pytest.mark.parallel
-
 REDUCING = ("reduce_scatter", "allreduce", "reduce")
 
 MACHINES = [

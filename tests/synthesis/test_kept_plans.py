@@ -15,8 +15,6 @@ from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
 from collalgo.synthesis.traffic import Traffic
 from tests.support.host_networks import network
 
-pytestmark = pytest.mark.parallel
-
 WAYS = [(name, way) for name, ways in PLANNED.items() for way in ways]
 
 

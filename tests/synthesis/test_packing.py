@@ -18,8 +18,6 @@ from collalgo.synthesis.pair_links import PairLinks
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
-pytestmark = pytest.mark.parallel
-
 UNITS = 64
 
 

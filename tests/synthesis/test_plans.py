@@ -32,8 +32,6 @@ from collalgo.synthesis.synthesized import Synthesis, first_way
 from tests.support.host_networks import network
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 WAYS = [(name, way) for name, ways in PLANNED.items() for way in ways]
 
 MACHINES = [

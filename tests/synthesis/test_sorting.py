@@ -7,8 +7,6 @@ import pytest
 
 from collalgo._kernels.synthesis.sorting import grouped
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("keys", [0, 1, 2, 7, 33])
 @pytest.mark.parametrize("length", [0, 1, 5, 200])

@@ -17,8 +17,6 @@ from collalgo.topology.assumed import SPEEDS, names, with_assumed_speeds
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 MIB, GIB = 1 << 20, 1 << 30
 
 COUNTS = (2, 3, 5, 7, 8, 12, 16, 17, 33)

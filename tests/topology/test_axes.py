@@ -7,8 +7,6 @@ from collalgo.topology.axes import axes_of
 from collalgo.topology.places import ranks_of
 from tests.support.clusters import FILES
 
-pytestmark = pytest.mark.parallel
-
 
 def axes(topology):
     return axes_of(topology, ranks_of(topology))

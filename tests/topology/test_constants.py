@@ -6,8 +6,6 @@ from collalgo.topology import constants
 from collalgo.topology.readers import parse
 from tests.support.small_files import NCCL
 
-pytestmark = pytest.mark.parallel
-
 #: Of src/graph/topo.h and topo.cc of NCCL 2.30: GB/s in each direction.
 NCCL_NVLINK = {50: 20.0, 60: 18.0, 70: 20.0, 75: 20.0, 80: 20.0, 86: 12.0, 89: 20.0,
                90: 20.6, 100: 40.1, 103: 40.1, 121: 40.1}  # fmt: skip

@@ -17,8 +17,6 @@ from collalgo.topology.paths import best_path
 from collalgo.topology.ranks import identity, merge, visible_gpus
 from tests.support.shared_files import FOLDER, needs_files
 
-pytestmark = pytest.mark.parallel
-
 
 def pci(
     root, path, pci_class, vendor="0x10de", numa=0, speed="16.0 GT/s PCIe", nets=()

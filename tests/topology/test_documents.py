@@ -11,8 +11,6 @@ from collalgo.topology.readers import parse
 from tests.support.paths import ROOT
 from tests.support.small_files import SMALL
 
-pytestmark = pytest.mark.parallel
-
 HEAD = "collalgo: topology/1\nparameters: {fast: 12.5, two: 2}\ndevices:\n"
 
 SIZES = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33)

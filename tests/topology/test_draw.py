@@ -10,7 +10,6 @@ from collalgo.topology.faults import WHOLE, Faults
 from tests.support.host_networks import network
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.parallel
 
 
 @pytest.fixture
@@ -98,9 +97,8 @@ def test_a_line_of_several_links_has_the_fraction_of_all(size, factor):
 def test_the_legend_marks_assumed_speeds(drawn):
     whole = Topology.load("dgx1v")
     for link in whole.links[:1]:
-        a, b = link.ends
-        whole.graph.remove_edge(a, b, link.kind)
-        whole.link(a, b, link.kind)
+        whole.unlink(link)
+        whole.link(*link.ends, link.kind)
     legend, _, _ = drawn(whole)
     (entry,) = [text for text in legend if "assumed" in text]
     assert entry.startswith(f"{link.kind.value} ")

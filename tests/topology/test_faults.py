@@ -10,8 +10,6 @@ from collalgo.cost.placement import Placement
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
-pytestmark = pytest.mark.parallel
-
 
 def ends(topology):
     return {(*sorted(link.ends), link.kind): link.bandwidth for link in topology.links}

@@ -8,8 +8,6 @@ from collalgo import TopologyError
 from collalgo.topology.readers import parse
 from tests.support.small_files import NCCL, SMALL
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize(
     ("old", "new", "warning"),

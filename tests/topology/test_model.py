@@ -17,8 +17,6 @@ from collalgo.topology.paths import matrix, paths_from, paths_in
 from collalgo.topology.readers import parse
 from tests.support.random_topologies import machines, renamed
 
-pytestmark = pytest.mark.parallel
-
 quickly = settings(max_examples=60)
 
 

@@ -11,8 +11,6 @@ from collalgo.topology.model import LinkKind
 from collalgo.topology.readers import parse
 from tests.support.small_files import NCCL, SMALL
 
-pytestmark = pytest.mark.parallel
-
 
 def about(topology, *words):
     """The warnings that have all these words."""
@@ -40,8 +38,7 @@ def tables(style, size, **changed):
 def link_of(topology):
     """The link of GPUs 0 and 1, or None."""
     ends = ("host0/gpu0", "host0/gpu1")
-    found = topology.graph.get_edge_data(*ends, key=LinkKind.XGMI)
-    return found and found["link"]
+    return topology.between(*ends).get(LinkKind.XGMI)
 
 
 CONTRADICTIONS = [

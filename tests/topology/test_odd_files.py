@@ -13,8 +13,6 @@ from collalgo.topology.paths import best_path
 from collalgo.topology.readers import parse
 from tests.support.smi_matrices import about
 
-pytestmark = pytest.mark.parallel
-
 
 def nccl(*devices, hosts=1):
     """A system of NCCL with PCIe devices on each host."""

@@ -9,9 +9,6 @@ from collalgo.topology.readers import parse
 from collalgo.topology.show import matrix
 from tests.support.smi_matrices import about, paths, smi
 
-pytestmark = pytest.mark.parallel
-
-
 SIZES = (1, 2, 3, 5, 7, 8, 12, 16)
 
 

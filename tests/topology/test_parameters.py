@@ -9,8 +9,6 @@ from collalgo.topology import presets
 from collalgo.topology.model import Kind, Topology
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 ODD = (0, -1, 1e-9, 1e30, math.nan, math.inf, 10**30, "x", (1,), (0, 4), (1e30, 2))
 
 

@@ -12,8 +12,6 @@ from collalgo.topology.model import Kind
 from collalgo.topology.presets import FABRICS, machines, names
 from collalgo.topology.rings import bandwidth, rings
 
-pytestmark = pytest.mark.parallel
-
 #: GB/s that leave a GPU by NVLink or xGMI, raw, all links together.
 PER_GPU = {
     "dgx1": 80, "dgx1v": 150, "dgx2": 150, "dgx_a100": 300, "dgx_h100": 450,
@@ -118,7 +116,7 @@ def test_chips_of_a_tpu_are_a_torus_and_hosts_have_four(dims, hosts):
     assert len(machine.hosts) == hosts
     assert {len(machine.devices("gpu", host=host)) for host in machine.hosts} == {4}
     assert len(fast_domains(machine)) == 1
-    cables = {machine.graph.degree(gpu.id) for gpu in machine.devices("gpu")}
+    cables = {machine.degree(gpu.id) for gpu in machine.devices("gpu")}
     assert cables == {sum(2 if n > 2 else n - 1 for n in dims)}
     with pytest.raises(TopologyError, match="must be two or three"):
         Topology.load("tpu", dims=(3, 4))
@@ -175,7 +173,7 @@ def test_a_fat_tree_is_that_of_the_literature(k):
     assert len(tree.hosts) == k**3 // 4
     assert len(tree.devices("switch")) == 5 * k * k // 4
     switches = [d.id for d in tree.devices("switch")]
-    assert {tree.graph.degree(id) for id in switches} == {k}
+    assert {tree.degree(id) for id in switches} == {k}
 
 
 def test_a_hypercube_and_a_dragonfly_have_their_structure():

@@ -6,8 +6,6 @@ from collalgo.topology.paths import best_path
 from collalgo.topology.readers import FORMATS, parse, recognise
 from tests.support.small_files import AMD, INFINIBAND, NCCL, SMALL, SMI
 
-pytestmark = pytest.mark.parallel
-
 
 def test_there_is_a_small_file_of_every_format():
     assert set(SMALL) == set(FORMATS)

@@ -13,7 +13,7 @@ from collalgo.topology.paths import best_path
 from collalgo.topology.rings import bandwidth, rings
 from tests.support.shared_files import FOLDER, files, needs_files
 
-pytestmark = [needs_files, pytest.mark.parallel]
+pytestmark = needs_files
 
 #: What holds no topology, and what the message must say.
 REFUSED = {

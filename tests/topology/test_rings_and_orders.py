@@ -21,8 +21,6 @@ from collalgo.topology.path_types import PathType
 from collalgo.topology.rings import bandwidth, most_cycles, rings
 from tests.support.random_topologies import renamed
 
-pytestmark = pytest.mark.parallel
-
 quickly = settings(max_examples=60)
 
 

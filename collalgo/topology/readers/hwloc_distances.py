@@ -5,6 +5,7 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.text import integer
+from collalgo.topology.wiring import connected
 
 #: The kind of link by the name of the matrix, which has MB/s in each direction.
 MATRICES = {
@@ -72,16 +73,9 @@ def _add(
 
 def _join_boards(topology: Topology) -> None:
     """Link the NVSwitches of several boards; the driver shows no links between them."""
-    import networkx as nx
-
-    fast: nx.Graph[str] = nx.Graph()
-    fast.add_edges_from(
-        link.ends for link in topology.links if link.kind is LinkKind.NVLINK
-    )
-    switches = [d.id for d in topology.devices(Kind.NVSWITCH) if d.id in fast]
-    boards = [
-        [id for id in switches if id in part] for part in nx.connected_components(fast)
-    ]
+    fast = [link.ends for link in topology.links if link.kind is LinkKind.NVLINK]
+    switches = [device.id for device in topology.devices(Kind.NVSWITCH)]
+    boards = [[id for id in switches if id in part] for part in connected((), fast)]
     boards = sorted(board for board in boards if board)
     for board in boards[1:]:
         for a, b in zip(boards[0], board, strict=False):

@@ -73,7 +73,7 @@ def _add_node(
     labels = metadata.get("labels") or {}
     if not isinstance(labels, dict):
         raise TopologyError(f"{line_of(metadata)}node {name}: labels must be a mapping")
-    if name in topology.graph:
+    if name in topology:
         raise TopologyError(f"node {name} is defined twice")
     host = topology.add(name, Kind.HOST, name=name)
     above = _switches(topology, labels, levels)
@@ -93,7 +93,7 @@ def _switches(
             continue
         path += f"/{labels[level]}"
         id = path[1:]
-        if id not in topology.graph:
+        if id not in topology:
             topology.add(id, Kind.SWITCH, name=str(labels[level]), level=level)
             if above is not None:
                 wire(topology, id, above, Cable(None))

@@ -50,7 +50,7 @@ def _ids(channel: Any, topology: Topology) -> list[str]:
         what = f"dev of a {kind.value}"
         number_of = integer(f"0x{element.get('dev', '')}", what)
         id = f"host0/{kind.value}{number_of}"
-        if id not in topology.graph:
+        if id not in topology:
             topology.add(id, kind, host="host0")
         found.append(id)
     return found

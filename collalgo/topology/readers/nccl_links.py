@@ -31,7 +31,7 @@ class FastLinks:
         for host, gpu, element in elements:
             self._fast_link(host, gpu, element)
         for (a, b, tag), count in self.back.items():
-            known = self.topology.graph.edges[a, b, LinkKind(tag)]["link"].count
+            known = self.topology.between(a, b)[LinkKind(tag)].count
             if known != count:
                 self.topology.warn(
                     f"{a} - {b}: {known} cables of {tag} in one direction, {count} "
@@ -68,7 +68,7 @@ class FastLinks:
         if type.startswith(NVSWITCH_CLASS) or HIDDEN.match(busid):
             several = self.hosts > 1
             switch = "nvswitch0" if several else f"{host}/nvswitch0"
-            if switch not in self.topology.graph:
+            if switch not in self.topology:
                 self.topology.add(switch, Kind.NVSWITCH, host="" if several else host)
             if several:
                 self.topology.warn(
@@ -82,8 +82,8 @@ class FastLinks:
         """Whether the element at the other end has not added the link yet."""
         if self.topology.device(target).kind is not Kind.GPU or target == gpu:
             return True
-        known = self.topology.graph.get_edge_data(gpu, target, LinkKind(element.tag))
-        return not known or bool(known["link"].ends[0] == gpu)
+        known = self.topology.between(gpu, target).get(LinkKind(element.tag))
+        return not known or known.ends[0] == gpu
 
     def _add_link(self, gpu: str, target: str, element: Any) -> None:
         if element.tag == "pcilink":

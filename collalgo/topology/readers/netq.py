@@ -59,7 +59,7 @@ def _devices(nodes: list[Any]) -> Iterator[dict[str, Any]]:
 def _link(topology: Topology, link: dict[str, Any]) -> None:
     ends = [field(link, key, str, "a link") for key in ("src", "target")]
     for end in ends:
-        if end not in topology.graph:
+        if end not in topology:
             topology.warn(f"{end} has links but is not among the nodes")
             topology.add(end, Kind.HOST, name=end)
     count = len(link.get("compounded_links") or [link])

@@ -175,7 +175,7 @@ class Machine:
         taken = {self._numa_of(label) for label in self.found.labels}
         free = (n for n in range(len(taken) + len(self.cpus) + 1) if n not in taken)
         id = f"host0/cpu{numbers[0]}" if numbers else ""
-        while not id or id in self.topology.graph:
+        while not id or id in self.topology:
             id = f"host0/cpu{next(free)}"
         cores = {self.topology.device(self.ids[g]).attributes.get("affinity")
                  for g in group if g.startswith("GPU")}  # fmt: skip

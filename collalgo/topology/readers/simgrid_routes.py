@@ -139,7 +139,7 @@ class Network:
         return self.names[end]
 
     def _once(self, a: str, b: str, cable: Cable) -> None:
-        if a != b and not self.topology.graph.has_edge(a, b):
+        if a != b and not self.topology.between(a, b):
             wire(self.topology, a, b, cable)
 
 

@@ -23,7 +23,7 @@ EMPTY = "lists neither nodes nor switches; its line may be cut off"
 
 def host(topology: Topology, name: str) -> str:
     """The host of a name, added at first use."""
-    return name if name in topology.graph else topology.add(name, Kind.HOST, name=name)
+    return name if name in topology else topology.add(name, Kind.HOST, name=name)
 
 
 def switches(topology: Topology, entries: list[Entry]) -> None:
@@ -36,7 +36,7 @@ def switches(topology: Topology, entries: list[Entry]) -> None:
     parents: dict[str, str] = {}
     for entry in entries:
         for child in _children(entry):
-            if child not in topology.graph:
+            if child not in topology:
                 raise TopologyError(
                     f"switch {entry['name']} lists switch {child}, which is not defined"
                 )
@@ -53,7 +53,7 @@ def switches(topology: Topology, entries: list[Entry]) -> None:
 def _add_switches(topology: Topology, entries: list[Entry]) -> None:
     for entry in entries:
         name = entry["name"]
-        if name in topology.graph:
+        if name in topology:
             raise TopologyError(f"switch {name} is defined twice")
         topology.add(name, Kind.SWITCH, name=name)
         if not (_children(entry) or _nodes(entry)):

@@ -52,7 +52,7 @@ def _block(topology: Topology, block: dict[str, Any]) -> None:
     domain = name_of(domains[0], "the domain of a block") if domains else None
     for names in block.get("nodes") or []:
         for name in expand(str(names)):
-            if name in topology.graph:
+            if name in topology:
                 raise TopologyError(f"node {name} is in two blocks")
             host = topology.add(name, Kind.HOST, name=name, domain=domain)
             if block.get("switch"):

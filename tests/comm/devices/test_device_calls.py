@@ -10,8 +10,6 @@ from tests.comm.devices.conftest import KINDS
 from tests.support.fake_device_memory import DeviceArray
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 
 def given(rank, shape, dtype=np.float32):
     return np.random.default_rng(rank).integers(0, 9, shape).astype(dtype)

@@ -9,11 +9,8 @@ import time
 import weakref
 
 import numpy as np
-import pytest
 
 from collalgo.comm.devices import context
-
-pytestmark = pytest.mark.parallel
 
 
 def test_arrays_live_until_a_call_in_the_background_has_ended(devices):

@@ -12,8 +12,6 @@ from tests.support.ucx import skip_without_ucx
 
 SCRIPT = SCRIPTS / "script_devices_across_hosts.py"
 
-pytestmark = pytest.mark.parallel
-
 
 def run(duty):
     skip_without_ucx()

@@ -5,8 +5,6 @@ import pytest
 
 from collalgo import MismatchError
 
-pytestmark = pytest.mark.parallel
-
 
 def test_a_bucket_collects_arrays_of_devices_and_of_the_host_apart(devices):
     def rank(comm, runtime):

@@ -10,8 +10,6 @@ from collalgo import MismatchError
 from collalgo._kernels.engine.devices import cuda
 from tests.support.fake_device_memory import DeviceArray
 
-pytestmark = pytest.mark.parallel
-
 
 def test_some_on_devices_and_some_on_the_host_is_an_error_on_every_rank(devices):
     def rank(comm, runtime):

@@ -10,8 +10,6 @@ import pytest
 
 from tests.support.fake_cuda import StandIn
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_ranks_may_come_to_share_a_device_and_part_again(devices, monkeypatch, first):

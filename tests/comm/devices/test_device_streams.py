@@ -10,8 +10,6 @@ from collalgo.engine.devices.arrays import shadow
 from tests.comm.devices.conftest import KINDS
 from tests.support.fake_cuda import StandIn
 
-pytestmark = pytest.mark.parallel
-
 
 def test_the_host_does_not_wait_for_streams(devices):
     """Twenty calls return on all ranks while the stream of one stands still."""

@@ -9,8 +9,6 @@ from collalgo.comm.devices import device_pricing as pricer
 from collalgo.topology import document as exchange
 from collalgo.topology.model import Kind
 
-pytestmark = pytest.mark.parallel
-
 
 def told(buses, topology=None, host="here", bandwidth=3000.0):
     """What ranks with the devices of some places on the bus of a host tell."""

@@ -21,8 +21,6 @@ from tests.support.paths import ROOT
 
 SINGLE = [op for op in OPS if op != "avg"]
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture(scope="module")
 def cupy():

@@ -14,8 +14,6 @@ from collalgo.engine.devices import cuda as runtime_of_cuda, driver
 from collalgo.engine.devices.runtime import Table
 from tests.support.fake_cupy import NOWHERE, Driver, Fake, RuntimeFault
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.fixture
 def fake(monkeypatch):

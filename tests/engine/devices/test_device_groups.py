@@ -13,8 +13,6 @@ from tests.engine.devices.test_device_programs import Chunk, cases, plans_of
 from tests.engine.plan.test_lowering import plans
 from tests.support.device_calls import WORD, in_place_of, world
 
-pytestmark = pytest.mark.parallel
-
 
 class Network:
     """Ranks whose programs run in an order drawn by lot, and what they hold."""

@@ -30,9 +30,6 @@ from collalgo.schedule.chunk import Chunk
 from tests.engine.plan.test_lowering import plans
 from tests.support.device_calls import WORD, in_place_of, world
 
-pytestmark = pytest.mark.parallel
-
-
 ROOTED = ("reduce", "broadcast", "gather", "scatter")
 
 

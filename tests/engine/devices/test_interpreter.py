@@ -42,8 +42,6 @@ from tests.support.paths import ROOT
 
 USED = [("int64", "sum"), ("float16", "sum"), ("bool", "max"), ("complex128", "prod")]
 
-pytestmark = pytest.mark.parallel
-
 
 def build(folder, used):
     """The interpreter for some dtypes and ops, as a library of the host."""

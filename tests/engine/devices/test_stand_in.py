@@ -11,8 +11,6 @@ import pytest
 from tests.support.fake_cuda import StandIn
 from tests.support.fake_device_memory import owned
 
-pytestmark = pytest.mark.parallel
-
 
 def comes(condition):
     end = time.monotonic() + 20

@@ -28,8 +28,6 @@ from collalgo.schedule.chunk import Chunk
 from tests.support.leisure import at_leisure
 from tests.support.oracle import check, vectors
 
-pytestmark = pytest.mark.parallel
-
 
 @pytest.mark.parametrize(
     ("nbytes", "size"),

@@ -19,8 +19,6 @@ from collalgo.schedule import (
     together,
 )
 
-pytestmark = pytest.mark.parallel
-
 BIG, CACHE_LINE = 3 * 2**31 + 5, 64
 
 

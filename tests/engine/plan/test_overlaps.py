@@ -1,11 +1,8 @@
 """Spans that overlap others are found."""
 
-import pytest
 from hypothesis import given, strategies as st
 
 from collalgo.engine.plan.layout import Numbered, Span
-
-pytestmark = pytest.mark.parallel
 
 spans = st.tuples(st.integers(0, 20), st.integers(0, 6)).map(
     lambda one: Span(one[0], one[0] + one[1])

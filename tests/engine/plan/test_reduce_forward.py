@@ -9,8 +9,6 @@ from collalgo.engine.plan.reduce_forward import NONE
 from collalgo.engine.plan.template import TemplateKey
 from collalgo.schedule import recv, recv_reduce, send
 
-pytestmark = pytest.mark.parallel
-
 
 def forwarded(schedule, size, rank=0, averaging=Averaging.NO):
     """The spans of the sums that a rank sends on, with the step that makes them and the

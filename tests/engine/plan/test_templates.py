@@ -23,8 +23,6 @@ from collalgo.schedule.collective import COLLECTIVES
 from tests.support.exact_layout import ExactGrid, exact_plan
 from tests.support.leisure import at_leisure
 
-pytestmark = pytest.mark.parallel
-
 SIZES = [1, 2, 3, 5, 7, 8, 12, 16, 17, 33]
 
 

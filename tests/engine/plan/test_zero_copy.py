@@ -11,8 +11,6 @@ from collalgo.engine.plan.template import grid_of
 from collalgo.engine.plan.zero_copy import DirectBuffers
 from collalgo.schedule import recv, recv_reduce, send, trace
 
-pytestmark = pytest.mark.parallel
-
 
 def marks(schedule, size, averaging=Averaging.NO, shared=True, sent=True):
     """The marks of what rank 0 sends, or receives, of a block for each rank."""

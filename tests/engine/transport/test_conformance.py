@@ -10,8 +10,6 @@ import pytest
 from tests.support.leisure import at_leisure
 from tests.support.transports import WITHOUT_DEATHS, WORLDS
 
-pytestmark = pytest.mark.parallel
-
 every_world = pytest.mark.parametrize("world", WORLDS)
 SIZE = 3
 

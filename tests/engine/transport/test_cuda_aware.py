@@ -14,8 +14,6 @@ from collalgo.engine.transport.ucx import (
     memory_types,
 )
 
-pytestmark = pytest.mark.parallel
-
 
 def mpich(error, value):
     """A library that answers as MPICH does, for CUDA only."""

@@ -14,6 +14,7 @@ from collalgo.engine.transport.waiting import ALONE, SHARING, cores, patience, q
 from tests.support.paths import ROOT
 
 
+@pytest.mark.deadline
 def test_the_cores_of_ranks_that_are_bound_are_those_of_all(monkeypatch):
     bound = {0: {0}, 11: {1}, 12: {0, 2}}
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(bound[process]))
@@ -23,11 +24,13 @@ def test_the_cores_of_ranks_that_are_bound_are_those_of_all(monkeypatch):
     assert cores([0, 11, 12]) == 3
 
 
+@pytest.mark.deadline
 def test_a_process_that_has_ended_has_no_cores(monkeypatch):
     monkeypatch.setattr(waiting, "quota", lambda: 1e9)
     assert cores([2**22 + 1]) == len(os.sched_getaffinity(0))
 
 
+@pytest.mark.deadline
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
@@ -52,11 +55,13 @@ def test_quotas_count_wherever_they_are_set(monkeypatch, tmp_path, files, expect
     assert quota() == (sys.maxsize if expected is None else expected)
 
 
+@pytest.mark.deadline
 def test_less_than_a_core_is_still_one(monkeypatch):
     monkeypatch.setattr(waiting, "quota", lambda: 0.2)
     assert cores() == 1
 
 
+@pytest.mark.deadline
 def test_only_ranks_with_cores_of_their_own_spin():
     assert patience(4, 4) == ALONE
     assert patience(5, 4) == SHARING
@@ -75,6 +80,7 @@ def reduce_on_a_busy_core(comm):
     assert comm.allreduce(sleeps)[0] > CALLS / 2
 
 
+@pytest.mark.deadline
 def test_who_shares_a_core_with_a_process_that_computes_sleeps_rather_than_yields():
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})  # which what is started here inherits
@@ -88,7 +94,6 @@ def test_who_shares_a_core_with_a_process_that_computes_sleeps_rather_than_yield
         os.sched_setaffinity(0, allowed)
 
 
-@pytest.mark.parallel
 def test_waits_that_send_nothing_over_mpi_let_it_send():
     """It makes progress in its calls only, from the threads that may make them."""
     script = ROOT / "tests" / "support" / "script_mpi_polls.py"
