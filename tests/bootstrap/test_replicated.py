@@ -6,8 +6,6 @@ import pytest
 
 from collalgo.bootstrap.store.replicated import ReplicatedStore
 
-pytestmark = pytest.mark.parallel
-
 SECRET = bytes(range(16))
 
 

@@ -6,8 +6,6 @@ import pytest
 from collalgo import Topology, threads
 from collalgo.errors import TopologyError
 
-pytestmark = pytest.mark.parallel
-
 SIZE = 4
 
 
