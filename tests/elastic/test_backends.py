@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from collalgo import elastic
+from collalgo.bootstrap.store import at_url
 from collalgo.elastic import backends, launched as launched_jobs
 from collalgo.elastic.launched import meeting_of_launcher
 from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
@@ -21,7 +22,7 @@ SHORT = replace(QUICK, silence=1.0)
 
 @pytest.fixture(autouse=True)
 def _short_attempts(monkeypatch):
-    monkeypatch.setattr(backends, "ATTEMPT_SECONDS", 0.2)
+    monkeypatch.setattr(at_url, "ATTEMPT_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -155,7 +156,9 @@ def test_a_member_with_another_script_is_refused(launched, tmp_path, monkeypatch
     scripts[1].parent.mkdir()
     for name, script in zip("ab", scripts, strict=True):
         script.write_text(f"#!/usr/bin/python\n# the code of {name}")
-        monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+        monkeypatch.setattr(
+            sys.modules["__main__"], "__file__", str(script), raising=False
+        )
         if name == "a":
             launched(name).join()
     words = r"b .* has script 'train.py .*' but the job 'train.py .*'; start all nodes"
@@ -168,7 +171,7 @@ def test_the_path_of_python_in_a_script_is_not_compared(
 ):
     script, members = tmp_path / "train.py", []
     monkeypatch.setattr(launched_jobs, "LAST_CALL", 0.1)
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script))
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
     for name in "ab":
         script.write_text(f"#!/{name}/python\nx = 1\n")
         members.append(launched(name))

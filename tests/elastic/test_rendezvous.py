@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_end import CLOSED, ENDING, end_document
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import NODES, ROUND
@@ -151,6 +151,28 @@ def test_a_closed_job_takes_nobody(node):
     for each in (*nodes, node("c")):
         with pytest.raises(RendezvousClosed, match=r"job j, which is closed \(trained"):
             each.join()
+
+
+def test_too_few_members_end_after_the_end_of_one_with_exit_code_0(node):
+    nodes = [node(name) for name in "abc"]
+    all_join(*nodes)
+    nodes[2].store.set(ENDING, end_document("a rank has ended"))
+    fail(nodes.pop())
+    assert all_join(*nodes)[0].size == 2  # they are enough
+    fail(nodes.pop())
+    with pytest.raises(RendezvousClosed, match=r"others ended, 1 of 2 ranks remain"):
+        nodes[0].join()
+
+
+def test_the_end_of_an_earlier_run_is_forgotten(node):
+    former = [node(name) for name in "ab"]
+    all_join(*former)
+    former[0].store.set(ENDING, end_document("a rank has ended"))
+    for each in former:
+        fail(each)
+    nodes = [node(name) for name in "cd"]
+    assert all_join(*nodes)[0].members == ("c", "d")
+    assert nodes[0].store.read(ENDING) is None
 
 
 def test_an_excluded_node_is_refused_until_it_is_readmitted(node):

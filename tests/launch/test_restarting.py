@@ -8,6 +8,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from collalgo.bootstrap.store import job_end
+from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
@@ -147,6 +149,17 @@ def test_a_member_does_not_wait_for_ranks_that_have_ended(tmp_path):
     done = run("-n 3 --min 2", script=script)
     assert done.returncode == 1, done.stderr
     assert "which is closed (others ended, 1 of 2 ranks remain)" in done.stderr
+
+
+@pytest.mark.parallel
+def test_a_node_notes_that_a_rank_has_ended_with_exit_code_0(tmp_path):
+    """The members of other nodes that are too few then end soon, too."""
+    script = tmp_path / "script.py"
+    script.write_text("")
+    with closing(FileStore(tmp_path / "job")) as store:
+        where = f"--elastic --nodes 2 --rendezvous file://{tmp_path} --id job"
+        assert run(where, script=script).returncode == 0
+        assert b"a rank has ended" in store.read(job_end.ENDING).value
 
 
 NODE = """
