@@ -205,6 +205,14 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
     [
         ("--elastic --nodes 1:2", "--elastic needs --nodes, as 1:4, and --rendezvous"),
         ("--elastic --nodes 2:1", "need 1 <= MIN <= MAX"),
+        (
+            "--elastic --nodes 2 --rendezvous a:b",
+            "not of the form collalgo://HOST:PORT",
+        ),
+        ("--elastic --nodes 2 --rendezvous [::1", "is not a URL"),
+        ("--elastic --nodes 2 --rendezvous etcd://a,,b", "etcd://HOST:PORT,HOST:PORT"),
+        ("--elastic --nodes 2 --rendezvous file:///%00", "of the form file:///FOLDER"),
+        ("--elastic --nodes 2 --rendezvous a:1 --id a/b", "'a/b' is not a job id"),
         ("--elastic --nodes some", "'some' is not a range; write 4 or 1:4"),
         ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
         ("--per-node 2 -n 2", "need --elastic"),

@@ -58,22 +58,40 @@ def store_place(
     Raises
     ------
     ValueError
-        If the id is not one.
+        If the id is not one, or the URL is malformed.
     """
-    parts = urlsplit(url if "://" in url else f"collalgo://{url}")
+    try:
+        parts = urlsplit(url if "://" in url else f"collalgo://{url}")
+    except ValueError as error:
+        raise ValueError(f"{url!r} is not a URL ({error})") from None
     if not job or "/" in job:
         raise ValueError(f"{job!r} is not a job id; pass a text without a slash")
     name = name or f"{socket.gethostname()}-{os.getpid()}"
+    _check_form(parts)
     return StorePlace(url=parts, job=job, name=name, secret=secret)
+
+
+def _check_form(url: SplitResult) -> None:
+    """Refuse a URL of our own schemes that names no place."""
+    match url.scheme:
+        case "collalgo":
+            form, right = "HOST:PORT", is_address(url.netloc) and bool(url.hostname)
+        case "etcd" | "replicated":
+            form = "HOST:PORT,HOST:PORT"
+            right = all(host for host, _ in members_of(url.netloc))
+        case "file":
+            path = unquote(url.path)
+            form = "/FOLDER"
+            right = not url.netloc and "\0" not in path and bool(path.strip("/"))
+        case _:
+            return
+    if not right:
+        raise ValueError(f"{url.geturl()!r} is not of the form {url.scheme}://{form}")
 
 
 def embedded_at(place: StorePlace) -> tuple[str, int, bytes]:
     """The host and the port of an embedded store, and its secret."""
-    if not place.url.hostname or not is_address(place.url.netloc):
-        raise ValueError(
-            f"{place.url.geturl()!r} is not of the form collalgo://HOST:PORT"
-        )
-    host, port = place.url.hostname, int(place.url.port or 0)
+    host, port = str(place.url.hostname), int(place.url.port or 0)
     secret = secret_of_job(host, f"node {place.name}", str(place), place.secret)
     return host, port, secret
 
@@ -101,8 +119,6 @@ def replicated_store(place: StorePlace, _lost: Callable[[str], None]) -> KeyValu
 
 def folder_of(place: StorePlace) -> Path:
     """The folder of a job in the folder of the URL."""
-    if place.url.netloc or not place.url.path.strip("/"):
-        raise ValueError(f"{place.url.geturl()!r} is not of the form file:///FOLDER")
     return Path(unquote(place.url.path), place.job)
 
 
