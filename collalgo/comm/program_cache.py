@@ -221,7 +221,7 @@ class ProgramCache:
         """The kernel of a call, if it reduces; an error if the call cannot be made."""
         if not 0 <= call.root < self.size:
             raise ValueError(
-                f"{call.collective}: root {call.root} is out of range; this "
+                f"{call.name}: root {call.root} is out of range; this "
                 f"communicator has {self.size} ranks, 0 to {self.size - 1}"
             )
         if call.op in MEANS and COLLECTIVES[call.collective].prefix:
@@ -230,7 +230,7 @@ class ProgramCache:
             dtype_code(call.dtype)
             return reduction_of(call.dtype, call.op) if call.op else None
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{call.collective}: {error}") from None
+            raise type(error)(f"{call.name}: {error}") from None
 
     def _decision(self, call: Call) -> Decision:
         """The decision for a plain call, whose schedule is proved."""
