@@ -5,16 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 
-def run_callback(
-    callback: Callable[..., object],
-    *args: Any,
-    errors: type[BaseException] = BaseException,
-) -> None:
-    """Call a callback and report its error, if it is one of ``errors``.
-
-    By default nothing is raised in the thread that calls it, not even SystemExit.
-    """
+def run_callback(callback: Callable[..., object], *args: Any) -> None:
+    """Call a callback and report its error; KeyboardInterrupt and others are raised."""
     try:
         callback(*args)
-    except errors:
+    except Exception:
         sys.excepthook(*sys.exc_info())

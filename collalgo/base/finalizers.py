@@ -51,7 +51,7 @@ class _Helper:
 
     def _run(self) -> None:
         while True:
-            run_callback(self.tasks.get(), errors=Exception)
+            run_callback(self.tasks.get())
 
 
 _here = _OfThread()
@@ -98,7 +98,7 @@ class Lock:
         self._lock.release()
         _here.held -= 1
         while _here.postponed and not _here.held:
-            run_callback(_here.postponed.popleft(), errors=Exception)
+            run_callback(_here.postponed.popleft())
 
 
 @contextmanager

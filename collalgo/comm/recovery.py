@@ -25,9 +25,16 @@ Run = Callable[[Program, Array | None, Array | None, float, str], None]
 
 
 class Recovery:
-    """Handles the status of programs that did not succeed."""
+    """Handles the status of programs that did not succeed.
+
+    Attributes
+    ----------
+    has_raised : bool
+        Whether a call in the foreground has failed, so that the user knows.
+    """
 
     def __init__(self, context: Context):
+        self.has_raised = False
         self.context = context
         self.transport = context.transport
 
@@ -44,18 +51,21 @@ class Recovery:
         waiting: float,
         caller: str,
         status: int,
-        run: Run,
+        run: Run | None,
     ) -> None:
         """Pack the arrays of a program that needs it, or raise the error.
+
+        Calls in the background pass no ``run``, and have packed their arrays.
 
         Raises
         ------
         CollalgoError
             If the calls of the ranks differ, or a rank has left or is late.
         """
-        if status == RUN_NEEDS_PACKING:
+        if status == RUN_NEEDS_PACKING and run is not None:
             _run_packed(program, source, target, waiting, caller, run)
         else:
+            self.has_raised |= run is not None
             self.raise_failure(caller, status)
 
     def raise_failure(self, caller: str, status: int) -> None:

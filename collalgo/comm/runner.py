@@ -1,5 +1,6 @@
 """The inside of a communicator: everything that the library itself uses."""
 
+import logging
 import math
 import sys
 import weakref
@@ -22,6 +23,14 @@ from collalgo.comm.program_cache import ProgramCache
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
 from collalgo.errors import CollalgoError
+
+_LOG = logging.getLogger("collalgo")
+
+#: Seconds that calls in the background have to complete as a process ends.
+UNFINISHED_SECONDS = 5.0
+
+#: Calls that are shown which have not, at most.
+MOST_SHOWN = 10
 
 if TYPE_CHECKING:
     from collalgo.bootstrap.host_inventory import PlacedTopology
@@ -74,7 +83,7 @@ class Runner(Reducing):
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
-        self._release = finalize(self, _abandon, context, self.progress)
+        self._release = finalize(self, _abandon, context, self.progress, self.recovery)
 
     @cached_property
     def devices(self) -> "DeviceCalls":
@@ -189,6 +198,9 @@ class Runner(Reducing):
             The error if the calls of the ranks are found to have differed.
         """
         detached = self._release.detach()
+        if detached is not None:
+            for words in _leftovers(self.context, self.progress, self.recovery, 0.0):
+                _LOG.warning("close: %s", words)
         error = None if detached is None else _release(self.context, self.progress)
         self.programs.release()
         if self._release_devices is not None:
@@ -217,8 +229,31 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
     return error_of(context.transport.rank, failure) if failure else None
 
 
-def _abandon(context: Context, progress: Progress) -> None:
+def _leftovers(
+    context: Context, progress: Progress, recovery: Recovery, seconds: float
+) -> list[str]:
+    """The calls in the background without an end, or whose error nobody has taken.
+
+    Empty if the user knows already that the communicator has failed.
+    """
+    transport, found = context.transport, list[str]()
+    if context.has_left or transport.closed or transport.forked or recovery.has_raised:
+        return found
+    for name, number, (file, line), error in progress.leftovers(seconds)[:MOST_SHOWN]:
+        why = "has not completed" if error is None else f"has failed: {error}"
+        found.append(
+            f"rank {transport.rank}: {name} #{number}, made in the background at "
+            f"{file}:{line}, {why}; make the call on every rank, and wait for it"
+        )
+    return found
+
+
+def _abandon(context: Context, progress: Progress, recovery: Recovery) -> None:
     """Release an open communicator; an error cannot be raised, so the process fails."""
+    left = _leftovers(context, progress, recovery, UNFINISHED_SECONDS)
+    problems = [f"collalgo: {words}" for words in left]
     if error := _release(context, progress):
-        sys.stderr.write(f"collalgo.{type(error).__name__}: {error}\n")
+        problems.append(f"collalgo.{type(error).__name__}: {error}")
+    for words in problems:
+        sys.stderr.write(words + "\n")
         fail_at_exit()

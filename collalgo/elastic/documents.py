@@ -104,8 +104,15 @@ class Closed:
     reason: str = ""
 
 
+@dataclass(frozen=True)
+class Ending:
+    """The beginning of the end: a rank has ended with exit code 0, by its launcher."""
+
+    reason: str = ""
+
+
 #: What a document says.
-Document = Node | Round | Leader | Notice | Excluded | Closed
+Document = Node | Round | Leader | Notice | Excluded | Closed | Ending
 
 
 def encoded(document: Document) -> bytes:
@@ -158,4 +165,5 @@ _READERS: dict[str, Callable[[Fields], Document]] = {
     "notice": _notice,
     "excluded": lambda fields: Excluded(fields.terms("reasons", MOST_MEMBERS)),
     "closed": lambda fields: Closed(fields.text("reason")),
+    "ending": lambda fields: Ending(fields.text("reason")),
 }

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_end import CLOSED, ENDING
 from collalgo.bootstrap.store.protocol import ABSENT
 from collalgo.elastic.documents import (
     EXCLUDED,
@@ -102,6 +102,13 @@ class Participant:
         """The reason why the job is closed; None if it is open."""
         found = self.value(CLOSED).value
         return found.reason if isinstance(found, Closed) else None
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether too few processes remain after the end of one with exit code 0."""
+        if self.value(ENDING).value is None:
+            return False
+        return self.tally().are_too_few(self.settings)
 
     @property
     def leader(self) -> Leader | None:

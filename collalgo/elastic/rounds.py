@@ -13,13 +13,14 @@ orders of events for three processes.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_end import CLOSED, ENDING
 from collalgo.bootstrap.store.protocol import ABSENT, Fence
 from collalgo.elastic.documents import (
     LEADER,
     NODES,
     NOTICE,
     ROUND,
+    Closed,
     Leader,
     Node,
     Notice,
@@ -36,7 +37,7 @@ from collalgo.elastic.events import (
     Write,
 )
 from collalgo.elastic.participant import Known, Participant, Phase
-from collalgo.elastic.tally import Readiness
+from collalgo.elastic.tally import Readiness, Tally
 
 #: Seconds that one measurement counts at most: a process that was paused has not
 #: observed the others meanwhile.
@@ -110,11 +111,12 @@ def _settled(state: Participant) -> Participant:
 
 
 def _elapsed(state: Participant, seconds: float) -> Participant:
-    """Count the time for which enough processes have asked."""
+    """Count the time for which enough processes have asked, or too few are left."""
     seconds = min(seconds, LONGEST_OBSERVATION)
     if not (state.leads and state.surveyed):
         return state
-    is_ready = state.tally().readiness(state.settings) is not Readiness.NOT_YET
+    readiness = state.tally().readiness(state.settings)
+    is_ready = readiness is not Readiness.NOT_YET or state.is_ending
     waited = state.waited + seconds if is_ready else 0.0
     return replace(state, waited=waited, quiet=state.quiet + seconds)
 
@@ -151,10 +153,12 @@ def _leadership(state: Participant) -> Iterable[Action]:
     return _of_leader(state) if state.surveyed else [ListProcesses()]
 
 
-def _of_leader(state: Participant) -> list[Write]:
-    """Complete the round if possible; else announce its reason to the members."""
+def _of_leader(state: Participant) -> list[Write | Delete]:
+    """Complete the round or end the job; else announce the reason of the round."""
     found, present = state.tally(), state.value(ROUND).expected
     leading = Fence(LEADER, state.value(LEADER).version)
+    if end := _end(state, found, leading):
+        return [end]
     if _is_complete(state, found.readiness(state.settings)):
         new = found.next_round(state.round, state.settings)
         return [Write(ROUND, new, present, (leading, Fence(CLOSED, ABSENT)))]
@@ -162,6 +166,24 @@ def _of_leader(state: Participant) -> list[Write]:
     if not _is_due(state, notice):
         return []
     return [Write(NOTICE, notice, state.value(NOTICE).expected, (leading,))]
+
+
+def _end(state: Participant, found: Tally, leading: Fence) -> Write | Delete | None:
+    """Close a job of which too few remain after the end of one, or forget that end.
+
+    It is forgotten once nobody is left of the epoch: the job has begun again.
+    """
+    ending = state.value(ENDING)
+    if ending.value is None:
+        return None
+    if not (found.survivors or found.at_work):
+        return Delete(ENDING, ending.version)
+    if not state.is_ending or state.waited < state.settings.last_call:
+        return None
+    living = len(found.survivors) + len(found.at_work) + len(found.newcomers)
+    least = state.settings.least
+    reason = f"others ended, {living} of {least} ranks remain"
+    return Write(CLOSED, Closed(reason), ABSENT, (leading,))
 
 
 def _is_complete(state: Participant, readiness: Readiness) -> bool:

@@ -51,6 +51,11 @@ class Tally:
             return Readiness.COMPLETE
         return Readiness.LAST_CALL
 
+    def are_too_few(self, settings: Settings) -> bool:
+        """Whether members of the epoch live, and too few processes for the next."""
+        old = len(self.survivors) + len(self.at_work)
+        return old > 0 and old + len(self.newcomers) < settings.least
+
     def next_round(self, present: Round, settings: Settings) -> Round:
         """The round of those who ask: survivors keep their order, then newcomers.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from collalgo.base.foreign import package_of
 from collalgo.base.hooks import hook
 from collalgo.base.integers import INT64_MAX, integer, shown
-from collalgo.engine.devices.arrays import Shadow, is_on_device, shadow_of
+from collalgo.engine.devices.arrays import Shadow, is_on_device, offers, shadow_of
 
 Array = NDArray[Any]
 
@@ -36,12 +36,12 @@ def as_array(buf: Any, caller: str) -> Array:
         return shadow_of(buf, caller)
     try:
         return np.asarray(memoryview(buf))
-    except (TypeError, ValueError, BufferError):
+    except Exception:  # of the object's own code
         pass
     if not isinstance(buf, type):  # a class of arrays has the protocol, but no memory
-        if hasattr(buf, "__array_interface__"):
+        if offers(buf, "__array_interface__"):
             return _shared(np.asarray, buf, caller)
-        if hasattr(buf, "__dlpack__"):
+        if offers(buf, "__dlpack__"):
             return _shared(np.from_dlpack, buf, caller)
     raise TypeError(
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
@@ -52,7 +52,7 @@ def as_array(buf: Any, caller: str) -> Array:
 def _shared(load: Callable[[Any], Array], buf: Any, caller: str) -> Array:
     try:
         return load(buf)
-    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+    except Exception as error:  # of the object's own code
         if package_of(buf) == "torch":  # which has dtypes that DLPack does not have
             narrow: Array | None = hook("narrow array of torch")(buf)
             if narrow is not None:
@@ -187,8 +187,7 @@ def check_overlap(
     """
     if not np.may_share_memory(buf, out):
         return
-    mine, result = twins or (buf, out)
-    if twins and _place(mine) == _place(result):
+    if twins and _place(twins[0]) == _place(twins[1]):
         return
     try:
         overlap = np.shares_memory(buf, out, max_work=WORK)  # type: ignore[arg-type]
@@ -233,20 +232,27 @@ def result_array(
             if package_of(buf) == "torch":
                 fresh = hook("new tensor of torch")(buf, shape)
                 return fresh, as_array(fresh, caller)
-        target = np.empty(shape, like.dtype)
-        return target, target
+        fresh = _new(shape, like.dtype, caller)
+        return fresh, fresh
     target = as_array(out, caller)
     check_output(target, like, shape, caller)
     return out, target
 
 
+def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
+    """A new array for a result, which may have an axis too many."""
+    try:
+        return np.empty(shape, dtype)
+    except ValueError as error:
+        why = f"no array can hold the result ({error}); pass fewer axes, as x.ravel()"
+        raise ValueError(f"{caller}: {why}") from None
+
+
 def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
     """The numbers of rows of all ranks, checked, as a list."""
     if not isinstance(counts, Iterable):
-        raise TypeError(
-            f"{caller}: counts is {shown(counts)}; pass {size} numbers of rows, one "
-            "for each rank"
-        )
+        advice = f"pass {size} numbers of rows, one for each rank"
+        raise TypeError(f"{caller}: counts is {shown(counts)}; {advice}")
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
     if len(checked) != size or min(checked) < 0:
         raise ValueError(
@@ -276,10 +282,9 @@ def elements_of(rows: Sequence[int], array: Array, caller: str) -> tuple[int, ..
     each = row_size(array)
     total = sum(rows) * each * array.itemsize
     if total > INT64_MAX:
-        raise ValueError(
-            f"{caller}: counts add up to {sum(rows)} rows, that is {total} bytes, but "
-            f"no call can have more than {INT64_MAX}; pass fewer"
-        )
+        what = f"counts add up to {sum(rows)} rows, that is {total} bytes"
+        most = f"no call can have more than {INT64_MAX}"
+        raise ValueError(f"{caller}: {what}, but {most}; pass fewer")
     return tuple([count * each for count in rows])
 
 

@@ -21,6 +21,9 @@ EQUAL_BLOCKS = tuple(name for name in COLLECTIVES if COLLECTIVES[name].blocks)
 #: Those of them whose input holds the blocks of all ranks.
 SPLIT = ("alltoall", "reduce_scatter")
 
+#: Collectives of which a call of their own, with a "v", takes counts.
+VARIABLE = ("allgather", "alltoall", "gather", "scatter")
+
 #: An algorithm as passed to a call: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
 AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
@@ -66,6 +69,12 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     reproducible: bool = False
     parts: tuple[int, ...] | None = None
 
+    @property
+    def name(self) -> str:
+        """The name of the call of the user, in errors."""
+        is_variable = self.counts is not None and self.collective in VARIABLE
+        return self.collective + "v" * is_variable
+
     def plain(self) -> "Call":
         """The same call with the name of its op, and without mutable arguments.
 
@@ -74,7 +83,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         """
         collective, names = COLLECTIVES[self.collective], self.algorithm
         op = op_of(self.op, self.collective) if collective.reduces else None
-        check_algorithm(names, self.collective)
+        check_algorithm(names, self.name)
         algorithm = tuple(names) if isinstance(names, list) else names
         in_order = isinstance(op, Op) and not op.commute and not collective.prefix
         reproducible = self.reproducible or in_order
@@ -84,7 +93,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         """Check that the op of a plain call may combine in an order that is unknown."""
         if isinstance(self.op, Op) and not self.op.commute:
             raise AlgorithmNotApplicable(
-                f"{self.collective}: op {self.op.name!r} does not commute, and the "
+                f"{self.name}: op {self.op.name!r} does not commute, and the "
                 "order in which this algorithm combines is unknown; leave out "
                 "algorithm=, or pass an Op with commute=True",
                 collective=self.collective,
@@ -116,7 +125,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         """
         if not 0 <= self.root < size:
             raise ValueError(
-                f"{self.collective}: root {self.root} is out of range; this "
+                f"{self.name}: root {self.root} is out of range; this "
                 f"communicator has {size} ranks, 0 to {size - 1}"
             )
         if self.op in MEANS and COLLECTIVES[self.collective].prefix:
@@ -125,4 +134,4 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
             dtype_code(self.dtype)
             return reduction_of(self.dtype, self.op) if self.op else None
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{self.collective}: {error}") from None
+            raise type(error)(f"{self.name}: {error}") from None

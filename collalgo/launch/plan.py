@@ -199,6 +199,18 @@ def _check_rendezvous(options: LaunchOptions) -> None:
         raise OptionError(
             "--elastic runs one node; start it on each host instead, or pass --discover"
         )
+    if options.rendezvous is not None:
+        _check_url(options.rendezvous, options.job)
+
+
+def _check_url(url: str, job: str) -> None:
+    """Refuse a URL or an id that names no job."""
+    from collalgo.bootstrap.store.at_url import store_place
+
+    try:
+        store_place(url, job)
+    except ValueError as error:
+        raise OptionError(f"--rendezvous and --id: {error}") from None
 
 
 def _check_elastic(options: LaunchOptions, size: int, choice: Choice) -> None:

@@ -12,14 +12,13 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
-from urllib.parse import urlsplit
+from functools import cache, partial
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.store.at_url import StorePlace, replicated_at, store_place
 from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
-from collalgo.bootstrap.store.job_end import close_job
-from collalgo.bootstrap.store.replicated import ReplicatedStore
+from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.etcd_member import EtcdMember
@@ -52,6 +51,11 @@ OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
 HERE = "127.0.0.1"
 
 
+#: Called with the number of ranks that run, at each end of one once a rank has ended
+#: with exit code 0; none of this host is restarted.
+End = Callable[[int], None]
+
+
 @dataclass(frozen=True)
 class RestartingLaunch(LocalLaunch):
     """The plan to run a command on ranks of this host that may die and be restarted.
@@ -75,11 +79,9 @@ class RestartingLaunch(LocalLaunch):
     def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
         """Start the ranks, into the list, and supervise them."""
         with ExitStack() as held:
-            close: Callable[[str], None] | None = None
-            if self.node is None:
-                common, close = self._of_host(held)
-            else:
-                common = self._of_node(held)
+            common, end = (
+                self._of_host(held) if self.node is None else self._of_node(held)
+            )
 
             def start(spec: RankSpec, count: int) -> None:
                 before = int(spec.environment.get(RESTART_COUNT, 0))
@@ -91,10 +93,10 @@ class RestartingLaunch(LocalLaunch):
 
             for spec in self.specs:
                 start(spec, 0)
-            return _Supervision(self, ranks, start, close).run(sinks)
+            return _Supervision(self, ranks, start, end).run(sinks)
 
-    def _of_host(self, held: ExitStack) -> tuple[dict[str, str], Callable[[str], None]]:
-        """The variables of ranks that are all on this host, and what closes the job."""
+    def _of_host(self, held: ExitStack) -> tuple[dict[str, str], End]:
+        """The variables of ranks that are all on this host, and the end of the job."""
         secret = secrets.token_bytes(32)
         server = held.enter_context(closing(Server(secret, HERE)))
         variables = {
@@ -102,24 +104,44 @@ class RestartingLaunch(LocalLaunch):
             MEMBERS.name: f"{self.least}:{len(self.specs)}",
             SECRET.name: secret.hex(),
         }
-        return variables, partial(close_job, HERE, server.port, secret)
 
-    def _of_node(self, held: ExitStack) -> dict[str, str]:
-        """The variables of the ranks of a node, and the store if it is here."""
-        where = RENDEZVOUS.given(self.node)
-        url = urlsplit(where if "://" in where else f"collalgo://{where}")
-        if url.scheme == "collalgo" and url.hostname and url.port:
-            secret = secret_of_job(url.hostname, "this node", where)
-            hosting = Hosting(url.hostname, url.port, secret)
-            hosting.begin()
-            held.callback(hosting.end)
-            held.callback(hosting.drain, DRAIN_SECONDS)  # before that
-        if url.scheme == "replicated":
-            job = JOB.given(self.node)
-            member = EtcdMember(ReplicatedStore.at(url, job, "this node"))
-            held.callback(member.close)
-            held.callback(member.drain, DRAIN_SECONDS)
-        return self.node or {}
+        def end(living: int) -> None:
+            if 0 < living < self.least:
+                reason = f"others ended, {living} of {self.least} ranks remain"
+                close_job(HERE, server.port, secret, reason)
+
+        return variables, end
+
+    def _of_node(self, held: ExitStack) -> tuple[dict[str, str], End]:
+        """The variables of the ranks of a node, which may hold the store, and the end.
+
+        Ranks of other nodes may still come: the members decide.
+        """
+        variables = {**self.specs[0].environment, **(self.node or {})}
+        where, given = RENDEZVOUS.given(variables), SECRET.value(variables)
+        place = store_place(where, JOB.given(variables), "this node", given)
+        if self.node:
+            _hold_store(place, held)
+        once = cache(partial(begin_end, place, "a rank has ended"))
+        return self.node or {}, lambda _living: once()
+
+
+def _hold_store(place: StorePlace, held: ExitStack) -> None:
+    """Hold the store of a job if it is on this host, or a member of its etcd."""
+    url, at = place.url, place.url.geturl()
+    if url.scheme == "collalgo" and url.hostname and url.port:
+        secret = secret_of_job(url.hostname, place.name, at)
+        hosting = Hosting(url.hostname, url.port, secret)
+        hosting.begin()
+        held.callback(hosting.end)
+        held.callback(hosting.drain, DRAIN_SECONDS)  # before that
+        if hosting.is_held:
+            server = url.hostname, url.port, secret
+            held.callback(close_job, *server, "the node that held its store has ended")
+    if url.scheme == "replicated":
+        member = EtcdMember(replicated_at(place))
+        held.callback(member.close)
+        held.callback(member.drain, DRAIN_SECONDS)
 
 
 def back_off(number: int) -> float:
@@ -175,14 +197,14 @@ class _Supervision:
         All that were started.
     start : callable
         Starts a rank, into the list, after a number of restarts.
-    close : callable or None
-        Closes the job with a reason; None if other nodes may give it members.
+    end : callable
+        Called with the number that run, at each end once one had exit code 0.
     """
 
     plan: RestartingLaunch
     ranks: list[Rank]
     start: Callable[[RankSpec, int], None]
-    close: Callable[[str], None] | None = None
+    end: End
     due: dict[int, float] = field(default_factory=dict)
     deaths: Counter[int] = field(default_factory=Counter)
     lost: list[Rank] = field(default_factory=list)
@@ -195,7 +217,8 @@ class _Supervision:
             deadline = Deadline(self._seconds_to_restart())
             for ended in as_completed(self.ranks, deadline):
                 self._end(ended)
-                self._close_if_too_few()
+                if self.has_finished:
+                    self.end(self._living())
                 deadline.at_most(self._seconds_to_restart())
             if self._are_too_few():
                 return self._give_up(sinks)
@@ -208,13 +231,6 @@ class _Supervision:
         """Whether the job cannot go on."""
         left = self._living() + len(self.due)
         return left < self.plan.least and not self.has_finished
-
-    def _close_if_too_few(self) -> None:
-        """Close a job with too few ranks, of which none is restarted after its end."""
-        living = self._living()
-        if self.close and self.has_finished and 0 < living < self.plan.least:
-            self.close(f"others ended, {living} of {self.plan.least} ranks remain")
-            self.close = None
 
     def _living(self) -> int:
         """The number of ranks that run."""

@@ -2,12 +2,11 @@
 
 import pytest
 
-import collalgo
+from collalgo.bootstrap.threads import ThreadRendezvous
+from collalgo.comm.communicator import Communicator
 
 
 @pytest.fixture
 def alone():
-    with collalgo.comm.communicator.Communicator(
-        collalgo.bootstrap.threads.ThreadRendezvous().connect("", 0, [0])
-    ) as comm:
+    with Communicator(ThreadRendezvous().connect("", 0, [0])) as comm:
         yield comm

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -38,17 +39,14 @@ def begun(comm, kind):
     return [comm.isend(np.ones(9), other), comm.irecv(np.ones(9), other)]
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError, SystemExit])
 @pytest.mark.parametrize("ended", [False, True])
 @pytest.mark.parametrize("kind", ["call", "message"])
-def test_an_error_of_a_callback_is_reported_and_not_raised(
-    kind, ended, error, monkeypatch
-):
+def test_an_error_of_a_callback_is_reported_and_not_raised(kind, ended, monkeypatch):
     reported = []
     monkeypatch.setattr(sys, "excepthook", lambda kind, *_: reported.append(kind))
 
     def raises(_):
-        raise error
+        raise ZeroDivisionError
 
     def on_each_rank(comm):
         works = begun(comm, kind)
@@ -60,7 +58,34 @@ def test_an_error_of_a_callback_is_reported_and_not_raised(
         return comm.allreduce(np.ones(1))[0]
 
     assert threads(on_each_rank, 2, timeout=60) == [2, 2]
-    assert reported == [error] * (2 if kind == "call" else 4)
+    assert reported == [ZeroDivisionError] * (2 if kind == "call" else 4)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize("kind", ["call", "message"])
+def test_an_interrupt_in_a_callback_reaches_the_main_thread(kind, ended, error):
+    """Whichever thread has run it; the callbacks after it are called, too."""
+    called = []
+
+    def raises(_):
+        raise error(7)
+
+    def on_each_rank(comm):
+        works = begun(comm, kind)
+        if ended:
+            collalgo.waitall(works)
+        if comm.rank == 0:
+            works[-1].add_done_callback(raises)
+            works[-1].add_done_callback(called.append)
+        collalgo.waitall(works)
+        comm.barrier()
+
+    with pytest.raises(error) as raised:
+        threads(on_each_rank, 2, timeout=60)
+        time.sleep(1)  # the main thread may come late
+    assert raised.value.args == (7,)
+    assert len(called) == 1
 
 
 def test_an_error_that_is_only_reported_ends_nothing_and_an_uncaught_one_does(tmp_path):

@@ -42,3 +42,28 @@ def test_a_job_fails_if_the_calls_of_an_open_group_differed(wrong, tmp_path):
     assert done.returncode == int(wrong), done.stderr
     said = "collalgo.MismatchError: broadcast #1: rank "
     assert (said in done.stderr + done.stdout) == wrong
+
+
+UNWAITED = """
+import collalgo, numpy as np
+comm = collalgo.init()
+comm.allreduce_async(np.ones(9))
+part = comm.dup()
+if comm.rank == 0:
+    part.allreduce_async(np.ones(9))
+    part.close()
+    comm.allgather_async(np.ones(9))
+"""
+
+
+def test_a_call_in_the_background_that_nobody_else_makes_fails_the_job(tmp_path):
+    """A call that all have made completes, though nobody waits for it."""
+    script = tmp_path / "job.py"
+    script.write_text(UNWAITED)
+    command = [sys.executable, "-m", "collalgo", "run", "-n", "2", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    made = f"made in the background at {script}:"
+    assert f"close: rank 0: allreduce #1, {made}7, has not completed" in done.stderr
+    assert f"rank 0: allgather #3, {made}9, has failed: allgather #3" in done.stderr
+    assert "job.py:4" not in done.stderr

@@ -1,5 +1,6 @@
 """Jobs for the tests: rendezvous over each real store."""
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -18,6 +19,9 @@ from tests.bootstrap.conftest import (  # noqa: F401
 
 #: Short times, so that tests are; the silence is the least that etcd takes.
 QUICK = Settings(2, 3, last_call=0.1, silence=2.0, join_timeout=20.0)
+
+#: Those of three members that all come: a late one is not left out.
+FULL = replace(QUICK, last_call=10.0)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from collalgo import elastic
+from collalgo.bootstrap.store import at_url
 from collalgo.elastic import backends, launched as launched_jobs
 from collalgo.elastic.launched import meeting_of_launcher
 from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
@@ -23,7 +24,7 @@ SHORT = replace(QUICK, silence=1.0)
 
 @pytest.fixture(autouse=True)
 def _short_attempts(monkeypatch):
-    monkeypatch.setattr(backends, "ATTEMPT_SECONDS", 0.2)
+    monkeypatch.setattr(at_url, "ATTEMPT_SECONDS", 0.2)
 
 
 @pytest.fixture

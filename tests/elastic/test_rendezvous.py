@@ -7,14 +7,14 @@ from threading import Event
 
 import pytest
 
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_end import CLOSED, ENDING, end_document
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import NODES, ROUND
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import RendezvousClosed, RendezvousError
-from tests.elastic.conftest import QUICK
+from tests.elastic.conftest import FULL, QUICK
 from tests.support.store_clients import DEADLINE, until
 
 pytestmark = pytest.mark.deadline
@@ -79,7 +79,7 @@ def lose_first(nodes):
 
 
 def test_survivors_go_on_without_a_member_that_dies_and_take_it_back(node):
-    nodes = [node(name) for name in "abc"]
+    nodes = [node(name, FULL) for name in "abc"]
     first = all_join(*nodes)
     lose_first(nodes)
     second = all_join(*nodes)
@@ -128,7 +128,7 @@ def test_who_does_not_ask_in_time_is_expelled_and_may_come_back(node):
 
 
 def test_who_leaves_is_missed_and_who_waits_takes_the_place(node):
-    nodes = [node(name) for name in "abc"]
+    nodes = [node(name, FULL) for name in "abc"]
     all_join(*nodes)
     late = node("d")
     with ThreadPoolExecutor(1) as pool:
@@ -153,6 +153,26 @@ def test_a_closed_job_takes_nobody(node):
     for each in (*nodes, node("c")):
         with pytest.raises(RendezvousClosed, match=r"job j, which is closed \(trained"):
             each.join()
+
+
+def test_too_few_members_end_after_the_end_of_one_with_exit_code_0(node):
+    nodes = [node(name) for name in "ab"]
+    all_join(*nodes)
+    nodes[0].store.set(ENDING, end_document("a rank has ended"))
+    fail(nodes.pop())
+    with pytest.raises(RendezvousClosed, match=r"others ended, 1 of 2 ranks remain"):
+        nodes[0].join()
+
+
+def test_the_end_of_an_earlier_run_is_forgotten(node):
+    former = [node(name) for name in "ab"]
+    all_join(*former)
+    former[0].store.set(ENDING, end_document("a rank has ended"))
+    for each in former:
+        fail(each)
+    nodes = [node(name) for name in "cd"]
+    assert all_join(*nodes)[0].members == ("c", "d")
+    assert nodes[0].store.read(ENDING) is None
 
 
 def test_an_excluded_node_is_refused_until_it_is_readmitted(node):

@@ -14,7 +14,7 @@ from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.history import PastEpoch
 from collalgo.elastic.status import event_of_epoch, follow, status
 from collalgo.elastic.timeline import EventsError, draw, read_events
-from tests.elastic.conftest import QUICK
+from tests.elastic.conftest import FULL, QUICK
 from tests.elastic.test_rendezvous import all_join, fail
 from tests.support.store_clients import until
 
@@ -28,7 +28,7 @@ def noted(store, epochs):
 def test_a_status_shows_who_is_a_member_and_who_waits(node, new_store):
     store = new_store()
     assert status(store).members == ()
-    nodes = [node(name) for name in "abc"]
+    nodes = [node(name, FULL) for name in "abc"]
     first = all_join(*nodes)[0]
     found = status(store)
     assert (found.epoch, found.members) == (1, first.members)
@@ -40,7 +40,7 @@ def test_a_status_shows_who_is_a_member_and_who_waits(node, new_store):
 
 def test_a_status_shows_who_was_lost_and_why_a_job_goes_on(node, new_store):
     store = new_store()
-    nodes = [node(name) for name in "abc"]
+    nodes = [node(name, FULL) for name in "abc"]
     all_join(*nodes)
     noted(store, 1)
     fail(nodes.pop(0))

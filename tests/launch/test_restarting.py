@@ -8,6 +8,8 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from collalgo.bootstrap.store import job_end
+from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
@@ -146,6 +148,16 @@ def test_a_member_does_not_wait_for_ranks_that_have_ended(tmp_path):
     assert "which is closed (others ended, 1 of 2 ranks remain)" in done.stderr
 
 
+def test_a_node_notes_that_a_rank_has_ended_with_exit_code_0(tmp_path):
+    """The members of other nodes that are too few then end soon, too."""
+    script = tmp_path / "script.py"
+    script.write_text("")
+    with closing(FileStore(tmp_path / "job")) as store:
+        where = f"--elastic --nodes 2 --rendezvous file://{tmp_path} --id job"
+        assert run(where, script=script).returncode == 0
+        assert b"a rank has ended" in store.read(job_end.ENDING).value
+
+
 NODE = """
 from collalgo import elastic
 
@@ -189,6 +201,14 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
     [
         ("--elastic --nodes 1:2", "--elastic needs --nodes, as 1:4, and --rendezvous"),
         ("--elastic --nodes 2:1", "need 1 <= MIN <= MAX"),
+        (
+            "--elastic --nodes 2 --rendezvous a:b",
+            "not of the form collalgo://HOST:PORT",
+        ),
+        ("--elastic --nodes 2 --rendezvous [::1", "is not a URL"),
+        ("--elastic --nodes 2 --rendezvous etcd://a,,b", "etcd://HOST:PORT,HOST:PORT"),
+        ("--elastic --nodes 2 --rendezvous file:///%00", "of the form file:///FOLDER"),
+        ("--elastic --nodes 2 --rendezvous a:1 --id a/b", "'a/b' is not a job id"),
         ("--elastic --nodes some", "'some' is not a range; write 4 or 1:4"),
         ("--elastic --nodes 2 --rendezvous a:1 -n 2", "pass --per-node and --nodes"),
         ("--per-node 2 -n 2", "need --elastic"),

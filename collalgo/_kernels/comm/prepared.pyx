@@ -160,6 +160,9 @@ cdef class PreparedCall(Task):
             if hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(f"called in the background at {file}:{line}")
             self.failure = error
+            self.progress.is_known |= bool(self.callbacks)
+            if self.progress.failed is None:
+                self.progress.failed = self.name, self.number, self.place, error
         return CLOSED
 
     cdef int complete(self) except -100:

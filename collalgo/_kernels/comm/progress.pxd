@@ -13,6 +13,8 @@ cdef class Progress(WaitableQueue):
     cdef int64_t last_held  # time of the last held call
     cdef int64_t wakes  # next poll of the thread
     cdef readonly bint used
+    cdef object failed  # the first call that has failed, as leftovers() returns it
+    cdef bint is_known  # whether a caller has taken the error of a call
 
     cdef int submit(self, Task task) except -1
     cdef bint await_call(self, bint tidy) noexcept nogil

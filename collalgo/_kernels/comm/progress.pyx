@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t
 from posix.time cimport timespec
 
 from threading import Thread, current_thread
+from time import monotonic, sleep
 
 from collalgo.base.threads import start
 
@@ -25,7 +26,7 @@ from collalgo._kernels.comm.pthreads cimport (
     pthread_mutex_unlock,
 )
 from collalgo._kernels.comm.recorder cimport Recorder, nanoseconds
-from collalgo._kernels.comm.task cimport Task
+from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.comm.waiting cimport WaitableQueue
 from collalgo._kernels.engine.transport.transport cimport Transport
 
@@ -35,6 +36,7 @@ cdef int64_t LINGER = 10_000_000  # ns after a call in which the thread polls
 cdef int64_t HELD = 100_000_000  # ns before the thread runs held calls
 cdef int64_t HABIT = 10 * HELD  # ns after a held call in which more are expected
 cdef int64_t NEVER = 1 << 62
+cdef double LEFTOVERS = 1e-3  # s between two checks whether all calls have ended
 cdef int64_t SELDOM = 1_000_000  # ns between two polls if each call has a waiter
 
 
@@ -81,6 +83,23 @@ cdef class Progress(WaitableQueue):
         pthread_cond_broadcast(&self.arrived)
         pthread_mutex_unlock(&self.mutex)
         return unfinished
+
+    def leftovers(self, double seconds):
+        """The calls that have not ended after some seconds, and one that failed unseen.
+
+        Returns
+        -------
+        list of tuple
+            Of each its name and number, its file and line, and its error or None.
+        """
+        cdef double end = monotonic() + seconds
+        cdef Task task
+        self.release_held()
+        while (self.waiting or self.running) and <double>monotonic() < end:
+            sleep(LEFTOVERS)
+        found = [] if self.failed is None or self.is_known else [self.failed]
+        pending = [task for task in self.kept if (<Task>task).status == PENDING]
+        return found + [(t.name, (<Task>t).number, (<Task>t).site.place, None) for t in pending]
 
     def join(self):
         """Wait for the end of the thread."""

@@ -24,7 +24,7 @@ from collalgo._kernels.engine.transport.transport cimport (
     Transport,
 )
 
-from collalgo.base.callbacks import run_callback
+from collalgo._kernels.comm.done_callbacks import run_callbacks
 
 
 cdef class Queue:
@@ -161,8 +161,7 @@ cdef class Queue:
         self.end(<void *>task, status, True)
         callbacks, task.callbacks = task.callbacks, []
         task.watched = False
-        for callback in callbacks:
-            run_callback(callback, task)
+        run_callbacks(callbacks, task)
 
     cdef int prune(self) except -1:
         """Release the calls that have ended.

@@ -5,7 +5,7 @@ A waiter runs the calls that have not begun itself, in their order. So an asynch
 with an immediate wait costs little more than a call in the foreground.
 """
 
-from cpython.exc cimport PyErr_CheckSignals, PyErr_Occurred
+from cpython.exc cimport PyErr_Occurred
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 from posix.time cimport timespec
@@ -35,7 +35,8 @@ from collalgo._kernels.engine.transport.transport cimport (
 from collalgo.comm.failures import in_signal_handler
 
 cdef extern from "Python.h" nogil:
-    int check_signals "PyErr_CheckSignals"()  # sets its exception
+    int check_signals "Py_MakePendingCalls"()  # also what callbacks raise
+    int check_interrupts "Py_MakePendingCalls"() except -1
 
 #: The names of the states of a peer that transports return.
 PEER_STATES = ("quiet", "called", "left")
@@ -114,7 +115,7 @@ cdef class WaitableQueue(Queue):
                     self.sleep_until_end(NULL, SIGNAL_CHECK)
             if status == INTERRUPTED:
                 self.raise_interrupted()
-            PyErr_CheckSignals()
+            check_interrupts()
         return 0
 
     cdef bint try_reserve(self) noexcept nogil:
@@ -152,7 +153,7 @@ cdef class WaitableQueue(Queue):
                     self.sleep_until_end(<void *>task, min(left, SIGNAL_CHECK))
             if status == INTERRUPTED:
                 self.raise_interrupted()
-            PyErr_CheckSignals()
+            check_interrupts()
         self.prune()
         return True
 

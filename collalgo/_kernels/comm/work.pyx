@@ -8,7 +8,7 @@ from collalgo._kernels.comm.task cimport PENDING
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
-from collalgo.base.callbacks import run_callback
+from collalgo._kernels.comm.done_callbacks import run_callbacks
 
 cdef double LOOK = 1e-4  # seconds between two polls of a stream
 
@@ -134,13 +134,15 @@ cdef class Work(PreparedCall):
     def add_done_callback(self, callback):
         """Call ``callback(work)`` at the end of the call, from any thread.
 
-        An error of the callback is reported, and not raised.
+        An error of the callback is reported, and not raised; KeyboardInterrupt and
+        SystemExit are raised in the main thread, as Ctrl-C is.
         """
         if not self.progress.watch(self, callback):
-            run_callback(callback, self)
+            run_callbacks([callback], self)
 
     cdef object outcome(self):
         self.unpin()
         if self.failure is not None:
+            self.progress.is_known = True
             raise self.failure
         return self.value

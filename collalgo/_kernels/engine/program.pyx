@@ -42,7 +42,7 @@ cdef extern from "ticks.h" nogil:
 cdef extern from "Python.h" nogil:
     PyThreadState *PyEval_SaveThread()
     void PyEval_RestoreThread(PyThreadState *thread)
-    int check_signals "PyErr_CheckSignals"()  # sets its exception
+    int check_signals "Py_MakePendingCalls"()  # also what callbacks raise
 
 cdef enum:
     BRIEF_BYTES = 65536  # a shorter call ends before another thread needs the GIL

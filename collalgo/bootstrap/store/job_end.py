@@ -1,14 +1,18 @@
 """The end of an elastic job in its store: no further epoch begins."""
 
 import json
+from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 
+from collalgo.bootstrap.store.at_url import StorePlace, running_store
 from collalgo.bootstrap.store.client import Client
-from collalgo.bootstrap.store.protocol import ABSENT
+from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
 from collalgo.errors import BootstrapError
 
-#: The key of the reason, which all members watch.
-CLOSED = "now/closed"
+#: The key of the reason why the job is closed, and that of a rank that has ended with
+#: exit code 0, so that none is restarted; all members watch both.
+CLOSED, ENDING = "now/closed", "now/ending"
 
 #: The version of the documents in the store; another one is refused.
 FORMAT = 1
@@ -17,8 +21,8 @@ FORMAT = 1
 SECONDS = 5.0
 
 
-def closed(reason: str) -> bytes:
-    """The document that closes a job."""
+def end_document(reason: str) -> bytes:
+    """The document that closes a job, or that says that its end has begun."""
     return json.dumps({"format": FORMAT, "reason": reason}).encode()
 
 
@@ -28,8 +32,22 @@ def close_job(host: str, port: int, secret: bytes, reason: str) -> None:
     The present epoch may continue to its end. Without a further descriptor for the
     connection nothing is done.
     """
+    _note(CLOSED, reason, lambda: Client([host], port, secret, SECONDS))
+
+
+def begin_end(place: StorePlace, reason: str) -> None:
+    """Note that a rank has ended with exit code 0: members that are too few end soon.
+
+    Nothing is done if the store is not reached at once, as it has ended, or if another
+    package provides it.
+    """
+    _note(ENDING, reason, lambda: running_store(replace(place, seconds=0.0)))
+
+
+def _note(key: str, reason: str, connect: Callable[[], KeyValueStore]) -> None:
+    """Set a key, unless it is set or the store is not reached."""
     with (
-        suppress(BootstrapError, OSError),
-        closing(Client([host], port, secret, SECONDS)) as store,
+        suppress(BootstrapError, OSError, ValueError),
+        closing(connect()) as store,
     ):
-        store.compare_set(CLOSED, closed(reason), ABSENT)
+        store.compare_set(key, end_document(reason), ABSENT)

@@ -1,5 +1,6 @@
 """Arrays on devices, as NumPy arrays with the same shape and address."""
 
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -84,16 +85,33 @@ def is_on_device(buf: Any) -> bool:
     """Whether an object is an array in the memory of a CUDA device."""
     if isinstance(buf, type):  # a class of arrays, not an array
         return False
-    if hasattr(buf, "__dlpack_device__"):
-        return bool(buf.__dlpack_device__()[0] == CUDA)
-    return hasattr(buf, "__cuda_array_interface__")
+    if offers(buf, "__dlpack_device__"):
+        device = _device(buf)
+        return device is not None and device[0] == CUDA
+    return offers(buf, "__cuda_array_interface__")
+
+
+def offers(buf: Any, protocol: str) -> bool:
+    """Whether an object has an attribute that raises nothing when it is read."""
+    try:
+        return hasattr(buf, protocol)
+    except Exception:  # of the object's own code
+        return False
+
+
+def _device(buf: Any) -> tuple[int, int] | None:
+    """The type and the number of the device of an array, unless these are nonsense."""
+    try:
+        kind, number = buf.__dlpack_device__()
+        return index(kind), index(number)
+    except Exception:  # of the object's own code
+        return None
 
 
 def device_of(buf: Any) -> int | None:
     """The device of an array; None if unknown."""
-    if hasattr(buf, "__dlpack_device__"):
-        return int(buf.__dlpack_device__()[1])
-    return None
+    device = _device(buf) if offers(buf, "__dlpack_device__") else None
+    return None if device is None else device[1]
 
 
 def shadow_of(buf: Any, caller: str) -> Shadow:

@@ -16,7 +16,7 @@ from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.context import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
-from collalgo.base.callbacks import run_callback
+from collalgo._kernels.comm.done_callbacks import run_callbacks
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.dtypes import dtype_code
@@ -209,10 +209,10 @@ cdef class Message(Tagged):
     def add_done_callback(self, callback):
         """Call ``callback(message)`` when the message is done, on any thread.
 
-        An error of the callback is reported, and not raised.
+        For its errors see :class:`Work`.
         """
         if self.over:
-            run_callback(callback, self)
+            run_callbacks([callback], self)
         elif self.work is not None:
             self.work.add_done_callback(lambda _: callback(self))
         else:

@@ -33,7 +33,7 @@ from collalgo._kernels.engine.transport.segment cimport forks
 
 from collalgo._kernels.engine.transport.group_calls import is_in_call
 from collalgo._kernels.engine.transport.survivors import revoker
-from collalgo.base.callbacks import run_callback
+from collalgo._kernels.comm.done_callbacks import run_callbacks
 from collalgo.comm.failures import revoked
 from collalgo.comm.point_to_point import errors
 
@@ -256,6 +256,5 @@ cdef class Polling(ReceiveMatching):
         while self.finished:
             message = self.finished.popleft()
             callbacks, message.callbacks = message.callbacks, None
-            for callback in callbacks or ():
-                run_callback(callback, message)
+            run_callbacks(callbacks or (), message)
         return 0

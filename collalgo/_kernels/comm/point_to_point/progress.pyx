@@ -22,6 +22,9 @@ from collalgo._kernels.engine.transport.wire cimport poll_engine
 from collalgo.base.threads import ThreadRefused, start
 from collalgo.comm.point_to_point import errors
 
+cdef extern from "Python.h":
+    int check_interrupts "Py_MakePendingCalls"() except -1  # also what callbacks raise
+
 cdef int64_t NEVER = 1 << 62
 cdef int64_t TURN = 20_000_000  # ns of a wait before other ranks are polled again
 
@@ -87,7 +90,7 @@ cdef class Progress(Polling):
             ready = self.await_links(until)
         if not ready:
             self.find_departures()
-        return PyErr_CheckSignals()
+        return check_interrupts()
 
     @cython.final
     cdef bint await_links(self, int64_t until) noexcept:
