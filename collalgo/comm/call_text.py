@@ -15,9 +15,8 @@ COMPARED = ("collective", "count", "dtype", "op", "root", "algorithm")
 #: for it, in place of an algorithm.
 EXCHANGE = "exchange of "
 
-#: The calls that are exchanges only, so that these count: those that make groups, and
-#: those of elastic jobs.
-EXCHANGES = ("split", "dup", "commit", "sync", "verify", "elastic.run")
+#: The suffix of the algorithm of a call on devices, in its record.
+ON_DEVICES = "on devices"
 
 #: The op in the record of a call that has none, and of one with a count for each rank.
 NO_OP, UNEVEN = -1, -2

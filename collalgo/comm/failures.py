@@ -6,6 +6,7 @@ from typing import Any
 from collalgo.comm.call_text import (
     COMPARED,
     EXCHANGE,
+    ON_DEVICES,
     UNEVEN,
     call_name,
     call_text,
@@ -265,7 +266,12 @@ def _timeout(failure: dict[str, Any]) -> str:
         f"{failure['waited']:g} s for "
     )
     if not missing:
-        return gave_up + "the others, which are all in the call; pass a longer timeout"
+        on_devices = failure["mine"]["algorithm"].endswith(ON_DEVICES)
+        streams = ", or for earlier work on a stream" if on_devices else ""
+        return (
+            f"{gave_up}the others, which are all in the call{streams}; pass a longer "
+            "timeout"
+        )
     ranks = ", ".join(
         f"rank {rank}, whose last call {'was ' + last if last else 'is not known'}"
         for rank in missing[:4]

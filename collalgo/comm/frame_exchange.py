@@ -1,4 +1,4 @@
-"""The exchange of the lengths of frames before objects are moved."""
+"""The exchange of frames of objects, and of their lengths before."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.base.integers import rank_of
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.sharing import broadcast
 from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
+from collalgo.engine.call import Call
 
 if TYPE_CHECKING:
     from collalgo.comm.runner import Runner
@@ -72,7 +73,8 @@ class FrameExchange:
                 numbers[:] = [len(frames) for frames in self.messages]
         except Exception as error:
             failure, numbers[:] = error, UNPICKLED
-        self.numbers = self._runner.exchange(numbers, self._call, self._timeout)
+        exchange = self._runner.exchange_as_call
+        self.numbers = exchange(numbers, self._call, self._timeout)
         if failure is not None:
             raise failure
         failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
@@ -93,7 +95,7 @@ class FrameExchange:
     def lengths_of(self, root: int) -> NDArray[np.int64]:
         """The bytes of the frames of each message of a root, by place."""
         lengths = self._lengths(int(self.numbers[root].max()))
-        broadcast(lengths, self._runner, root, timeout=self._timeout)
+        self.move("broadcast", lengths, None if self.rank == root else lengths, root)
         return lengths
 
     def all_lengths(self) -> Iterator[NDArray[np.int64]]:
@@ -104,11 +106,33 @@ class FrameExchange:
         """
         mine = self._lengths(int(self.numbers.max()))
         if self._width == 1:
-            found = self._runner.exchange(mine[0], self._call, self._timeout)
+            found = self._of_all(mine[0])
             yield from found.T[:, :, np.newaxis]
             return
         for lengths in np.ascontiguousarray(mine.T):
-            yield self._runner.exchange(lengths, self._call, self._timeout)
+            yield self._of_all(lengths)
+
+    def _of_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = self._runner.exchange(
+            lengths, self._call, self._timeout, counted=PART_OF_LAST
+        )
+        return found
+
+    def move(
+        self,
+        collective: str,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        root: int = 0,
+        counts: Sequence[int] | None = None,
+    ) -> None:
+        """Make a collective call as a part of this one, on contiguous arrays."""
+        like = target if source is None else source
+        assert like is not None
+        each = None if counts is None else tuple(counts)
+        call = Call(collective, like.dtype, like.size, root=root, counts=each)
+        limits: dict[str, Any] = {"counted": PART_OF_LAST, "timeout": self._timeout}
+        self._runner.run_for(self._call, call, source, target, **limits)
 
     def _lengths(self, most: int) -> NDArray[np.int64]:
         """The bytes of my frames by message and place, 0 behind the last of each."""

@@ -79,7 +79,7 @@ class Groups:
         given = 0 if color is None else integer(color, "color", "split", -INT64_MAX)
         key = integer(key, "key", "split", -INT64_MAX)
         mine = np.array([color is not None, given, key], np.int64)
-        everyone = self._runner.exchange(mine, "split")
+        everyone = self._runner.exchange_as_call(mine, "split")
         ranks = tuple(
             rank
             for _, rank in sorted(
@@ -92,7 +92,7 @@ class Groups:
 
     def dup(self: Kind) -> Kind:
         """Make a communicator of the same ranks, with calls of its own."""
-        self._runner.exchange(np.zeros(1, np.int64), "dup")
+        self._runner.exchange_as_call(np.zeros(1, np.int64), "dup")
         return self._connect("dup", tuple(range(self.size)))
 
     @property

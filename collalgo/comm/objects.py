@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from collalgo.comm.frame_exchange import FrameExchange
-from collalgo.comm.functions.rooted import gatherv, scatterv
-from collalgo.comm.functions.sharing import allgatherv, alltoallv, broadcast
 from collalgo.comm.object_frames import blocks_of, object_of, objects_of
 from collalgo.comm.types import Communicator
 
@@ -54,7 +52,7 @@ def broadcast_object(
     [mine] = exchange.messages
     frames = mine if at_root else [np.empty(length, np.uint8) for length in lengths]
     for frame in frames:
-        broadcast(frame, comm, root, timeout=timeout)
+        exchange.move("broadcast", frame, None if at_root else frame, root)
     return obj if at_root else object_of(frames)
 
 
@@ -70,7 +68,8 @@ def allgather_objects(
     rounds = []
     for place, table in enumerate(exchange.all_lengths()):
         lengths = table[:, 0].tolist()
-        found = allgatherv(exchange.joined(place), comm, lengths, timeout=timeout)
+        found = np.empty(sum(lengths), np.uint8)
+        exchange.move("allgather", exchange.joined(place), found, counts=lengths)
         rounds.append(blocks_of(found, lengths))
     return objects_of(rounds, exchange.numbers[:, 0])
 
@@ -106,8 +105,9 @@ def gather_objects(
     rounds = []
     for place, table in enumerate(exchange.all_lengths()):
         lengths = table[:, 0].tolist()
-        found = gatherv(exchange.joined(place), comm, lengths, root, timeout=timeout)
-        if at_root:
+        found = np.empty(sum(lengths), np.uint8) if at_root else None
+        exchange.move("gather", exchange.joined(place), found, root, lengths)
+        if found is not None:
             rounds.append(blocks_of(found, lengths))
     return objects_of(rounds, exchange.numbers[:, 0]) if at_root else None
 
@@ -173,8 +173,12 @@ def scatter_objects(
     received = []
     for place, counts in enumerate(exchange.lengths_of(root).T.tolist()):
         own = np.empty(counts[exchange.rank], np.uint8)
-        rows = exchange.joined(place) if at_root else None
-        scatterv(rows, comm, counts, root, out=own, timeout=timeout)
+        if at_root:
+            rows = exchange.joined(place)
+            exchange.move("scatter", rows, None, root, counts)
+            own[:] = blocks_of(rows, counts)[root]
+        else:
+            exchange.move("scatter", None, own, root, counts)
         received.append(own)
     return object_of(received[: int(exchange.numbers[root, exchange.rank])])
 
@@ -206,6 +210,9 @@ def alltoall_objects(
     given = cast("Sequence[Any] | None", objects)
     exchange.publish(() if given is None else given)  # None must not wait
     for place, table in enumerate(exchange.all_lengths()):
-        found = alltoallv(exchange.joined(place), comm, table, timeout=timeout)
-        rounds.append(blocks_of(found, table[:, exchange.rank].tolist()))
+        lengths = table[:, exchange.rank].tolist()
+        found = np.empty(sum(lengths), np.uint8)
+        counts = table.ravel().tolist()
+        exchange.move("alltoall", exchange.joined(place), found, counts=counts)
+        rounds.append(blocks_of(found, lengths))
     return objects_of(rounds, exchange.numbers[:, exchange.rank])

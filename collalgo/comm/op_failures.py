@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.errors import OpFailed
 
 #: The bytes of the text that a rank sends to the others.
@@ -40,7 +41,7 @@ def agree(
     OpFailed
         If the op has raised on other ranks only.
     """
-    program = runner.programs.exchange_for(caller, TEXT)
+    program = runner.programs.exchange_for(caller, TEXT, PART_OF_LAST)
     mine, texts = np.zeros(TEXT, np.uint8), np.empty((runner.size, TEXT), np.uint8)
     if failure is not None:
         text = f"{type(failure).__name__}: {failure}".encode()[:TEXT]

@@ -5,14 +5,11 @@ from functools import cached_property, partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from collalgo._kernels.comm.call_kind import CallKind, SharedRange
 from collalgo._kernels.engine.program import Program
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
-from collalgo.comm.call_text import EXCHANGE, EXCHANGES
 from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
@@ -56,7 +53,6 @@ class ProgramCache:
         self._kinds: dict[Call, CallKind] = {}
         self._own: Kinds = {}
         self._of_counts: dict[Call, SharedRange] = {}
-        self._exchanges: dict[tuple[str, int], Program] = {}
 
     @property
     def _profile(self) -> HostProfile:
@@ -136,36 +132,6 @@ class ProgramCache:
     def name(self, call: Call) -> str:
         """The name of the algorithm that a plain call runs."""
         return self._decision(call).name
-
-    def exchange(
-        self, call: Call, nbytes: int, name: str, *, is_part: bool = False
-    ) -> Program:
-        """A program that exchanges ``nbytes`` of each rank among all, for a call.
-
-        It is compared as that call by an algorithm of that name. If it ``is_part`` of
-        the next call, both are one call for the user.
-        """
-        carrier = Call("allgather", np.dtype(np.uint8), nbytes)
-        template = self.get(*carrier).template
-        count = call.count if call.counts is None else sum(call.counts)
-        counts = call.layout(self.size).counts
-        record = record_of(call, name, count, counts)
-        program = Program(template, None, 0, record, is_part=is_part)
-        program.fill_layout(carrier.layout(self.size))
-        return program
-
-    def exchange_for(self, call: str, nbytes: int) -> Program:
-        """A program by which the library exchanges ``nbytes`` of each rank for a call.
-
-        The ranks compare the name of that call.
-        """
-        return recalled(self._exchanges, (call, nbytes), self._exchange_for)
-
-    def _exchange_for(self, key: tuple[str, int]) -> Program:
-        name, nbytes = key
-        call = Call("allgather", np.dtype(np.uint8), nbytes)
-        is_part = name not in EXCHANGES
-        return self.exchange(call, nbytes, EXCHANGE + name, is_part=is_part)
 
     def _size_range(
         self, call: Call, nbytes: int, counts: tuple[int, ...] | None

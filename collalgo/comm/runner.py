@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from collalgo._kernels.comm.exit_code import fail_at_exit
 from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.reducing import Reducing
+from collalgo._kernels.engine.transport.transport import PART_OF_NEXT, WHOLE_CALL
 from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.call_text import EXCHANGE
 from collalgo.comm.failures import error_of
-from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
 from collalgo.errors import CollalgoError
@@ -53,7 +54,7 @@ class Runner(Reducing):
 
     Attributes
     ----------
-    programs : ProgramCache
+    programs : LibraryPrograms
         The programs of this rank.
     recovery : Recovery
         Turns the status of a program into an error.
@@ -67,7 +68,7 @@ class Runner(Reducing):
         transport = context.transport
         self.context = context
         of_machine = context.machine, context.hosts, context.placed
-        self.programs = ProgramCache(transport.rank, transport.size, *of_machine)
+        self.programs = LibraryPrograms(transport.rank, transport.size, *of_machine)
         self.recovery = Recovery(context)
         super().__init__(
             transport,
@@ -108,17 +109,31 @@ class Runner(Reducing):
         self.seconds = seconds(timeout)
 
     def exchange(
-        self, mine: NDArray[Any], call: str, timeout: float | None = None
+        self,
+        mine: NDArray[Any],
+        call: str,
+        timeout: float | None = None,
+        *,
+        counted: int = PART_OF_NEXT,
     ) -> NDArray[Any]:
         """The arrays of all ranks, all alike, which the library needs for a call.
 
         It takes place at once, even while a call is prepared for the background.
+        :class:`Program` has the values of ``counted``.
         """
-        program = self.programs.exchange_for(call, mine.nbytes)
+        program = self.programs.exchange_for(call, mine.nbytes, counted)
         found = np.empty((self.size, *mine.shape), mine.dtype)
-        waiting = self.seconds if timeout is None else seconds(timeout)
-        self.run_now(program, mine, found, waiting, call)
+        self.run_now(program, mine, found, self._waiting(timeout), call)
         return found
+
+    def exchange_as_call(
+        self, mine: NDArray[Any], call: str, timeout: float | None = None
+    ) -> NDArray[Any]:
+        """The same for a call that is an exchange, or begins with one."""
+        return self.exchange(mine, call, timeout, counted=WHOLE_CALL)
+
+    def _waiting(self, timeout: float | None) -> float:
+        return self.seconds if timeout is None else seconds(timeout)
 
     def run_for(
         self,
@@ -127,17 +142,16 @@ class Runner(Reducing):
         source: NDArray[Any] | None,
         target: NDArray[Any] | None,
         *,
-        is_part: bool = False,
+        counted: int = WHOLE_CALL,
+        timeout: float | None = None,
     ) -> None:
         """Make a call that the library needs for one of the user, under its name.
 
-        If it ``is_part`` of the next call, both are one call for the user. The arrays
-        are contiguous.
+        The arrays are contiguous. :class:`Program` has the values of ``counted``.
         """
         self.check_open(name)
-        kind = self.programs.kind(call)
-        program = kind.program_named(call.count, call.counts, EXCHANGE + name, is_part)
-        self.run_now(program, source, target, self.seconds, name)
+        program = self.programs.named(call, EXCHANGE + name, counted)
+        self.run_now(program, source, target, self._waiting(timeout), name)
 
     def check_background(self, call: str) -> None:
         """Check that calls can run in the background, in a thread of their own.

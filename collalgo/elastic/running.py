@@ -188,14 +188,14 @@ class _Running:
         after_commit = self._state.after_commit(self._meet_newcomers)
         with belonging(self._comm), after_commit:
             returned.append(train(self._comm))
-        self._comm._runner.exchange(np.zeros(1, np.uint8), "elastic.run")
+        self._comm._runner.exchange_as_call(np.zeros(1, np.uint8), "elastic.run")
 
     def _meet_newcomers(self) -> None:
         """At a commit: interrupt all members, if one of them knows of a change."""
         if self._newcomers is None:
             return
         mine = np.array([self._newcomers.has_changed()], np.uint8)
-        if self._comm._runner.exchange(mine, "commit").any():
+        if self._comm._runner.exchange_as_call(mine, "commit").any():
             raise MembersChange
 
     def _recover(self, error: CollalgoError) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
 from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.tree import is_tensor
@@ -178,7 +179,7 @@ def _across(comm: Communicator, shards: int, totals: Sequence[Numbers]) -> Numbe
     parts = np.empty((len(nodes), lengths[comm.rank]), sent.dtype)
     table = tuple(counts.ravel().tolist())
     exchange = Call("alltoall", sent.dtype, len(sent), counts=table)
-    comm._runner.run_for(NAME, exchange, sent, parts, is_part=True)
+    comm._runner.run_for(NAME, exchange, sent, parts, counted=PART_OF_NEXT)
     for node, part in zip(nodes, parts, strict=True):
         sums.add(node, part)
     found = np.empty(length, sent.dtype)

@@ -268,11 +268,10 @@ class State:
         revision = self.revision.to_bytes(REVISION_BYTES, "little")
         mine = revision + self._committed.hash() + self._declaration.digest()
         array = np.frombuffer(mine, np.uint8).copy()
-        rows = [row.tobytes() for row in comm._runner.exchange(array, call)]
-        end = REVISION_BYTES + HASH_BYTES
+        rows = [row.tobytes() for row in comm._runner.exchange_as_call(array, call)]
         revisions = [int.from_bytes(row[:REVISION_BYTES], "little") for row in rows]
-        hashes = [row[REVISION_BYTES:end] for row in rows]
-        return revisions, hashes, [row[end:] for row in rows]
+        hashes = [row[REVISION_BYTES:][:HASH_BYTES] for row in rows]
+        return revisions, hashes, [row[REVISION_BYTES + HASH_BYTES :] for row in rows]
 
 
 def _has_state_dict(value: object) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic import tree
 from collalgo.elastic.snapshot import Snapshot
@@ -64,7 +65,7 @@ def _broadcast(comm: Communicator, root: int, array: NDArray[Any]) -> None:
     """Broadcast a contiguous array as a part of the call of the user."""
     call = Call("broadcast", array.dtype, array.size, root=root)
     target = None if comm.rank == root else array
-    comm._runner.run_for(SYNC, call, array, target)
+    comm._runner.run_for(SYNC, call, array, target, counted=PART_OF_LAST)
 
 
 def _pieces(elements: Sequence[Bytes], begin: int, end: int) -> Iterator[Bytes]:

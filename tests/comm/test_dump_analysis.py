@@ -17,7 +17,8 @@ SIZES = [2, 3, 5, 8, 17]
 
 def record(number, line, state="done", **more):
     return {
-        "number": number, "state": state, "collective": "allreduce", "count": 10,
+        "sequence": number, "number": number, "state": state,
+        "collective": "allreduce", "count": 10,
         "dtype": "float64", "op": "sum", "root": 0, "algorithm": "one_shot",
         "queued": number * 1000, "begun": number * 1000, "place": f"train.py:{line}",
         "ended": number * 1000 + 10 if state == "done" else None, **more,
@@ -120,7 +121,7 @@ VALUES = [None, True, -1, 1.5, "x", [], {}, 1e400, float("nan"), 1 << 70, 10**40
     "path",
     ["time", "communicators", "communicators/0", "communicators/0/name",
      "communicators/0/rank", "communicators/0/size", "communicators/0/records",
-     "communicators/0/records/0", "communicators/0/records/0/number",
+     "communicators/0/records/0", "communicators/0/records/0/sequence",
      "communicators/0/records/0/begun", "communicators/0/records/0/ended",
      "communicators/0/records/0/state", "communicators/0/records/0/count",
      "communicators/0/records/0/peers", "communicators/0/records/1/op"],

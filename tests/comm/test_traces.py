@@ -107,7 +107,7 @@ def test_a_summary_splits_waiting_from_transfer_and_names_the_last(tmp_path):
 
 GOOD = {
     "ph": "X", "ts": 1.0, "dur": 2.0, "tid": 0,
-    "args": {"collective": "barrier", "algorithm": "x", "number": 1, "count": 0},
+    "args": {"collective": "barrier", "algorithm": "x", "sequence": 1, "count": 0},
 }  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def trace_of(events):
      *(trace_of([{**GOOD, key: value}]) for key in ("ts", "dur", "tid")
        for value in ("x", None, [])),
      *(trace_of([{**GOOD, "args": {**GOOD["args"], key: value}}])
-       for key in ("number", "count") for value in ("x", None, [], 1e999))],
+       for key in ("sequence", "count") for value in ("x", None, [], 1e999))],
 )  # fmt: skip
 def test_a_summary_of_no_trace_is_refused(tmp_path, text):
     path = tmp_path / "t.json"

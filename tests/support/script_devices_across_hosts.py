@@ -111,7 +111,7 @@ def late(comm, device):
 def busy(comm, device):
     """Another thread calls while the stream of the last rank stands still."""
     x = device.array(np.ones(100_000))
-    comm.allreduce(x)
+    comm.allreduce_async(x).wait()
     if comm.rank == comm.size - 1:
         threading.Timer(0.6, device.gate().set).start()
     refused = []

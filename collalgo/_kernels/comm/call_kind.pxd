@@ -20,10 +20,12 @@ cdef class SizeRange:
     cdef double least, limit
     cdef SharedRange shared
     cdef list programs
+    cdef dict named  # of the library, by name and whether the user counts them
 
     cdef int release(self) except -1
     cdef int make_idle(self, const buffer_length *length) except -1
     cdef Program program(self, const buffer_length *length, tuple counts)
+    cdef Program program_named(self, str name, int counted)
 
 
 @cython.final

@@ -58,7 +58,7 @@ cdef class SizeRange:
 
     def __init__(self, SharedRange shared):
         self.shared, self.least, self.limit = shared, shared.least, shared.limit
-        self.programs = []
+        self.programs, self.named = [], {}
 
     cdef int make_idle(self, const buffer_length *length) except -1:
         """Make a program if all are in use for other lengths; this may run other calls."""
@@ -91,6 +91,19 @@ cdef class SizeRange:
                 idle = program
         idle.fill_counts(length, counts)
         return idle
+
+    cdef Program program_named(self, str name, int counted):
+        """A program under a name, which is not in use."""
+        cdef Program found = self.named.get((name, counted))
+        if found is None or found.users:
+            found = self.named[name, counted] = self.shared.make()
+            digest = blake2b(name.encode(), digest_size=8).digest()
+            found.fingerprint = mixed(
+                found.fingerprint, int.from_bytes(digest, "little", signed=True)
+            )
+            found.record.number, found.algorithm = counted, name
+            strncpy(found.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
+        return found
 
 
 @cython.final
@@ -154,18 +167,17 @@ cdef class CallKind:
         strncpy(found.record.algorithm, <bytes>name, NAME_BYTES - 1)
         return found
 
-    def program_named(self, int64_t count, tuple counts, str name, bint is_part):
+    def program_named(self, int64_t count, tuple counts, str name, int counted):
         """A program that the library runs for another call, under a name for that.
 
-        The ranks compare the name. If it ``is_part`` of the next call, both are one.
+        The ranks compare the name; :class:`Program` has the values of ``counted``. It
+        holds until the next one is requested.
         """
-        cdef Program found = self.new_program(count, counts)
-        digest = blake2b(name.encode(), digest_size=8).digest()
-        found.record.fingerprint = mixed(
-            found.record.fingerprint, int.from_bytes(digest, "little", signed=True)
-        )
-        found.record.number, found.algorithm = not is_part, name
-        strncpy(found.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
+        cdef buffer_length length
+        self.find_length(&length, count, counts)
+        cdef Program found = self.range_of(&length, counts).program_named(name, counted)
+        self.find_length(&length, count, counts)  # again, for the same reason
+        found.fill_counts(&length, counts)
         return found
 
     def release(self):

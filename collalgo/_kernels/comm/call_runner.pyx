@@ -16,7 +16,7 @@ from threading import Lock
 import numpy as np
 
 from collalgo._kernels.comm.arrays cimport is_on_device, size_of
-from collalgo._kernels.engine.program cimport Program
+from collalgo._kernels.engine.program cimport BUSY, Program
 from collalgo._kernels.comm.last_call cimport LastCall, is_like
 from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
@@ -148,17 +148,14 @@ cdef class CallRunner(CommunicatorBase):
             and self.preparer == <unsigned long>PyThread_get_thread_ident()
         )
 
-    def submit(
-        self, str name, call, bint persistent=False, before=None, after=None
-    ):
+    def submit(self, str name, call, bint persistent=False, before=None, after=None):
         """Prepare a call and, unless it is persistent, make it in the background.
 
         ``call()`` prepares it. ``before`` runs in its turn, and ``after`` when it has
         succeeded, before the next call begins.
         """
-        cdef Work work = (Persistent if persistent else Work)(
-            self, name, self.progress, self.handle_status
-        )
+        kind = Persistent if persistent else Work
+        cdef Work work = kind(self, name, self.progress, self.handle_status)
         work.check_open()
         with self.lock:
             self.prepared, self.preparer = work, <unsigned long>PyThread_get_thread_ident()
@@ -172,12 +169,6 @@ cdef class CallRunner(CommunicatorBase):
                 self.progress.submit(work)
         return work
 
-    def run_again(self, Work work):
-        """Make a prepared call in the foreground."""
-        run_in_turn(
-            self, work.program, work.source, work.target, work.waiting, work.name, None
-        )
-
     def run_parts(self, cnp.ndarray flat, op, tuple counts):
         """Reduce arrays that lie one after the other, whose counts the ranks compare."""
         self.check_open("allreduce")
@@ -186,7 +177,7 @@ cdef class CallRunner(CommunicatorBase):
         run_or_prepare(self, program, flat, flat, self.seconds, "allreduce")
 
     def run_now(self, Program program, source, target, double waiting, str caller):
-        """Run a program of the library itself, after all calls in the background."""
+        """Run a program after all calls in the background."""
         run_in_turn(self, program, source, target, waiting, caller, None)
 
     cdef int call_on_devices(
@@ -225,10 +216,7 @@ cdef class CallRunner(CommunicatorBase):
             self.scratch = np.empty(program.scratch_bytes, np.uint8)
         return self.scratch
 
-    def run(
-        self, Program program, cnp.ndarray source, cnp.ndarray target, double waiting,
-        str caller
-    ):
+    def run(self, Program program, source, target, double waiting, str caller):
         """Run a program in the turn of this thread."""
         return run_once(self, program, source, target, waiting, caller)
 
@@ -262,9 +250,8 @@ cdef inline int run_once(
         runner.interrupted(caller, error)
         raise
     if status != GO_ON:
-        runner.handle_status(
-            program, source, target, waiting, caller, status, runner.run
-        )
+        again = runner.run
+        runner.handle_status(program, source, target, waiting, caller, status, again)
     if program.is_python_op:
         check_op(runner, program, waiting, caller)
     return 0
@@ -274,27 +261,40 @@ cdef inline int run_in_turn(
     CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
     double waiting, str caller, pending_call
 ) except -1:
-    """Run a program after all calls in the background.
-
-    A pending call on devices continues before the next call begins.
-    """
+    """Run a program after all calls in the background."""
+    cdef Progress progress = runner.progress
     cdef bint reserved = False
-    cdef int64_t number = 0
-    cdef int status = CLOSED
+    if progress.is_taken(caller):
+        runner.handle_status(program, None, None, -1, caller, BUSY, None)
+    progress.caller = <unsigned long>PyThread_get_thread_ident()
     program.users += 1  # so that no other call fills it in
     try:
-        if runner.progress.used:
-            runner.progress.reserve()
+        if progress.used:
+            progress.reserve()
             reserved = True
-        number = runner.recorder.enter(program, None)
-        if runner.transport.log != NULL:
-            runner.transport.log.call = number
-        status = run_once(runner, program, source, target, waiting, caller)
-        if pending_call is not None:
-            pending_call.enqueue()
+        run_recorded(runner, program, source, target, waiting, caller, pending_call)
     finally:
         program.users -= 1
-        runner.recorder.end(number, status)
+        progress.caller = 0
         if reserved:
-            runner.progress.release()
-    return status
+            progress.release()
+    return 0
+
+
+cdef inline int run_recorded(
+    CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
+    double waiting, str caller, pending_call
+) except -1:
+    """Run a program, and continue a pending call on devices, as one call."""
+    cdef int64_t sequence = runner.recorder.enter(program, None)
+    cdef int status = CLOSED  # until all has succeeded
+    if runner.transport.log != NULL:
+        runner.transport.log.call = sequence
+    try:
+        run_once(runner, program, source, target, waiting, caller)
+        if pending_call is not None:
+            pending_call.enqueue()
+        status = GO_ON
+    finally:
+        runner.recorder.end(sequence, status)
+    return 0

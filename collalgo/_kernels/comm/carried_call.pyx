@@ -2,10 +2,12 @@
 """A call whose messages something else than the transport carries."""
 
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport PyThread_get_thread_ident
+from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.call_runner cimport CallRunner
 from collalgo._kernels.engine.program cimport Program
-from collalgo._kernels.engine.transport.transport cimport GO_ON, Transport
+from collalgo._kernels.engine.transport.transport cimport GO_ON, SIGNALS, Transport
 
 from collalgo._kernels.engine.program import RUN_BUSY, RUN_DONE, RUN_FAILED
 
@@ -48,3 +50,23 @@ def run_carried(CallRunner runner, Program program, carry, double waiting):
         return RUN_DONE
     PyErr_CheckSignals()  # a signal explains the status
     return RUN_FAILED
+
+
+def is_ready(CallRunner runner, query):
+    """Wait in a carried call until ``query()`` is true: False if the call has failed."""
+    cdef Transport transport = runner.transport
+    cdef int64_t idle = 0
+    cdef int status = GO_ON
+    while status == GO_ON and not query():
+        with nogil:
+            status = transport.pause(&idle)
+        if status == SIGNALS:
+            transport.handler = <unsigned long>PyThread_get_thread_ident()
+            try:
+                PyErr_CheckSignals()
+            finally:
+                transport.handler = 0
+            status = GO_ON
+    if idle:
+        transport.resume()
+    return status == GO_ON

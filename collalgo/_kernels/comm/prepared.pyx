@@ -67,8 +67,8 @@ cdef class PreparedCall(Task):
         return 0
 
     cdef int check_turn(self) except -1:
-        """Check that no call runs that began before the first call in the background."""
-        if self.progress.transport.busy and not self.progress.used:
+        """Check that no other thread is in a call in the foreground."""
+        if self.progress.is_taken(self.name):
             self.handle_status(None, None, None, -1, self.name, RUN_BUSY, None)
         return 0
 

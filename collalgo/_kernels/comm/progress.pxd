@@ -16,6 +16,12 @@ cdef class Progress(WaitableQueue):
     cdef object failed  # the first call that has failed, as leftovers() returns it
     cdef bint is_known  # whether a caller has taken the error of a call
 
+    cdef inline bint is_taken(self, str call) except -1:
+        """Whether another thread is in a call in the foreground, or waits for its turn."""
+        if self.caller == 0:
+            return self.transport.busy and not self.used
+        return self.check_other_thread(call)
+
     cdef int submit(self, Task task) except -1
     cdef bint await_call(self, bint tidy) noexcept nogil
     cdef int64_t next_poll(

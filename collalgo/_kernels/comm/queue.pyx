@@ -83,7 +83,7 @@ cdef class Queue:
         self.kept.append(task)
         pthread_getcpuclockid(pthread_self(), &task.caller)
         self.recorder.complete()
-        task.number = self.recorder.enter(task.program, task.site)
+        task.sequence = self.recorder.enter(task.program, task.site)
         pthread_mutex_lock(&self.mutex)
         if self.waiting == 0:
             self.first = <void *>task
@@ -113,7 +113,6 @@ cdef class Queue:
         pthread_mutex_unlock(&self.mutex)
         if not self.closing:
             status = self.perform(task, yields)
-        self.recorder.end((<Task>task).number, status)
         if status == INTERRUPTED:
             return status  # raise_interrupted() ends the call
         if status != GO_ON or not self.end(task, status, False):
@@ -127,14 +126,14 @@ cdef class Queue:
         Its arrays are packed now, because earlier calls may have changed them.
         """
         cdef int status = GO_ON
-        self.recorder.begin((<Task>task).number)
+        self.recorder.begin((<Task>task).sequence)
         if (<Task>task).packs:
             with gil:
                 status = (<Task>task).begin()
         if status != GO_ON:
             return status
         if self.transport.log != NULL:
-            self.transport.log.call = (<Task>task).number
+            self.transport.log.call = (<Task>task).sequence
         self.transport.yield_core((<Task>task).caller if yields else NO_CALLER)
         status = (<Task>task).program.run_without_gil(
             self.transport, &(<Task>task).arrays, (<Task>task).waiting
@@ -149,6 +148,7 @@ cdef class Queue:
             (<Task>task).settles or (<Task>task).watched
         )
         if possible:
+            self.recorder.end((<Task>task).sequence, status)
             (<Task>task).status = status
             self.running = False
             pthread_cond_broadcast(&self.ended)

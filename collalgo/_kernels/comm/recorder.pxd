@@ -13,7 +13,7 @@ cdef enum:
     UNDER_WAY = -52
 
 cdef struct call_entry:
-    int64_t number, queued, begun, ended, count
+    int64_t sequence, number, queued, begun, ended, count
     PyObject *program
     PyObject *counts  # of each block, or None
     PyObject *code
@@ -33,10 +33,10 @@ cdef class StepLog:
 cdef class Recorder:
     cdef object __weakref__
     cdef call_entry *ring
-    cdef readonly int64_t capacity, count
+    cdef readonly int64_t capacity, count, calls
 
     cdef int64_t enter(self, Program program, CallSite site) except -1
     cdef int complete(self) except -1
-    cdef void begin(self, int64_t number) noexcept nogil
-    cdef void end(self, int64_t number, int status) noexcept nogil
-    cdef call_entry *at(self, int64_t number) noexcept nogil
+    cdef void begin(self, int64_t sequence) noexcept nogil
+    cdef void end(self, int64_t sequence, int status) noexcept nogil
+    cdef call_entry *at(self, int64_t sequence) noexcept nogil

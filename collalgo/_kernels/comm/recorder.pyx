@@ -13,7 +13,13 @@ from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.program cimport Program
-from collalgo._kernels.engine.transport.transport cimport GO_ON, Transport, step_time
+from collalgo._kernels.engine.transport.transport cimport (
+    COUNTED,
+    GO_ON,
+    OF_NEXT,
+    Transport,
+    step_time,
+)
 
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
@@ -160,7 +166,9 @@ cdef class Recorder:
     capacity : int
         The most calls that are kept.
     count : int
-        The number of calls so far.
+        The number of calls so far, with those of the library.
+    calls : int
+        Those of them that the user counts.
     """
 
     def __init__(self):
@@ -179,39 +187,41 @@ cdef class Recorder:
             PyMem_Free(self.ring)
 
     cdef int64_t enter(self, Program program, CallSite site) except -1:
-        """Record a call that begins now or, with a site, is queued: its number."""
+        """Record a call that begins now or, with a site, is queued: its sequence number."""
         if self.count + 1 == self.capacity and self.capacity < CALLS:
             self.grow(2 * self.capacity)
         self.count += 1
-        cdef int64_t number = self.count
-        cdef call_entry *entry = &self.ring[number & (self.capacity - 1)]
+        self.calls += program.record.number == COUNTED
+        cdef int64_t sequence = self.count
+        cdef call_entry *entry = &self.ring[sequence & (self.capacity - 1)]
         cdef PyObject *old_program = replaced(&entry.program, <PyObject *>program)
         cdef PyObject *old_counts = replaced(&entry.counts, <PyObject *>program.counts)
         cdef PyObject *old_code = entry.code
-        entry.number, entry.count = number, program.record.count
+        entry.sequence, entry.count = sequence, program.record.count
+        entry.number = self.calls + (program.record.number == OF_NEXT)
         place_call(entry, site)
         entry.queued = entry.begun = ticks()
         entry.ended = 0
         Py_XDECREF(old_program)  # last, since it may run other threads
         Py_XDECREF(old_counts)
         Py_XDECREF(old_code)
-        return number
+        return sequence
 
-    cdef call_entry *at(self, int64_t number) noexcept nogil:
+    cdef call_entry *at(self, int64_t sequence) noexcept nogil:
         """The record of a call, or NULL if it was overwritten."""
-        cdef call_entry *entry = &self.ring[number & (self.capacity - 1)]
-        return entry if entry.number == number else NULL
+        cdef call_entry *entry = &self.ring[sequence & (self.capacity - 1)]
+        return entry if entry.sequence == sequence else NULL
 
-    cdef void begin(self, int64_t number) noexcept nogil:
+    cdef void begin(self, int64_t sequence) noexcept nogil:
         """Record that a queued call begins."""
-        cdef call_entry *entry = self.at(number)
+        cdef call_entry *entry = self.at(sequence)
         if entry != NULL:
             entry.state = UNDER_WAY
             entry.begun = ticks()
 
-    cdef void end(self, int64_t number, int status) noexcept nogil:
+    cdef void end(self, int64_t sequence, int status) noexcept nogil:
         """Record the end of a call and its status."""
-        cdef call_entry *entry = self.at(number)
+        cdef call_entry *entry = self.at(sequence)
         if entry != NULL:
             entry.state = status
             entry.ended = ticks()
@@ -225,7 +235,7 @@ cdef class Recorder:
     def grow(self, int64_t capacity):
         """Enlarge the ring to at least ``capacity`` calls, while none is in the background."""
         cdef call_entry *ring
-        cdef int64_t number, larger = self.capacity
+        cdef int64_t sequence, larger = self.capacity
         while larger < capacity:
             larger *= 2
         if larger == self.capacity:
@@ -233,36 +243,37 @@ cdef class Recorder:
         ring = <call_entry *>PyMem_Calloc(larger, sizeof(call_entry))
         if ring == NULL:
             raise MemoryError
-        for number in range(max(1, self.count - self.capacity + 1), self.count + 1):
-            ring[number & (larger - 1)] = self.at(number)[0]
+        for sequence in range(max(1, self.count - self.capacity + 1), self.count + 1):
+            ring[sequence & (larger - 1)] = self.at(sequence)[0]
         PyMem_Free(self.ring)
         self.ring, self.capacity = ring, larger
 
-    def program(self, int64_t number):
+    def program(self, int64_t sequence):
         """The program of a call that is in the ring."""
-        cdef call_entry *entry = self.at(number)
+        cdef call_entry *entry = self.at(sequence)
         if entry == NULL or entry.program == NULL:
-            raise KeyError(number)
+            raise KeyError(sequence)
         return <object>entry.program
 
-    def plan(self, int64_t number):
+    def plan(self, int64_t sequence):
         """The plan of a call that is in the ring."""
-        cdef Program program = self.program(number)
-        cdef call_entry *entry = self.at(number)
+        cdef Program program = self.program(sequence)
+        cdef call_entry *entry = self.at(sequence)
         return program.plan_for(entry.count, <object>entry.counts)
 
     def records(self):
         """The records, the oldest first: a dict for each call."""
         clock = Clock()
         first = max(1, self.count - self.capacity + 1)
-        return [self.record(number, clock) for number in range(first, self.count + 1)]
+        return [self.record(n, clock) for n in range(first, self.count + 1)]
 
-    def record(self, int64_t number, Clock clock):
-        cdef call_entry *entry = self.at(number)
+    def record(self, int64_t sequence, Clock clock):
+        cdef call_entry *entry = self.at(sequence)
         cdef Program program = <Program>entry.program
         states = {QUEUED: "queued", UNDER_WAY: "under way", GO_ON: "done"}
         found = {
-            "number": number,
+            "sequence": sequence,
+            "number": entry.number,
             "state": states.get(entry.state, "failed"),
             **program.call(),
             "count": entry.count,

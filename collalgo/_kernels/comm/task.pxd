@@ -18,7 +18,7 @@ cdef class Task:
     cdef clockid_t caller  # of the processor time of the thread that made it
     cdef double waiting  # the timeout in seconds; negative for none
     cdef int status
-    cdef int64_t number
+    cdef int64_t sequence  # in the recorder
     cdef bint packs  # whether its beginning needs the GIL
     cdef bint settles  # whether its end does
     cdef bint watched  # whether there are callbacks

@@ -163,6 +163,12 @@ cdef class WaitableQueue(Queue):
             raise in_signal_handler(self.transport.rank)
         return 0
 
+    cdef bint check_other_thread(self, str call) except -1:
+        """Check that the call in the foreground is not that of this thread: True."""
+        if self.caller == <unsigned long>PyThread_get_thread_ident():
+            raise in_signal_handler(self.transport.rank, call)
+        return True
+
     cdef int help_until(self, void *task) noexcept nogil:
         """Run calls until ``task`` has ended, another thread runs one, or a signal."""
         cdef int status = GO_ON

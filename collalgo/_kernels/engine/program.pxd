@@ -16,6 +16,7 @@ cdef extern from "Python.h":
         pass
 
 cdef enum:
+    BUSY = -1  # another call is under way
     INTERRUPTED = -100  # by a signal, whose exception is set; also the result of `run`
 
 

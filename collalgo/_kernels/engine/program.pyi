@@ -27,7 +27,7 @@ class Program(Steps):
         itemsize: int = 1,
         shares: int = 0,
         passed: tuple[int, int] = (0, 0),
-        is_part: bool = False,
+        counted: int = ...,
     ) -> None: ...
     algorithm: str
     counts: tuple[int, ...] | None

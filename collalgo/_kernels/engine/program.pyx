@@ -21,6 +21,7 @@ from collalgo._kernels.engine.rows cimport NEEDS_PACKING, NEEDS_SCRATCH, array_b
 from collalgo._kernels.engine.steps cimport Steps
 from collalgo._kernels.engine.transport.transport cimport (
     CLOSED,
+    COUNTED,
     FORKED,
     GO_ON,
     NAME_BYTES,
@@ -49,7 +50,7 @@ cdef enum:
 
 #: The status of a run: done, failed on every rank, or not begun.
 RUN_DONE, RUN_FAILED, RUN_CLOSED, RUN_FORKED = GO_ON, STOP, CLOSED, FORKED
-RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = -1, NEEDS_PACKING, NEEDS_SCRATCH
+RUN_BUSY, RUN_NEEDS_PACKING, RUN_NEEDS_SCRATCH = BUSY, NEEDS_PACKING, NEEDS_SCRATCH
 
 
 @cython.final
@@ -68,9 +69,9 @@ cdef class Program(Steps):
     itemsize, shares : int
         The bytes of an element, and the equal blocks of what a rank passes, 0 if borders
         are free.
-    passed, is_part : tuple of int, bool
+    passed, counted : tuple of int, int
         First and end of the blocks that this rank passes, if there are counts; whether
-        the library runs it as a part of the next call.
+        the user counts it: ``WHOLE_CALL``, ``PART_OF_NEXT`` or ``PART_OF_LAST``.
 
     Attributes
     ----------
@@ -81,7 +82,7 @@ cdef class Program(Steps):
     def __init__(
         self, template, Reduction reduction, int64_t divisor, tuple record,
         copying=Copying(), int64_t itemsize=1, int64_t shares=0, passed=(0, 0),
-        bint is_part=False
+        int counted=COUNTED
     ):
         Steps.__init__(self, template, reduction, divisor, copying)
         (
@@ -90,7 +91,7 @@ cdef class Program(Steps):
         ) = record
         self.counts_elements = count is None
         self.record.count = self.record.passed = 0 if count is None else count
-        self.itemsize, self.shares, self.record.number = itemsize, shares, not is_part
+        self.itemsize, self.shares, self.record.number = itemsize, shares, counted
         self.passed[0], self.passed[1] = passed
         self.called = NONE
         name = self.algorithm.encode()
@@ -152,7 +153,7 @@ cdef class Program(Steps):
         """
         cdef int status
         if transport.busy:
-            return RUN_BUSY
+            return BUSY
         status = self.bind(&self.arrays, source, target, scratch)
         if status != GO_ON:
             return status
@@ -204,12 +205,11 @@ cdef class Program(Steps):
 
     def repeat(self, Transport transport, int64_t times):
         """Run a plan without buffers many times, to measure the transport."""
-        cdef int64_t _i
         self.source = self.target = NULL
         if self.nbytes:
             raise ValueError("only a plan that moves no bytes can be repeated")
         self.release_gil()
-        for _i in range(times):
+        for _ in range(times):
             if self.execute(transport, -1) != GO_ON:
                 break
         PyEval_RestoreThread(self.thread)

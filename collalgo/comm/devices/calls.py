@@ -14,11 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo._kernels.engine.transport.transport import (
+    PART_OF_LAST,
+    PART_OF_NEXT,
+    WHOLE_CALL,
+)
 from collalgo.base.cache import recalled
+from collalgo.comm.call_text import EXCHANGE, ON_DEVICES
 from collalgo.comm.devices.context import DeviceArrays, DeviceContext
 from collalgo.comm.devices.device_pricing import gathered_pricer
 from collalgo.comm.devices.pending_call import Lowered, PendingCall
-from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
 from collalgo.engine.arrays import Array, check_writeable
 from collalgo.engine.call import Call, named_with_parts
@@ -29,9 +35,6 @@ from collalgo.engine.user_op import Op
 
 if TYPE_CHECKING:
     from collalgo.selection.pricer import Pricer
-
-#: The suffix of the algorithm of a call on devices, where ranks compare their calls.
-ON_DEVICES = "on devices"
 
 
 class DeviceCalls(DeviceContext):
@@ -54,7 +57,7 @@ class DeviceCalls(DeviceContext):
 
     def __init__(
         self,
-        programs: ProgramCache,
+        programs: LibraryPrograms,
         hosts: Sequence[int],
         runner: Callable[[], CallRunner | None],
         recovery: Recovery,
@@ -63,7 +66,7 @@ class DeviceCalls(DeviceContext):
         super().__init__(programs, hosts, runner, recovery)
         self._known: dict[tuple[Any, ...], Lowered] = {}  # also by aliases of ops
         self._shares_facts = shares_facts and self.size > 1
-        self._on_devices: ProgramCache | None = None
+        self._on_devices: LibraryPrograms | None = None
 
     @property
     def pricer(self) -> "Pricer":
@@ -113,10 +116,10 @@ class DeviceCalls(DeviceContext):
 
     def _of_devices(
         self, call: Call, runtime: Runtime, waiting: float, caller: str
-    ) -> ProgramCache:
+    ) -> LibraryPrograms:
         """Programs by the prices of the devices, gathered from all ranks."""
         here = self.programs
-        found = ProgramCache(here.rank, self.size, here.host_profile, here.hosts)
+        found = LibraryPrograms(here.rank, self.size, here.host_profile, here.hosts)
         if self._shares_facts:
             gather = partial(self._gather, call, waiting, caller)
             is_first = self.hosts.index(self.hosts[here.rank]) == here.rank
@@ -129,20 +132,20 @@ class DeviceCalls(DeviceContext):
         """Gather facts of all ranks; compared as the first call."""
         here = self.programs
         lengths = np.empty((self.size, 1), np.int64)
-        announce = here.exchange(call, lengths.itemsize, ON_DEVICES, is_part=True)
+        announce = here.exchange(call, lengths.itemsize, ON_DEVICES, PART_OF_NEXT)
         own = np.array([[len(mine)]])
         self.runner.run_now(announce, own, lengths, waiting, caller)
         counts = tuple(lengths[:, 0].tolist())
         joined = np.empty(sum(counts), np.uint8)
-        tell = here.get(
-            "allgather", joined.dtype, len(mine), None, 0, None, counts, False
-        )
+        name = f"{EXCHANGE}{caller}"
+        facts = Call("allgather", joined.dtype, len(mine), counts=counts)
+        tell = here.named(facts, name, PART_OF_NEXT)
         told = np.frombuffer(mine, np.uint8)
         self.runner.run_now(tell, told, joined, waiting, caller)
         parts = np.split(joined, np.cumsum(counts)[:-1])
         return [part.tobytes() for part in parts]
 
-    def _lowered(self, programs: ProgramCache, fields: tuple[Any, ...]) -> Lowered:
+    def _lowered(self, programs: LibraryPrograms, fields: tuple[Any, ...]) -> Lowered:
         """The programs of a call, made at the first with the plain name of its op."""
         call = Call(*fields).plain()
         if call not in self._known:
@@ -151,8 +154,11 @@ class DeviceCalls(DeviceContext):
             name = f"{programs.name(whole)} {ON_DEVICES}"
             if call.parts is not None:
                 name = named_with_parts(name, call.parts)
-            exchange = programs.exchange(whole, OFFER, name)
-            self._known[call] = Lowered(whole, programs, exchange)
+            exchanges = [
+                programs.exchange(whole, OFFER, name, counted)
+                for counted in (WHOLE_CALL, PART_OF_LAST)
+            ]
+            self._known[call] = Lowered(whole, programs, *exchanges)
         return self._known[call]
 
 

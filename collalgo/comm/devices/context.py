@@ -9,7 +9,7 @@ from typing import NamedTuple
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 from collalgo.base.finalizers import Lock
-from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.network import connect_network
@@ -74,7 +74,7 @@ class DeviceContext:
 
     def __init__(
         self,
-        programs: ProgramCache,
+        programs: LibraryPrograms,
         hosts: Sequence[int],
         runner: Callable[[], CallRunner | None],
         recovery: Recovery,

@@ -1,15 +1,17 @@
 """A pending call on arrays on devices: the ranks exchange records, then enqueue it."""
 
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.comm.carried_call import run_carried
+from collalgo._kernels.comm.carried_call import is_ready, run_carried
 from collalgo._kernels.engine.program import RUN_DONE, Program
 from collalgo._kernels.engine.transport.device_messages import DeviceMessages
+from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.comm.devices.context import DeviceArrays, DeviceContext, Fill
-from collalgo.comm.program_cache import ProgramCache
+from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.engine.arrays import Array
 from collalgo.engine.call import Call
 from collalgo.engine.devices.arrays import Shadow
@@ -33,11 +35,15 @@ class Lowered:
         Make the plans of all ranks.
     exchange
         The program that exchanges the records of the ranks before the call.
+    again
+        The same for further exchanges of the call.
     """
 
-    def __init__(self, call: Call, programs: ProgramCache, exchange: Program):
+    def __init__(
+        self, call: Call, programs: LibraryPrograms, exchange: Program, again: Program
+    ):
         self.call = call
-        self.exchange = exchange
+        self.exchange, self.again = exchange, again
         self._programs = programs
 
     @cached_property
@@ -161,8 +167,7 @@ class PendingCall:
         self, grouped: Grouped, messages: DeviceMessages, bases: Bases, runtime: Runtime
     ) -> None:
         """Make the call group by group; the host waits for the messages of each."""
-        network = EngineNetwork(runtime, messages)
-        context = self._context
+        network = EngineNetwork(runtime, messages, self._has_reached)
 
         def carry() -> bool:
             try:
@@ -171,8 +176,17 @@ class PendingCall:
                 return False
             return True
 
+        self._carry(carry)
+
+    def _has_reached(self, mark: Mark) -> bool:
+        """Wait until the stream has reached a mark: False if the call has failed."""
+        return is_ready(self._context.runner, lambda: mark.done)
+
+    def _carry(self, carry: Callable[[], bool]) -> None:
+        """Make a part of the call that the host waits for; it may fail."""
+        context, program = self._context, self._lowered.again
         try:
-            status = run_carried(context.runner, self.exchange, carry, self._waiting)
+            status = run_carried(context.runner, program, carry, self._waiting)
         except BaseException as error:
             context.keep(self._arrays)
             context.recovery.interrupted(self._caller, error)
@@ -183,7 +197,7 @@ class PendingCall:
 
     def _exchange_records(self, mine: bytes) -> list[bytes]:
         """The records of all ranks after the exchange, each at most an offer long."""
-        self._run(self.exchange, _padded(mine), self.everyone)
+        self._run(self._lowered.again, _padded(mine), self.everyone)
         return [row.tobytes() for row in self.everyone]
 
     def _run(
@@ -215,6 +229,8 @@ class PendingCall:
         self._refuse_capture(runtime)
         self._context.announce(self._caller)
         self._context.route = "copies through the host"
+        mark = runtime.mark()
+        self._carry(lambda: self._has_reached(mark))
         copies = {
             array.pointer: _fetched(runtime, array)
             for array in self._arrays
@@ -223,9 +239,13 @@ class PendingCall:
         source, target = (
             None if array is None else copies[array.pointer] for array in self._arrays
         )
-        self._run(self._context.programs.get(*self._lowered.call), source, target)
+        self._run(self._program_of_host(), source, target)
         if self._arrays.target is not None and target is not None:
             runtime.to_device(self._arrays.target.pointer, _bytes(target))
+
+    def _program_of_host(self) -> Program:
+        call, programs = self._lowered.call, self._context.programs
+        return programs.named(call, programs.name(call), PART_OF_LAST)
 
     def _refuse_capture(self, runtime: Runtime) -> None:
         if runtime.capturing:

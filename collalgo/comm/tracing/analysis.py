@@ -6,7 +6,14 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from collalgo.comm.call_text import COMPARED
-from collalgo.comm.tracing.dumped import MOST_NAMED, Dumped, DumpError, Rank, read
+from collalgo.comm.tracing.dumped import (
+    MOST_NAMED,
+    Dumped,
+    DumpError,
+    Rank,
+    read,
+    shown,
+)
 
 __all__ = ["DumpError", "Finding", "analyze"]
 
@@ -72,11 +79,11 @@ def _finding(name: str, found: Dumped, elsewhere: Waits) -> Finding:
     else:
         number = max((rank.last for rank in ranks), default=0)
         lines += _waiting(found)
-        lines = lines or [f"all ranks have made the same {number} calls"]
+        calls = shown(ranks, number)
+        lines = lines or [f"all ranks have made the same {calls} calls"]
     times = [call["begun"] for rank in ranks if (call := rank.call(number))]
-    return Finding(
-        name, number, min(times, default=0), culprits, tuple(lines), bool(found.missing)
-    )
+    time, missing = min(times, default=0), bool(found.missing)
+    return Finding(name, shown(ranks, number), time, culprits, tuple(lines), missing)
 
 
 def _whereabouts(rank: Rank, elsewhere: Waits) -> Iterator[str]:
@@ -107,7 +114,7 @@ def _waiting(found: Dumped) -> Iterator[str]:
 
 def _mismatch(ranks: Sequence[Rank]) -> tuple[int, tuple[int, ...]]:
     """The first call that differs between ranks, and the ranks in the minority."""
-    numbers = sorted({r["number"] for rank in ranks for r in rank.records})
+    numbers = sorted({r["sequence"] for rank in ranks for r in rank.records})
     for number in numbers:
         calls = {
             rank.rank: tuple(call[key] for key in COMPARED)
@@ -152,7 +159,8 @@ def _skipped(
     if len(found) == 1:
         return found[0], _one_skip(first, other, found[0], awaited)
     name = f"rank {first.rank}"
-    calls = f"one of the calls #{found[0]} to #{min(found[-1], awaited - 1)}"
+    ends = [shown([other], n) for n in (found[0], min(found[-1], awaited - 1))]
+    calls = f"one of the calls #{ends[0]} to #{ends[1]}"
     cannot = "all are made by the same lines, so dumps do not show which"
     if awaited in found:
         return awaited, [f"{name} may instead have skipped {calls}: {cannot}"]
@@ -165,7 +173,8 @@ def _one_skip(behind: Rank, other: Rank, number: int, awaited: int) -> list[str]
         return []
     call = other.call(number)
     where = f" at {call['place']}" if call and call["place"] else ""
-    text = f"rank {behind.rank} has skipped call #{number}{where}: from there on its "
+    skipped = f"call #{shown([other], number)}{where}"
+    text = f"rank {behind.rank} has skipped {skipped}: from there on its "
     return [f"{text}lines are those of the next calls of the others"]
 
 
@@ -175,7 +184,7 @@ def _first_other_line(behind: Rank, other: Rank, awaited: int) -> list[str]:
         mine, its = behind.call(number), other.call(number)
         if mine and its and mine["place"] != its["place"]:
             places = f"{mine['place']}, rank {other.rank} at {its['place']}"
-            return [f"rank {behind.rank} made call #{number} at {places}"]
+            return [f"rank {behind.rank} made call #{mine['number']} at {places}"]
     return []
 
 
@@ -212,8 +221,8 @@ def _comparison(
             yield f"rank {rank.rank}: {rank.described(number, culprits)}"
         elif rank.last < number:
             yield (
-                f"rank {rank.rank} has not made call #{number}; its last was "
-                f"{rank.described(rank.last)}"
+                f"rank {rank.rank} has not made call #{shown(ranks, number)}; its last "
+                f"was {rank.described(rank.last)}"
             )
         else:
             yield f"rank {rank.rank} instead: {rank.described(number)}"

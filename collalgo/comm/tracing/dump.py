@@ -128,7 +128,7 @@ def _document(comm: Remembered) -> dict[str, Any]:
 def named_records(recorder: Recorder) -> list[dict[str, Any]]:
     """The records with names instead of numbers, and the places of notes."""
     return [
-        _named(record, note_on(recorder, record["number"]))
+        _named(record, note_on(recorder, record["sequence"]))
         for record in recorder.records()
     ]
 

@@ -16,7 +16,8 @@ MOST_RANKS, MOST = 1 << 24, 1 << 62
 
 #: What a record has, by kind; ``None`` is allowed for the second ones.
 TEXTS, TEXTS_OR_NONE = ("state", "collective", "dtype", "algorithm"), ("op", "place")
-NUMBERS, NUMBERS_OR_NONE = ("number", "begun", "count", "root"), ("ended", "step")
+NUMBERS = ("sequence", "number", "begun", "count", "root")
+NUMBERS_OR_NONE = ("ended", "step")
 
 
 class DumpError(ValueError):
@@ -26,8 +27,10 @@ class DumpError(ValueError):
 class Rank(NamedTuple):
     """The calls of a rank on a communicator, up to ``time`` in nanoseconds.
 
-    ``process`` is its process, and ``lines`` are the present ones of users in the
-    threads of that; both are empty if several ranks are threads of a process.
+    Calls of ranks with one sequence number belong together; users see the number, which
+    leaves out those of the library. ``process`` is its process, and ``lines`` are the
+    present ones of users in the threads of that; both are empty if several ranks are
+    threads of a process.
     """
 
     rank: int
@@ -38,30 +41,30 @@ class Rank(NamedTuple):
 
     @property
     def first(self) -> int:
-        """The number of the first call that is kept."""
+        """The sequence number of the first call that is kept."""
         return self.last - len(self.records) + 1
 
     @property
     def last(self) -> int:
-        return self.records[-1]["number"] if self.records else 0
+        return self.records[-1]["sequence"] if self.records else 0
 
     @property
     def waits(self) -> bool:
         """Whether its last call is not done."""
         return bool(self.records) and self.records[-1]["state"] != "done"
 
-    def call(self, number: int) -> Record | None:
-        """The call with a number, if the rank made it and its record is kept."""
-        within = self.first <= number <= self.last
-        return self.records[number - self.first] if within else None
+    def call(self, sequence: int) -> Record | None:
+        """The call of a sequence number, if the rank made it and its record is kept."""
+        within = self.first <= sequence <= self.last
+        return self.records[sequence - self.first] if within else None
 
-    def described(self, number: int, absent: Sequence[int] = ()) -> str:
-        """The call with a number, in words; ``absent`` ranks have not made it."""
-        record = self.call(number)
+    def described(self, sequence: int, absent: Sequence[int] = ()) -> str:
+        """The call of a sequence number; ``absent`` ranks have not made it."""
+        record = self.call(sequence)
         if record is None:
-            return "nothing" if number > self.last else f"call #{number}, forgotten"
+            return "nothing" if sequence > self.last else "a call that is forgotten"
         what = (record[key] for key in ("count", "dtype", "op", "algorithm"))
-        words = call_text(record["collective"], number, *what)
+        words = call_text(record["collective"], record["number"], *what)
         where = f" at {record['place']}" if record["place"] else ""
         return f"{words}{where}, {self._state(record, absent)}"
 
@@ -77,6 +80,12 @@ class Rank(NamedTuple):
 
     def _ago(self, time: int) -> str:
         return f"{max(0, self.time - time) / 1e9:.3f} s"
+
+
+def shown(ranks: Sequence[Rank], sequence: int) -> int:
+    """The number that users see of a call, which one of the ranks has made."""
+    made = (call for rank in ranks if (call := rank.call(sequence)))
+    return int(next(made, {"number": sequence})["number"])
 
 
 class Dumped(NamedTuple):
@@ -156,8 +165,8 @@ def _ranks(document: Any) -> Iterator[tuple[str, int, Rank]]:
         rank = _integer(part, "rank", where, 0, size - 1)
         records = [_record(each, where) for each in _list(part, "records", where)]
         for before, after in pairwise(records):
-            if after["number"] != before["number"] + 1:
-                raise _wrong(where, "number", after["number"])
+            if after["sequence"] != before["sequence"] + 1:
+                raise _wrong(where, "sequence", after["sequence"])
         yield name, size, Rank(rank, time, records, process, lines)
 
 
@@ -172,7 +181,7 @@ def _present_lines(fields: dict[str, Any]) -> Iterator[str]:
 def _record(given: Any, where: str) -> Record:
     """A record, checked."""
     record = _dict(given, f"a record of {where}")
-    where = f"{where}, record {record.get('number')!r:.30}"
+    where = f"{where}, record {record.get('sequence')!r:.30}"
     for name in NUMBERS:
         _integer(record, name, where)
     for name in TEXTS:

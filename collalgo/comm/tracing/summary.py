@@ -63,14 +63,14 @@ def summary(path: Path) -> list[Row]:
 
 
 def _calls(document: Any) -> dict[int, list[Span]]:
-    """The spans of each call by its number."""
+    """The spans of each call by its place in the sequence."""
     if MAKER not in document["otherData"]["maker"]:
         raise ValueError("another program has made it")
     calls: dict[int, list[Span]] = defaultdict(list)
     for event in document["traceEvents"]:
         about = event.get("args", {})
         if event["ph"] == "X" and "collective" in about:
-            calls[int(about["number"])].append(_span(event, about))
+            calls[int(about["sequence"])].append(_span(event, about))
     return calls
 
 

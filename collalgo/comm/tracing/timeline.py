@@ -149,8 +149,9 @@ def _track(
     steps: list[tuple[int, int, int, int, int]],
     lost: int,
 ) -> Track:
-    calls = [r for r in named_records(runner.recorder) if r["number"] > before]
-    plans = {call["number"]: runner.recorder.plan(call["number"]) for call in calls}
+    calls = [r for r in named_records(runner.recorder) if r["sequence"] > before]
+    numbers = [call["sequence"] for call in calls]
+    plans = {number: runner.recorder.plan(number) for number in numbers}
     found = [
         {
             "call": call,

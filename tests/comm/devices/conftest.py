@@ -34,7 +34,7 @@ def offer_engine(comm):
     runner = runner_of(comm)
     runner.recovery.transport = SimpleNamespace(
         device_messages=Messages(runner.label, comm.rank), failure=lambda: None,
-        closed=False, forked=False,
+        closed=False, forked=False, rank=comm.rank,
     )  # fmt: skip
     runner.context.engine = "an engine, CUDA-aware"
 

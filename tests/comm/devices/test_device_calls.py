@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import collalgo
+from collalgo import MismatchError
+from collalgo.comm.current import runner_of
 from tests.comm.devices.conftest import KINDS
 from tests.support.fake_device_memory import DeviceArray
 from tests.support.leisure import at_leisure
@@ -130,3 +132,18 @@ def test_the_prices_of_devices_choose(devices):
 
     for explained in devices(rank, 3):
         assert "one device shared by 3 ranks" in explained
+
+
+def test_a_call_has_one_number_whatever_moves_its_arrays(devices):
+    def rank(comm, runtime):
+        x = runtime.array(np.ones(3))
+        comm.allreduce(x)
+        comm.allreduce_async(x).wait()
+        comm.barrier()
+        assert runner_of(comm).recorder.calls == 3
+        with pytest.raises(MismatchError, match=r"^allreduce #4: "):
+            comm.allreduce(np.ones(3 + comm.rank))
+        return True
+
+    for kind in KINDS:
+        assert all(devices(rank, 2, kind)), kind

@@ -10,7 +10,10 @@ import weakref
 
 import numpy as np
 
+from collalgo import CollectiveTimeout
+from collalgo.comm.current import runner_of
 from collalgo.comm.devices import context
+from collalgo.comm.tracing.dump import named_records
 
 
 def test_arrays_live_until_a_call_in_the_background_has_ended(devices):
@@ -108,3 +111,25 @@ def test_streams_do_not_wait_for_the_dead(devices, caplog, monkeypatch):
     gates[0].set()
     assert "rank 1 has died" in caplog.text
     assert set(os.listdir("/proc/self/fd")) <= before
+
+
+@pytest.mark.parametrize("kind", ["several hosts", "several hosts, devices, engine"])
+def test_the_timeout_covers_a_stream_that_the_host_waits_for(devices, kind):
+    """The calls are recorded as failed, and none of their exchanges has a number."""
+
+    def rank(comm, runtime):
+        x = runtime.array(np.ones(100))
+        comm.allreduce(x)
+        gate = runtime.gate()
+        for number, call in enumerate((comm.allreduce_async, comm.allreduce), 2):
+            with pytest.raises(
+                CollectiveTimeout, match="earlier work on a str"
+            ) as late:
+                work = call(x, timeout=0.2)
+                work.wait()
+            record = named_records(runner_of(comm).recorder)[-1]
+            assert (record["number"], record["state"]) == (number, "failed")
+            assert late.value.sequence == 2
+        gate.set()
+
+    devices(rank, 2, kind)

@@ -22,8 +22,8 @@ static inline int endpoint_enter(endpoint *e, const call_record *call, double ti
     memcpy(&record->fingerprint, &call->fingerprint,
            sizeof *call - offsetof(call_record, fingerprint));
     record->fingerprint = e->fingerprint;
-    e->number += call->number;
-    record->number = e->number + !call->number;
+    e->number += call->number == WHOLE_CALL;
+    record->number = e->number + (call->number == PART_OF_NEXT);
     STORE(&record->sequence, sequence);
     e->timeout = timeout;
     e->waiting_since = 0;

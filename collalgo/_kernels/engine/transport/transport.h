@@ -46,11 +46,14 @@ typedef struct {
     int64_t nbytes, done, whole, is_result, past_caches, is_written;
 } message_part;
 
+/* Whether the user counts a call that the library makes: as a part of the next one or of the last
+ * one it has the number of that. */
+enum { PART_OF_NEXT, WHOLE_CALL, PART_OF_LAST };
+
 /* The arguments of a call, which the ranks of a communicator compare by its fingerprint, in its
- * sequence. The user counts fewer calls: in a program, `number` is 0 if it is a part of the
- * next call, else 1; in a record it is the number of the call, from 1. `passed` is the number of
- * elements that this rank passes, `count` that which all pass or, with a count for each, the
- * sum. */
+ * sequence. The user counts fewer calls: in a program, `number` tells whether it is one, in a
+ * record it is the number of the call, from 1. `passed` is the number of elements that this
+ * rank passes, `count` that which all pass or, with a count for each, the sum. */
 typedef struct {
     int64_t sequence, fingerprint, collective, dtype, op, root, count, number, passed;
     char algorithm[NAME_BYTES];

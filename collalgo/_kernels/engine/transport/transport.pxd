@@ -19,6 +19,9 @@ cdef extern from "transport.h":
     enum: SHARED_IF_NEAR
     enum: SHARED_UNLESS_FAR
     enum: SHARED
+    enum: OF_NEXT "PART_OF_NEXT"
+    enum: COUNTED "WHOLE_CALL"
+    enum: OF_LAST "PART_OF_LAST"
     enum: NOT_OFFERED
     enum: OFFER_PENDING
     enum: WRITTEN

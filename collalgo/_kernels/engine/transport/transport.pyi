@@ -1,6 +1,9 @@
 from collalgo._kernels.engine.transport.device_messages import DeviceMessages
 
 LANES: int
+PART_OF_NEXT: int
+WHOLE_CALL: int
+PART_OF_LAST: int
 
 class Transport:
     rank: int

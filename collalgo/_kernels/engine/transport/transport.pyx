@@ -27,6 +27,9 @@ from libc.string cimport memset, strncpy
 #: The number of lanes between two ranks, one for each schedule run together.
 LANES = LANE_LIMIT
 
+#: Whether the user counts a call of the library, or it is a part of another call.
+PART_OF_NEXT, WHOLE_CALL, PART_OF_LAST = OF_NEXT, COUNTED, OF_LAST
+
 
 cdef dict as_dict(const call_record *call):
     """The arguments of a call, as numbers, and the algorithm."""
