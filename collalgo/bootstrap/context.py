@@ -276,7 +276,7 @@ def seconds_of_wait(timeout: float) -> float:
     return 0.0 if timeout == 0 and timeout is not False else seconds(timeout)
 
 
-def checked_timeout(timeout: float) -> float:
+def checked_timeout(timeout: float, name: str = "timeout") -> float:
     """A timeout in seconds; infinite for no limit.
 
     Raises
@@ -286,11 +286,11 @@ def checked_timeout(timeout: float) -> float:
     """
     if not hasattr(timeout, "__float__"):
         raise TypeError(
-            f"timeout is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
+            f"{name} is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
             "above 0, or math.inf"
         )
     if not timeout > 0:
-        raise ValueError(f"timeout {timeout!r}: need seconds above 0, or math.inf")
+        raise ValueError(f"{name} {timeout!r}: need seconds above 0, or math.inf")
     return float(timeout)
 
 

@@ -90,4 +90,5 @@ class Buckets:
 
         self._runner.check_background("bucket")
         limit = integer(limit, "limit", "bucket", 1)
-        return NegotiatedBucket(self.dup(), op, limit, checked_timeout(stall_seconds))
+        stall = checked_timeout(stall_seconds, "stall_seconds")
+        return NegotiatedBucket(self.dup(), op, limit, stall)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from threading import get_ident
+from typing import Any
 
 from collalgo._kernels.engine.pinning import pinned
 from collalgo._kernels.engine.program import (
@@ -72,7 +73,7 @@ class Recovery:
         """Raise the error of a call that did not succeed."""
         if status == RUN_FAILED:
             dump_failure()
-            failure = self.context.failure()
+            failure = self._failure(caller)
             if failure.get("exit_reason") == CLOSED:
                 self._check_open_here(caller, failure["culprit"])
             raise error_of(self.transport.rank, failure, self.context.pair)
@@ -80,6 +81,14 @@ class Recovery:
             raise self._busy(caller)
         assert status in (RUN_CLOSED, RUN_FORKED)
         self.check_open(caller)
+
+    def _failure(self, caller: str) -> dict[str, Any]:
+        """The failure of the world, unless another thread has closed it meanwhile."""
+        try:
+            return self.context.failure()
+        except ValueError:
+            self.check_open(caller)
+            raise
 
     def _check_open_here(self, caller: str, culprit: int) -> None:
         """Check that the rank that has closed the communicator is another one."""

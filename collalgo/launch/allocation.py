@@ -53,8 +53,16 @@ def allocation(environment: Mapping[str, str] | None = None) -> Allocation | Non
 
 def _from_lines(env: Mapping[str, str], source: str) -> Iterator[Host]:
     """A file with a line for each slot, as of PBS and LSF."""
-    words = (line.split() for line in text_of(Path(env[source])).splitlines())
+    words = (line.split() for line in _lines(env, source))
     return _counted([line[0] for line in words if line], source)
+
+
+def _lines(env: Mapping[str, str], source: str) -> list[str]:
+    """The lines of a file, with the name of its variable in an error."""
+    try:
+        return text_of(Path(env[source])).splitlines()
+    except BootstrapError as error:
+        raise BootstrapError(f"{source}: {error}") from None
 
 
 def _from_pairs(env: Mapping[str, str], source: str) -> Iterator[Host]:
@@ -73,7 +81,7 @@ def _from_words(env: Mapping[str, str], source: str) -> Iterator[Host]:
 
 def _from_grid_engine(env: Mapping[str, str], source: str) -> Iterator[Host]:
     """Lines with name, slots, queue and processors."""
-    for number, line in enumerate(text_of(Path(env[source])).splitlines(), 1):
+    for number, line in enumerate(_lines(env, source), 1):
         words = line.split()
         if words:
             slots = words[1] if len(words) > 1 else "missing"
@@ -84,8 +92,10 @@ def _from_slurm(env: Mapping[str, str], source: str) -> Iterator[Host]:
     """Names in brackets, and the tasks of each node."""
     names = node_names(env[source], source)
     # Tasks are known if their number was given to Slurm, the cores of nodes always.
-    tasks = env.get("SLURM_TASKS_PER_NODE") or env.get("SLURM_JOB_CPUS_PER_NODE")
-    counts = task_counts(tasks or f"1(x{len(names)})")
+    variables = ("SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE")
+    of_nodes = next((name for name in variables if env.get(name)), "")
+    tasks = env.get(of_nodes, f"1(x{len(names)})")
+    counts = task_counts(tasks, of_nodes)
     if len(counts) != len(names):
         raise BootstrapError(
             f"{source} names {len(names)} nodes, but {tasks!r:.60} has the tasks of "
@@ -124,7 +134,7 @@ def node_names(text: str, source: str) -> list[str]:
         raise BootstrapError(f"{source} is not a list of nodes: {error}") from None
 
 
-def task_counts(text: str) -> list[int]:
+def task_counts(text: str, source: str) -> list[int]:
     """The numbers of ``4(x2),1``, as Slurm writes the tasks of nodes.
 
     Raises
@@ -139,7 +149,7 @@ def task_counts(text: str) -> list[int]:
         times = int(match[2] or 1) if match else 0
         if match is None or len(counts) + times > MOST_RANKS:
             raise BootstrapError(
-                f"{text[:60]!r} is not a list of tasks per node, as 4(x2),1"
+                f"{source}={text[:60]!r} is not a list of tasks per node, as 4(x2),1"
             )
         counts += [int(match[1])] * times
         end = match.end()

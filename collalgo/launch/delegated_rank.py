@@ -88,7 +88,8 @@ def position_of(
 def _of_slurm(env: Mapping[str, str]) -> RankPosition:
     """The position of a task of srun, which knows the tasks of all nodes."""
     try:
-        counts = task_counts(env["SLURM_STEP_TASKS_PER_NODE"])
+        variable = "SLURM_STEP_TASKS_PER_NODE"
+        counts = task_counts(env[variable], variable)
         node, local = int(env["SLURM_NODEID"]), int(env["SLURM_LOCALID"])
         rank, local_size = int(env["SLURM_PROCID"]), counts[node]
     except (KeyError, IndexError, ValueError):

@@ -18,6 +18,7 @@ from collalgo import (
     PeerFailed,
     threads,
 )
+from collalgo._kernels.engine.program import RUN_FAILED
 from tests.support.leisure import at_leisure
 from tests.support.remote_jobs import all_do
 from tests.support.waiting import is_soon
@@ -194,5 +195,17 @@ def test_a_call_that_another_thread_of_its_rank_closes_is_told_so():
             with pytest.raises(CommunicatorClosed, match="by another thread of"):
                 waiting.result(30)
             closed.wait()
+
+    threads(on_each_rank, 2, timeout=30)
+
+
+def test_a_call_that_fails_while_its_rank_closes_is_told_so():
+    """Its thread reads the failure when the memory is gone."""
+
+    def on_each_rank(comm):
+        recovery = comm._runner.recovery
+        comm.close()
+        with pytest.raises(CommunicatorClosed, match="allreduce: this communicator is"):
+            recovery.raise_failure("allreduce", RUN_FAILED)
 
     threads(on_each_rank, 2, timeout=30)

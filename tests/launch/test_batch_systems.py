@@ -33,7 +33,7 @@ def test_lists_of_slurm_are_expanded():
     assert node_names("a[1-3,07],b,c[09-11]x", "N") == [
         "a1", "a2", "a3", "a07", "b", "c09x", "c10x", "c11x",
     ]  # fmt: skip
-    assert task_counts("4(x2),1") == [4, 4, 1]
+    assert task_counts("4(x2),1", "T") == [4, 4, 1]
 
 
 @pytest.mark.parametrize(
@@ -44,9 +44,25 @@ def test_lists_of_slurm_that_are_none_are_refused(text):
         node_names(text, "N")
 
 
+@pytest.mark.parametrize(
+    ("variable", "env"),
+    [
+        (
+            "SLURM_TASKS_PER_NODE",
+            {"SLURM_JOB_NODELIST": "a", "SLURM_TASKS_PER_NODE": "x"},
+        ),
+        ("LSB_DJOB_HOSTFILE", {"LSB_DJOB_HOSTFILE": "/nowhere"}),
+        ("PE_HOSTFILE", {"PE_HOSTFILE": "/nowhere"}),
+    ],
+)
+def test_an_error_names_the_variable(variable, env):
+    with pytest.raises(BootstrapError, match=f"^{variable}"):
+        allocation(env)
+
+
 @given(st.text("a0[]-,()x", max_size=30))
 def test_whatever_a_batch_system_says_is_short_or_refused(text):
-    for read in (lambda: node_names(text, "N"), lambda: task_counts(text)):
+    for read in (lambda: node_names(text, "N"), lambda: task_counts(text, "T")):
         try:
             assert len(read()) <= 1 << 17
         except BootstrapError as error:

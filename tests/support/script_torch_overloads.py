@@ -138,6 +138,8 @@ def refused(comm, store):
         (lambda: group.broadcast(x, 0, tag=1), TypeError, "tag"),
         (lambda: group.allreduce(x, dist.ReduceOptions()), TypeError, ""),
         (lambda: group.broadcast(), TypeError, "missing"),
+        (lambda: group.allreduce(3), TypeError, "got 3; pass one tensor"),
+        (lambda: group.gather(None, x, 0), TypeError, "one list of tensors"),
         (lambda: group.alltoall([x, x.int()], [x] * size), TypeError, "one dtype"),
         (
             lambda: group.all_to_all_single(x, torch.ones(size + 1), [], []),

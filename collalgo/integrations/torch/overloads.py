@@ -4,7 +4,7 @@ Torch calls with lists of tensors and options. Users may also pass a single tens
 the fields of the options (op, root, timeout) instead of the options.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch.distributed as dist
@@ -13,6 +13,8 @@ from torch.distributed.distributed_c10d import (
     AllgatherOptions,
     AllreduceCoalescedOptions,
 )
+
+from collalgo.base.integers import shown
 
 #: The keywords of torch for each argument that holds tensors.
 KEYWORDS = {
@@ -130,7 +132,7 @@ def one_tensor(call: str, argument: Any) -> Tensor:
     """
     if isinstance(argument, Tensor):
         return argument
-    if len(argument) == 1 and isinstance(argument[0], Tensor):
+    if is_list(argument) and len(argument) == 1 and isinstance(argument[0], Tensor):
         found: Tensor = argument[0]
         return found
     raise _not_one(call, argument, "tensor")
@@ -138,7 +140,7 @@ def one_tensor(call: str, argument: Any) -> Tensor:
 
 def list_of_tensors(call: str, argument: Any) -> list[Tensor]:
     """Tensors that were passed in a list, or in a list of one list."""
-    if not isinstance(argument, Tensor):
+    if is_list(argument):
         nested = len(argument) == 1 and not isinstance(argument[0], Tensor)
         tensors: list[Tensor] = list(argument[0]) if nested else list(argument)
         for each in tensors:
@@ -154,9 +156,14 @@ def anything(_call: str, argument: Any) -> Any:
     return argument
 
 
+def is_list(argument: Any) -> bool:
+    """Whether an argument has items, and is neither a tensor nor a text."""
+    return isinstance(argument, Sequence) and not isinstance(argument, str | bytes)
+
+
 def _not_one(call: str, argument: Any, what: str) -> Exception:
-    if isinstance(argument, Tensor) or len(argument) < 2:
-        return TypeError(f"{call}: got {argument!r}; pass one {what}")
+    if not is_list(argument) or len(argument) < 2:
+        return TypeError(f"{call}: got {shown(argument)}; pass one {what}")
     return ValueError(
         f"{call}: got a list of {len(argument)}, where a call takes one {what}; make "
         "a call for each, or a coalesced call"
