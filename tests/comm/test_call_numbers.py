@@ -12,8 +12,6 @@ from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.dump import named_records
 from collalgo.elastic import State
 
-pytestmark = pytest.mark.parallel
-
 LARGE = {"a": np.zeros(1 << 17), "b": [1, 2]}
 
 #: Calls that the library makes as several.
