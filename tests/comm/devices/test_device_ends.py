@@ -9,6 +9,7 @@ import time
 import weakref
 
 import numpy as np
+import pytest
 
 from collalgo import CollectiveTimeout
 from collalgo.comm.current import runner_of
