@@ -18,6 +18,7 @@ from http.client import HTTPException, HTTPSConnection
 from importlib.util import find_spec
 from pathlib import Path
 
+from collalgo.base import owned
 from collalgo.bootstrap.store.certificates import Certificates, client_context
 from collalgo.bootstrap.store.etcd_gateway import Gateway, Repeat
 from collalgo.bootstrap.store.etcd_messages import accepted, as_object
@@ -142,6 +143,7 @@ class EtcdMember:
         context = client_context(self._secret, self._hosts)
         existing = self._rejoins(own, others, context)
         folder = Path(tempfile.mkdtemp(prefix="collalgo-etcd-"))
+        folder.chmod(owned.OF_FOLDER)  # whatever the umask
         try:
             certificates = Certificates.write(folder, self._secret, self._hosts)
             options = self._options(own, folder, certificates, existing)
