@@ -5,17 +5,20 @@ The folder is ``collalgo`` in the user's cache directory (``XDG_CACHE_HOME``, el
 
 A file that is damaged, too large or cannot be read counts as missing, and one that
 cannot be written is left out. Any number of processes may share the folder: a file is
-written beside its name and renamed.
+written beside its name and renamed. If the folder of ``COLLALGO_CACHE`` cannot be
+written, rank 0 logs a warning.
 """
 
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from collalgo.base import owned
 from collalgo.base.digest import blake2b
 from collalgo.base.environment import CACHE
+from collalgo.errors import CollalgoError
 
 #: The value of ``COLLALGO_CACHE`` that keeps nothing.
 OFF = "off"
@@ -35,6 +38,53 @@ def default_folder() -> Path:
     """The folder of this user, regardless of ``COLLALGO_CACHE``."""
     root = os.environ.get("XDG_CACHE_HOME")
     return (Path(root) if root else Path.home() / ".cache") / "collalgo"
+
+
+class _Report:
+    """The warning that nothing is kept: once, by the process that reports."""
+
+    is_wanted = is_done = False
+    problem = ""
+
+    def add(self, error: Exception) -> None:
+        """Note the reason why a result is not kept."""
+        if CACHE.given():
+            self.problem = self.problem or str(error)
+            self.log()
+
+    def log(self) -> None:
+        """Log the first reason, if there is one, and this process reports."""
+        if not self.problem or self.is_done or not self.is_wanted:
+            return
+        from logging import getLogger  # here, as few processes need it
+
+        self.is_done = True
+        getLogger("collalgo").warning(
+            "%s=%s: results are not kept there (%s), so that each start computes them "
+            "again; name a folder that can be written, or %s",
+            CACHE.name,
+            CACHE.given(),
+            self.problem,
+            OFF,
+        )
+
+
+_report = _Report()
+
+
+def report_problems() -> None:
+    """Let this process log if nothing can be kept: rank 0 of a job."""
+    _report.is_wanted = True
+    _report.log()
+
+
+@contextmanager
+def reporting() -> Iterator[None]:
+    """Keep a result; a folder that cannot be written is reported, and not raised."""
+    try:
+        yield
+    except (CollalgoError, OSError, RuntimeError) as error:
+        _report.add(error)
 
 
 def recall(kind: str, key: str, largest: int = LARGEST) -> str | None:
@@ -65,12 +115,13 @@ def keep(kind: str, key: str, content: str, largest: int = LARGEST) -> None:
     data = _seal(key, data) + b"\n" + data
     if CACHE.given() == OFF or len(data) > largest:
         return
-    with suppress(OSError, RuntimeError):
+    with reporting():
         path = _path(kind, key)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        owned.make_folder(path.parent)
         partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
         try:
-            partial.write_bytes(data)  # not synced: a damaged file counts as missing
+            with open(partial, "xb", opener=owned.opener) as file:
+                file.write(data)  # not synced: a damaged file counts as missing
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from collalgo.base import seal
+from collalgo.base import owned, seal
 from collalgo.base.input_files import is_open_stream, special
 from collalgo.errors import OutputError
 
@@ -118,7 +118,7 @@ def make_folder(folder: Path) -> None:
         If it cannot be made, for instance as a file has its name.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        owned.make_folder(folder)
     except OSError as error:
         raise OutputError(
             f"cannot make the folder {folder} ({error.strerror}); name another folder"
@@ -220,7 +220,7 @@ def _replace(target: Path, pieces: Iterable[Piece]) -> None:
     """Replace a file atomically; the new file keeps the mode of the old one."""
     partial = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.partial")
     try:
-        with partial.open("xb") as file:
+        with open(partial, "xb", opener=owned.opener) as file:
             if target.exists():
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
             file.writelines(pieces)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+from collalgo.base import owned
 from collalgo.base.polling import awaited
 from collalgo.errors import BootstrapError
 
@@ -80,13 +81,12 @@ class Folder:
         file = self._file(key)
         partial = file.with_suffix(f".{secrets.token_hex(8)}")
         try:
-            partial.touch(mode=0o600, exist_ok=False)
-            partial.write_bytes(value)
+            _write(partial, value, "xb")
             os.link(partial, file)  # all at once, and not over another
         except FileExistsError:
             self._has_twin = True
             with suppress(OSError):  # it stays for ranks that come later
-                (self._path / TWICE).write_text(key)
+                _write(self._path / TWICE, key.encode(), "wb")
             raise taken(str(self._named), key) from None
         except OSError as error:
             raise BootstrapError(f"cannot write {file} ({error})") from None
@@ -137,6 +137,12 @@ class Folder:
                 _remove(self._named, [int(m.name.removeprefix(MADE)) for m in left])
 
 
+def _write(file: Path, value: bytes, mode: str) -> None:
+    """Write a file that permits its owner only."""
+    with open(file, mode, opener=owned.private) as opened:
+        opened.write(value)
+
+
 def taken(where: str, key: str) -> BootstrapError:
     """The error of a job that finds keys of another one."""
     return BootstrapError(
@@ -165,9 +171,9 @@ def _make(folder: Path, made: list[int]) -> None:
         missing.append((level, folder))
         level, folder = level + 1, folder.parent
     for level, each in reversed(missing):
-        with suppress(FileExistsError):  # another rank has made it meanwhile
-            each.mkdir(mode=0o777 if level else 0o700)
-            made.append(level)
+        with suppress(FileExistsError):  # a link, which is refused
+            if owned.make_folder(each, 0o777 if level else owned.OF_FOLDER):
+                made.append(level)
 
 
 def _remove(folder: Path, made: Collection[int]) -> None:

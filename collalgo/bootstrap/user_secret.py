@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from collalgo.base import disk_cache
+from collalgo.base import disk_cache, owned
 
 #: Bytes of the secret.
 SECRET_BYTES = 32
@@ -48,7 +48,7 @@ def _folders() -> Iterator[Path]:
 
 def _kept_in(folder: Path) -> bytes:
     """The secret in a folder; OSError if the folder or the file is not private."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owned.make_folder(folder, owned.OF_FOLDER)
     _check_private(folder.lstat(), folder)
     file = folder / "secret"
     if not file.exists():
@@ -72,10 +72,10 @@ def _check_private(status: os.stat_result, path: Path) -> None:
 def _write(file: Path) -> None:
     """Make a secret; of several processes that do so at once, the first one does."""
     partial = file.with_suffix(f".{os.urandom(8).hex()}")
-    partial.touch(mode=0o600, exist_ok=False)
     try:
-        partial.write_bytes(os.urandom(SECRET_BYTES))
+        with open(partial, "xb", opener=owned.private) as made:
+            made.write(os.urandom(SECRET_BYTES))
         with suppress(FileExistsError):
             os.link(partial, file)
     finally:
-        partial.unlink()
+        partial.unlink(missing_ok=True)

@@ -15,7 +15,8 @@ from collalgo.integrations.as_mpi4py import put_in_front
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
 from collalgo.launch.options import LaunchOptions, OptionError
-from collalgo.launch.plan import launch_plan
+from collalgo.launch.plan import LaunchPlan, launch_plan
+from collalgo.launch.signals import StopRequested, requests_until_exit
 
 
 @click.command(
@@ -63,11 +64,20 @@ def run_command(
             sys.exit(0)
         if options.verbose:
             report(f"launcher: {choice}")
-        sys.exit(plan.run())
+        sys.exit(_exit_code(plan))
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     except (BootstrapError, OutputError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _exit_code(plan: LaunchPlan) -> int:
+    """Run a plan: its exit code, which no signal after a first one changes."""
+    with requests_until_exit():
+        try:
+            return plan.run()
+        except StopRequested as request:
+            return 128 + request.number
 
 
 def command_line(command: tuple[str, ...], *, module: bool) -> Sequence[str]:

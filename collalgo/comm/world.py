@@ -4,7 +4,7 @@ import sys
 from types import TracebackType
 from typing import Any
 
-from collalgo.base import environment
+from collalgo.base import disk_cache, environment
 from collalgo.base.finalizers import Lock
 from collalgo.base.hooks import hook
 from collalgo.base.signal_handlers import dump_stacks_on_quit
@@ -88,6 +88,7 @@ def init(
             current.of_process.world, current.of_thread.world = _world, None
             if _world.rank == 0:
                 environment.warn_unknown(COLLECTIVES)
+                disk_cache.report_problems()
         if timeout is not None:
             _world.timeout = timeout
         return _world

@@ -18,7 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from collalgo.base import disk_cache, output_files
+from collalgo.base import disk_cache, output_files, owned
 from collalgo.base.digest import hexadecimal
 from collalgo.base.finalizers import Lock
 from collalgo.base.threads import ThreadRefused
@@ -249,9 +249,9 @@ def _keep(profile: HostProfile, trials: int) -> None:
         "trials": trials,
         "machine": profile._asdict(),
     }
-    with suppress(OSError):
+    with disk_cache.reporting():
         path = profile_file()
-        path.parent.mkdir(parents=True, exist_ok=True)
+        owned.make_folder(path.parent)
         # Its name is a digest, and what it holds can be measured again.
         output_files.write(path, json.dumps(known, indent=1), KEPT, force=True)
 

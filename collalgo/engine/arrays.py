@@ -232,8 +232,8 @@ def result_array(
             if package_of(buf) == "torch":
                 fresh = hook("new tensor of torch")(buf, shape)
                 return fresh, as_array(fresh, caller)
-        fresh = _new(shape, like.dtype, caller)
-        return fresh, fresh
+        target = _new(shape, like.dtype, caller)
+        return target, target
     target = as_array(out, caller)
     check_output(target, like, shape, caller)
     return out, target

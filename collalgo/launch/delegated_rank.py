@@ -13,6 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base import owned
 from collalgo.base.environment import NICS
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch import environment
@@ -107,7 +108,7 @@ def copy_output(logs: LogFiles, rank: int) -> None:
     """Let ``tee`` copy what this process and its children write to files."""
     for descriptor, name in ((1, STDOUT), (2, STDERR)):
         path = logs.path(rank, name)
-        path.parent.mkdir(exist_ok=True)
+        owned.make_folder(path.parent)
         reader, writer = os.pipe()
         child = os.fork()
         if not child:

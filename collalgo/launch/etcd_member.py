@@ -15,6 +15,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
+from collalgo.base import owned
 from collalgo.bootstrap.interfaces import in_url, is_loopback
 from collalgo.bootstrap.store.certificates import Certificates
 from collalgo.bootstrap.store.etcd_gateway import Gateway
@@ -149,6 +150,7 @@ class EtcdMember:
         program = etcd_program()
         existing = self._rejoins(own)
         folder = Path(tempfile.mkdtemp(prefix="collalgo-etcd-"))
+        folder.chmod(owned.OF_FOLDER)  # whatever the umask
         try:
             store = self._store
             certificates = Certificates.write(folder, store.secret, store.hosts)

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+from collalgo.base import owned
 from collalgo.errors import OutputError
 from collalgo.launch.messages import report
 
@@ -38,7 +39,7 @@ class LogFiles:
         self._folder = folder
         self._ended: set[Path] = set()  # files that cannot be written any more
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            owned.make_folder(folder)
         except OSError as error:
             raise OutputError(
                 f"--log-dir {folder}: cannot be made ({error.strerror})"
@@ -56,7 +57,7 @@ class LogFiles:
         if path in self._ended:
             return
         try:
-            path.parent.mkdir(exist_ok=True)
+            owned.make_folder(path.parent)
             with open(path, "ab", buffering=0, opener=_without_waiting) as file:
                 file.write(data)
         except OSError as error:
@@ -83,4 +84,4 @@ class LogFiles:
 
 def _without_waiting(path: str, flags: int) -> int:
     """Open a file; a named pipe without a reader is an error."""
-    return os.open(path, flags | os.O_NONBLOCK, 0o666)
+    return owned.opener(path, flags | os.O_NONBLOCK)

@@ -27,6 +27,39 @@ class StopRequested(BaseException):
         self.number = number
 
 
+#: The signals that ask to stop.
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class _Request:
+    """Whether this launcher was asked to stop, and whether that changes nothing now."""
+
+    was_seen = is_over = False
+
+
+def ignore_requests() -> None:
+    """Ignore further requests to stop: the job has its exit code."""
+    _Request.is_over = True
+
+
+@contextmanager
+def requests_until_exit() -> Iterator[None]:
+    """For a process that then exits: after a request to stop, others do nothing.
+
+    Otherwise a signal would end it before it has returned its exit code.
+    """
+
+    def late(number: int, _frame: FrameType | None) -> None:
+        if not _Request.was_seen:
+            signal.signal(number, before[number])
+            signal.raise_signal(number)
+
+    _Request.was_seen = False
+    before = {int(number): signal.getsignal(number) for number in STOPS}
+    with _handled(dict.fromkeys(STOPS, late), ignores=lambda: _Request.was_seen):
+        yield
+
+
 class _Delay:
     """Whether StopRequested is delayed, and the signal that was."""
 
@@ -60,17 +93,20 @@ def signals_raise() -> Iterator[None]:
     Ignored signals stay ignored, as SIGHUP under ``nohup``.
     """
     last = -SAME_REQUEST
+    _Request.is_over = False
 
     def handle(number: int, _frame: FrameType | None) -> None:
         nonlocal last
+        _Request.was_seen = True
+        if _Request.is_over:
+            return
         before, last = last, time.monotonic()
         if last - before >= SAME_REQUEST:
             _Delay.number = number
             if not _Delay.depth:
                 check_stop()
 
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    with _handled(dict.fromkeys(numbers, handle)), _select_woken():
+    with _handled(dict.fromkeys(STOPS, handle)), _select_woken():
         yield
 
 
@@ -147,8 +183,13 @@ def signals_forwarded(send: Callable[[int], None], *, stops: bool) -> Iterator[N
 
 
 @contextmanager
-def _handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
-    """Handle signals, but those that are ignored, or handled by code in C."""
+def _handled(
+    handlers: Mapping[int, Handler], ignores: Callable[[], bool] = lambda: False
+) -> Iterator[None]:
+    """Handle signals, but those that are ignored, or handled by code in C.
+
+    In the end they are handled as before, or ignored.
+    """
     before = {number: signal.getsignal(number) for number in handlers}
     ours = [n for n, former in before.items() if former not in (signal.SIG_IGN, None)]
     if not _takes_signals():
@@ -159,4 +200,4 @@ def _handled(handlers: Mapping[int, Handler]) -> Iterator[None]:
         yield
     finally:
         for number in ours:
-            signal.signal(number, before[number])
+            signal.signal(number, signal.SIG_IGN if ignores() else before[number])

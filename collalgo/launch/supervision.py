@@ -9,7 +9,7 @@ from typing import NamedTuple
 from collalgo.errors import OutputError
 from collalgo.launch.messages import report
 from collalgo.launch.output import Sinks
-from collalgo.launch.signals import StopRequested
+from collalgo.launch.signals import StopRequested, ignore_requests
 
 #: Seconds to wait for simultaneous failures of other ranks, to find the first cause.
 SETTLE_SECONDS = 0.3
@@ -94,3 +94,5 @@ def run_to_end(
     except OutputError as error:
         report(str(error))
         return 1
+    finally:
+        ignore_requests()

@@ -79,6 +79,24 @@ def test_a_folder_that_cannot_be_used_keeps_nothing(tmp_path, monkeypatch):
         assert recall("kind", "key") is None
 
 
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_folder_that_cannot_be_used_is_reported_once_by_one_rank(
+    tmp_path, monkeypatch, caplog, place
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / place))
+    monkeypatch.setattr(disk_cache, "_report", disk_cache._Report())
+    keep("a kind", "a key", "a value")
+    assert not caplog.messages  # not by every rank
+    disk_cache.report_problems()
+    keep("a kind", "another key", "a value")
+    (message,) = caplog.messages
+    assert message.startswith(
+        f"COLLALGO_CACHE={tmp_path / place}: results are not kept"
+    )
+    assert "name a folder that can be written, or off" in message
+
+
 def test_a_folder_in_place_of_a_file_counts_as_missing():
     keep("kind", "key", "text")
     (path,) = files()

@@ -15,7 +15,14 @@ from collalgo.launch.child import Child, Deadline, as_completed
 from collalgo.launch.hosts import Host
 from collalgo.launch.output import sinks
 from collalgo.launch.remote_shell import remote_shell
-from collalgo.launch.signals import StopRequested, signals_forwarded, signals_raise
+from collalgo.launch.signals import (
+    STOPS,
+    StopRequested,
+    ignore_requests,
+    requests_until_exit,
+    signals_forwarded,
+    signals_raise,
+)
 
 pytestmark = pytest.mark.deadline
 
@@ -219,6 +226,27 @@ def test_a_stop_that_comes_twice_at_once_leaves_time_to_clean_up(tmp_path, hosts
     assert sum("cleaned" in line for line in job.said) == 2, job.said
 
 
+@pytest.mark.parametrize("number", STOPS)
+def test_a_request_to_stop_is_the_last_until_the_exit(number):
+    """Between the handlers of the launcher and the end of its process, too."""
+    before = {each: signal.getsignal(each) for each in STOPS}
+    signal.signal(number, lambda *_: 1 / 0)
+    try:
+        with requests_until_exit(), pytest.raises(ZeroDivisionError):
+            signal.raise_signal(number)  # nobody has asked before
+        with requests_until_exit():
+            with signals_raise():
+                with pytest.raises(StopRequested):
+                    signal.raise_signal(number)
+                ignore_requests()
+                signal.raise_signal(number)
+            signal.raise_signal(number)
+        assert signal.getsignal(number) == signal.SIG_IGN
+    finally:
+        for each in STOPS:
+            signal.signal(each, before[each])
+
+
 @pytest.mark.usefixtures("rsh")
 def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
     slow = LISTENS.replace("time.sleep(1)", "time.sleep(60)")
@@ -226,6 +254,9 @@ def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
     job.launcher.terminate()
     time.sleep(1.2)  # the ranks clean up, as they may for some seconds
     job.launcher.terminate()
+    while job.launcher.poll() is None:  # and while it ends
+        job.launcher.terminate()
+        time.sleep(1e-3)
     assert job.ended() == 128 + signal.SIGTERM
     assert not any("Traceback" in line for line in job.said)
 

@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from collalgo.base import owned
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, KEY_BYTES, StoreError
 
 #: The start of the file, its generation, and the last version before its records.
@@ -115,9 +116,8 @@ class FileLog:
         StoreError
             If another holds the lock for too long, or the file system has none.
         """
-        descriptor = os.open(
-            self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        descriptor = owned.private(str(self._lock_path), flags)
         end = time.monotonic() + ANSWER_SECONDS
         try:
             while not _try_lock(descriptor):
@@ -207,8 +207,8 @@ class FileLog:
     def _write(self, base: int, records: Iterable[Record]) -> None:
         partial = self._path.with_suffix(f".{secrets.token_hex(8)}")
         head = HEAD.pack(MARK, secrets.token_bytes(8), base)
-        partial.touch(mode=0o600, exist_ok=False)
-        partial.write_bytes(head + b"".join(record.encode() for record in records))
+        with open(partial, "xb", opener=owned.private) as made:
+            made.write(head + b"".join(record.encode() for record in records))
         partial.replace(self._path)
 
 

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base import owned
+
 #: Seconds that an observer waits longer than the lease, as it checks at intervals.
 MARGIN = 0.3
 
@@ -39,7 +41,7 @@ class Heartbeats:
     def begin(self, lease: int) -> None:
         """Hold the file of a new lease."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        descriptor = os.open(self._path(lease), flags, 0o600)
+        descriptor = owned.private(str(self._path(lease)), flags)
         self._held[lease] = descriptor, 0
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self.beat(lease)
