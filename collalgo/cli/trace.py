@@ -86,7 +86,7 @@ def analyze_command(folder: Path) -> None:
 
     Dumps are written by collalgo trace dump, collalgo.dump(), SIGUSR1 and, where
     COLLALGO_DUMP names a folder, when a call fails. The exit code is 1 if a rank
-    diverged, and 2 if missing dumps leave that open.
+    diverged, and 2 if missing dumps make the result inconclusive.
     """
     try:
         findings = analyze(folder)
