@@ -99,7 +99,7 @@ def writes(
     by_ranks: bool = False,
     **by_ending: output_files.Format,
 ) -> dict[str, Any]:
-    """What makes a parameter of click a file to be written, beside ``force_option``.
+    """The click arguments of a file to be written, in addition to ``force_option``.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ from collalgo.topology.faults import WHOLE, Faults
 #: The most ranks on hosts that differ, for which hundreds of prices take minutes.
 MOST_UNEQUAL = 2048
 
-#: The words of the output that the help explains.
+#: The terms in the output that the help explains.
 SAID = epilog(
     "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
     "assumed", "roughly", "one_shot, two_shot, ...",

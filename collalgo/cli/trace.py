@@ -119,7 +119,7 @@ def _heading(finding: Finding) -> str:
 @main.command("summary")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def summary_command(file: Path) -> None:
-    """Summarise the calls in FILE, a trace of collalgo.trace, by collective and place.
+    """Summarise the calls in a collalgo.trace FILE by collective and source line.
 
     A call waits until the last rank has entered it; the rest of its time is transfer.
     """

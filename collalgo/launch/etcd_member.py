@@ -92,7 +92,7 @@ class EtcdMember:
         return self._process is not None
 
     def drain(self, seconds: float) -> None:
-        """Wait until nobody of a job is left at the store, at most some seconds."""
+        """Wait until no process of a job uses the store, at most some seconds."""
         if not self.is_running:
             return
         end = time.monotonic() + seconds
@@ -115,7 +115,7 @@ class EtcdMember:
             self._claim.close()
 
     def _claimed(self, port: int) -> socket.socket | None:
-        """What holds a place for this launcher; None if another one of the job does."""
+        """The lock on a slot; None if another launcher of the job holds it."""
         claim = socket.socket(socket.AF_UNIX)
         try:
             claim.bind(f"\0collalgo etcd {self._token[:16]} {port}")

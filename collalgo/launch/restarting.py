@@ -94,7 +94,7 @@ class RestartingLaunch(LocalLaunch):
             return _Supervision(self, ranks, start, close).run(sinks)
 
     def _of_host(self, held: ExitStack) -> tuple[dict[str, str], Callable[[str], None]]:
-        """The variables of ranks that are all on this host, and what closes the job."""
+        """The variables of ranks all on this host, and the call that closes the job."""
         secret = secrets.token_bytes(32)
         server = held.enter_context(closing(Server(secret, HERE)))
         variables = {
@@ -159,7 +159,7 @@ def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
 
 
 def of_node(variables: dict[str, str], name: str) -> dict[str, str]:
-    """The variables of a member of a name, whose place only its epoch tells."""
+    """The variables of a member with a name; only an epoch gives it a rank."""
     own = {n: value for n, value in variables.items() if n not in OF_WHOLE_JOB}
     return {**own, MEMBER.name: name}
 
@@ -211,7 +211,7 @@ class _Supervision:
         return left < self.plan.least and not self.has_finished
 
     def _close_if_too_few(self) -> None:
-        """Close a job with too few ranks, of which none is restarted after its end."""
+        """Close a job with too few ranks if no rank will be restarted."""
         living = self._living()
         if self.close and self.has_finished and 0 < living < self.plan.least:
             self.close(f"others ended, {living} of {self.plan.least} ranks remain")

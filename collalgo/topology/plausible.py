@@ -33,9 +33,9 @@ def review(topology: Topology) -> None:
     unlinked = [id for id, degree in topology.graph.degree() if degree == 0]
     if len(topology.graph) > 1:
         for id in unlinked[:20]:
-            topology.warn(f"{id} is linked to nothing")
+            topology.warn(f"{id} has no link")
         if len(unlinked) > 20:
-            topology.warn(f"{len(unlinked) - 20} other devices are linked to nothing")
+            topology.warn(f"{len(unlinked) - 20} other devices have no link")
 
 
 def _review_uplink(topology: Topology, switch: str) -> None:
