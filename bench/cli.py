@@ -78,7 +78,8 @@ def main() -> None:
 @click.option(
     "--fresh-sizes/--no-fresh-sizes",
     default=True,
-    help="Also time the first calls of new sizes near each row's: column fresh us.",
+    help="Also time first calls with new sizes near that of each row (column fresh "
+    "us).",
 )
 @click.option(
     "--against",
@@ -90,7 +91,7 @@ def main() -> None:
 def run(
     place: str, algorithms: str | None, against: str | None, **options: Any
 ) -> None:
-    """Measure COLLECTIVES, allreduce if omitted, from the smallest to the largest size.
+    """Measure COLLECTIVES (default: allreduce) from the smallest to the largest size.
 
     Runs on the ranks of collalgo run, mpiexec or torchrun; without a launcher, on
     --ranks processes of this host. With --against mpi both libraries are timed
@@ -207,9 +208,9 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 )
 @force_option
 def plot(words: tuple[str, ...], force: bool) -> None:
-    """Plot RESULTS, files of --json, to PICTURE; all COLLECTIVES if omitted.
+    """Plot RESULTS (files written by --json) to PICTURE; by default all COLLECTIVES.
 
-    Several RESULTS are lines of one picture.
+    Each of several RESULTS becomes a line of the same plot.
     """
     files, picture, chosen = _parts(words)
     stems = [Path(file).stem for file in files]

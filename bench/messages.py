@@ -1,4 +1,4 @@
-"""Benchmark messages between two ranks, beside the MPI of the job.
+"""Benchmark messages between two ranks, compared with the MPI of the job.
 
 Run by a launcher, by that of an MPI to compare with its messages::
 

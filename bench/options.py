@@ -121,7 +121,7 @@ SWEEP_OPTIONS = [
     ),
     click.option(
         "-n", "--calls", "iterations", type=click.IntRange(1),
-        show_default="the number that takes 0.4 s",
+        show_default="as many as take 0.4 s",
         help="Timed calls in a cycle; for the number of ranks see --ranks.",
     ),
     click.option(
@@ -143,8 +143,8 @@ SWEEP_OPTIONS = [
     click.option(
         "-m", "--in-a-row", "in_a_row", type=click.IntRange(1),
         show_default="1; barriers: 16; sweeps of collectives where no rank can run "
-        "ahead: the number that takes 100 us",
-        help="Calls timed together.",
+        "ahead: as many as take 100 us",
+        help="Consecutive calls in each timing.",
     ),
     click.option(
         "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS),
@@ -153,8 +153,8 @@ SWEEP_OPTIONS = [
     click.option(
         "-l", "--load", "files", multiple=True, type=click.Path(exists=True),
         callback=refuse_special,
-        help="Load algorithms: Python with @collalgo.algorithm, MSCCL XML, or a plan "
-        "of MSCCL++.",
+        help="Load algorithms: Python with @collalgo.algorithm, MSCCL XML, or an "
+        "MSCCL++ plan.",
     ),
     click.option(
         "-J", "--json", "json_file", **writes(RESULTS, by_ranks=True),
@@ -164,7 +164,8 @@ SWEEP_OPTIONS = [
         "--csv", "csv_file", **writes(CSV, by_ranks=True), help="Write the rows as CSV."
     ),
     click.option(
-        "--plot", "plot_file", **writes(PICTURE, by_ranks=True), help="Draw the rows."
+        "--plot", "plot_file", **writes(PICTURE, by_ranks=True), help="Plot the rows "
+        "to this file."
     ),
     force_option,
 ]  # fmt: skip

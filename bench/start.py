@@ -1,4 +1,4 @@
-"""Measure the start and the end of empty jobs, beside those of mpiexec."""
+"""Measure the start and the end of empty jobs, compared with mpiexec."""
 
 import subprocess
 import sys

@@ -16,7 +16,7 @@ from collalgo.selection.rules import FORMAT
 #: The relative gain that an algorithm needs to replace another.
 CLEARLY = 0.05
 
-RULES = output_files.Format("a file of rules")
+RULES = output_files.Format("a rules file")
 
 #: The prefix of the names of such rules.
 TUNED = "tuned on"
@@ -94,7 +94,7 @@ def _ruled(
 
 
 def text_of(table: dict[str, list[dict[str, object]]], name: str) -> str:
-    """The text of a file of rules."""
+    """The text of a rules file."""
     found = {"collalgo": FORMAT, "maker": RULES.mark, "name": name, "rules": table}
     text: str = yaml.safe_dump(
         found, sort_keys=False, default_flow_style=None, width=100

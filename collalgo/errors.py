@@ -110,7 +110,7 @@ class VariableError(BootstrapError, ValueError):
 
 
 class RendezvousError(BootstrapError):
-    """The members of an elastic job could not meet for another epoch."""
+    """The members of an elastic job could not form another epoch."""
 
 
 class RendezvousClosed(RendezvousError):
@@ -122,7 +122,7 @@ class TopologyError(CollalgoError, ValueError):
 
 
 class RulesError(CollalgoError, ValueError):
-    """A file of rules for the choice of algorithms cannot be used."""
+    """A rules file for the choice of algorithms cannot be used."""
 
 
 class PluginError(CollalgoError, ImportError):

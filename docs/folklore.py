@@ -141,9 +141,9 @@ def _peers(cases: Cases) -> Iterator[str]:
         cells = [*first, *(_lost(chosen, name, pricer) for name in PEERS)]
         yield f"| {' | '.join(cells)} |"
     yield (
-        "\nEach cell names the algorithm of the peer, and its time over that of the "
-        "choice (lower is better). NCCL's model decides between ring and tree; the "
-        "cheapest ring or tree of the table stands for it."
+        "\nEach cell names the algorithm of the peer, and its time divided by that of "
+        "the choice (lower is better). NCCL's model decides between ring and tree; its "
+        "price is that of the cheapest ring or tree of the table."
     )
 
 

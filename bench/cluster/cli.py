@@ -70,7 +70,7 @@ def down_command(file: Path) -> None:
     "--mpi",
     "prefix",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    show_default="the one of this Python",
+    show_default="that of this Python",
     help="Environment whose mpiexec starts the ranks.",
 )
 @file_argument

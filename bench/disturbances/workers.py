@@ -55,7 +55,7 @@ def torchrun() -> None:
 
 
 def lighthouse(address: str) -> None:
-    """Where the replicas of torchft meet."""
+    """The rendezvous of the replicas of torchft."""
     from torchft.coordination import LighthouseServer
 
     server = LighthouseServer(address, min_replicas=2, join_timeout_ms=1000)

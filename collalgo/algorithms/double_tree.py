@@ -15,7 +15,7 @@ from collalgo.schedule import Group, Steps, together
 
 
 def parent_of(position: int, size: int) -> int | None:
-    """Odd positions are leaves; the lowest bit set tells the level of the others."""
+    """Odd positions are leaves; the lowest set bit gives the level of the others."""
     if position == 0:
         return None
     level = position & -position

@@ -1,4 +1,4 @@
-"""Halving-doubling: half of what is left with each peer (Rabenseifner 2004).
+"""Halving-doubling: half of the remaining data with each peer (Rabenseifner 2004).
 
 >>> from collalgo import verify
 >>> print(verify("halving_doubling", size=8, collective="allreduce"))

@@ -70,12 +70,12 @@ FOLDED = "the ranks beyond a power of two fold, which takes rounds and bytes of 
 MIRRORED = (
     "the ranks beyond a power of two fold, and chunks move to their owners at the end"
 )
-NOT_FULL = "the last of the rounds has not all its messages"
+NOT_FULL = "the last round is not full"
 ONLY_CHILD = "on the longest path the deepest rank is an only child"
 ROOT_ROUNDS = (
     "a rank sends or combines in each of the n - 1 + q rounds if it is the root"
 )
-SHIFTED = "everything is first shifted by one rank"
+SHIFTED = "all data is first shifted by one rank"
 SMOOTH = "factors below k need fewer rounds; other numbers of ranks fold"
 STAGGERED = "a segment begins one step after the one before, not one turn"
 SWING = "even numbers take ceil(log2 p) rounds each way; of odd ones a rank folds"

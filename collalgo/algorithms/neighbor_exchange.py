@@ -9,12 +9,12 @@ from collalgo.schedule import Chunks, Group, Steps, recv, send
 
 
 def allgather(group: Group) -> Steps:
-    """Exchange chunks with a neighbour, then the last received pair in turn."""
+    """Exchange chunks with a neighbour, then forward the last received pair."""
     mine = group.rank - group.rank % 2
     sign = -1 if group.rank % 2 else 1
 
     def pair(step: int) -> Chunks:
-        """The chunks of a step: pairs from both sides in turn, ever farther."""
+        """The chunks of a step: pairs from both sides alternately, ever farther."""
         start = mine + sign * (step if step % 2 == 0 else -step - 1)
         return group.chunks(start, start + 2)
 

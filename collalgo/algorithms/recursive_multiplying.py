@@ -51,8 +51,8 @@ def unfit(size: int, given: Mapping[str, Any]) -> str | None:
         for first in range(0, acting, distance * factor):
             if factor > 2 and not alike(actors[first:], distance, factor):
                 return (
-                    "gives other bits on other ranks in this order, as its swaps "
-                    f"among {factor} ranks would combine the same sums in other "
+                    "gives the ranks different bits in this order, as its swaps "
+                    f"among {factor} ranks would combine the same sums in different "
                     "orders; pass radix=2 or another order"
                 )
         distance *= factor

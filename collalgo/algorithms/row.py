@@ -29,7 +29,7 @@ LaneCount: TypeAlias = Callable[[int, Mapping[str, Any]], int]
 
 @cache
 def own_parameters(function: ScheduleFunction) -> tuple[str, ...]:
-    """The names of the parameters of a schedule beside the group.
+    """The names of the parameters of a schedule, without the group.
 
     What is a function by default is for other algorithms, not for users.
     """

@@ -127,7 +127,7 @@ def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Colle
         collective = rows.pop() if len(rows) == 1 else name
     if collective not in COLLECTIVES:
         raise ValueError(
-            f"which collective is {name or algorithm} to do? Pass collective=, one of "
-            + ", ".join(COLLECTIVES)
+            f"the collective of {name or algorithm} is unknown; pass "
+            "collective=, one of " + ", ".join(COLLECTIVES)
         )
     return COLLECTIVES[collective]

@@ -101,12 +101,12 @@ TOPOLOGY = Variable(
     file, "the detected topology", of_first_rank=True,
 )  # fmt: skip
 RULES = Variable(
-    f"{PREFIX}RULES", "The file of rules that selects algorithms", file,
+    f"{PREFIX}RULES", "The rules file that selects algorithms", file,
     "the price decides",
 )  # fmt: skip
 SILENCE = Variable(
     f"{PREFIX}SILENCE",
-    "Seconds after which an elastic job loses a member that does not answer",
+    "Seconds without an answer after which an elastic job counts a member as lost",
     duration, "5",
 )  # fmt: skip
 HOST = Variable(
@@ -152,7 +152,8 @@ RENDEZVOUS = Variable(
 )
 MEMBERS = Variable(
     f"{PREFIX}MEMBERS",
-    "The least and most members of an elastic job, as 2:4, from the launcher",
+    "The minimum and maximum number of members of an elastic job, as 2:4, from the "
+    "launcher",
     span,
     internal=True,
 )
@@ -213,7 +214,7 @@ def warn_unknown(collectives: Iterable[str]) -> None:
 
             near = get_close_matches(name.removeprefix(PREFIX), words, 1)
             advice = f"did you mean {PREFIX}{near[0]}?" if near else "unset it"
-            message = f"the environment variable {name} has no meaning; {advice}"
+            message = f"the environment variable {name} is unknown; {advice}"
             warn(message, RuntimeWarning, stacklevel=3)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 def awaited(
     look: Callable[[], bytes | None], timeout: float, pause: float, late: Exception
 ) -> bytes:
-    """Poll until a value is there, and return it.
+    """Poll until a value has arrived, and return it.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ def size_in_bytes(text: str) -> int:
     if nbytes != int(nbytes):
         raise ValueError(f"{text!r} is {nbytes} bytes; pass a whole number of bytes")
     if nbytes > LARGEST:
-        raise ValueError(f"{text!r} is {nbytes} bytes; the most are {LARGEST}")
+        raise ValueError(f"{text!r} is {nbytes} bytes; the maximum is {LARGEST}")
     return int(nbytes)
 
 

@@ -89,7 +89,7 @@ def file(value: str) -> Path:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """One of some words."""
+    """One of several words."""
 
     def choice(value: str) -> str:
         if value not in choices:

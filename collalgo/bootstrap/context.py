@@ -232,7 +232,7 @@ class Context:
         Returns
         -------
         dict or None
-            How the calls of other ranks differ from those of this one, as far as is
+            How the calls of other ranks differ from those of this one, if that is
             known and no call has raised it: of two ranks, the later one finds it.
         """
         return self._leave("its communicator was closed", failed=unfinished)

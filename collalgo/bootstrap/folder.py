@@ -177,7 +177,7 @@ def _make(folder: Path, made: list[int]) -> None:
 
 
 def _remove(folder: Path, made: Collection[int]) -> None:
-    """Remove a folder and its parents, as far as they were made and are empty."""
+    """Remove a folder and its parents if they were made here and are empty."""
     with suppress(OSError):
         for level in count():
             if level in made:
@@ -198,7 +198,7 @@ def _refuse_unfit(folder: Path) -> None:
         raise BootstrapError(
             f"cannot connect in {folder}, of user {status.st_uid} with mode "
             f"{stat.S_IMODE(status.st_mode):o}: it must belong to the user of this "
-            f"process ({os.geteuid()}), and nobody else may write to it; {INSTEAD}"
+            f"process ({os.geteuid()}), and no other user may write to it; {INSTEAD}"
         )
 
 

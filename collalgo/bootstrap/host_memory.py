@@ -146,7 +146,7 @@ class HostMemory:
         raise BootstrapError("cannot make a group: all communicators here are closed")
 
     def _leave_for_ended(self) -> bool:
-        """Leave all groups in place of ended ranks: whether there were any."""
+        """Leave all groups on behalf of ended ranks; return whether there were any."""
         segment = self._segment
         if segment is None:
             return False
@@ -162,7 +162,7 @@ class HostMemory:
         return {self.place, *shm.readable(self.processes, self.place)}
 
     def _waits_of(self, places: tuple[int, ...]) -> Waits:
-        """How a group of ranks of this host waits."""
+        """The wait loop of a group of ranks of this host."""
         return waits(len(places), self._cores(places))
 
     @cached_property

@@ -24,7 +24,7 @@ from collalgo.engine.transport import shm
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError
 
-#: Connections that have not sent their rank yet, beside those of peers.
+#: The most connections that have not sent their rank yet, besides those of peers.
 VISITORS = 64
 
 

@@ -226,7 +226,7 @@ def _number(env: Mapping[str, str], name: str) -> int:
         ) from None
 
 
-#: Those who set RANK and WORLD_SIZE and nothing else: a script, a platform, a user.
+#: Sources that set RANK and WORLD_SIZE only: a script, a platform, a user.
 BY_HAND = Launcher(*TORCH[:2], _by_hand)
 
 #: The launchers. Of those that agree the first decides.

@@ -72,7 +72,7 @@ class Pmi:
         value = MARK + text.encode().hex()
         if len(value) >= self._longest:
             raise BootstrapError(
-                f"the launcher takes values of {self._longest} bytes by PMI, but rank "
+                f"the launcher limits PMI values to {self._longest} bytes, but rank "
                 f"{self.rank} has one of {len(value)} bytes to send",
                 rank=self.rank,
             )

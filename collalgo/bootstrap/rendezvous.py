@@ -84,7 +84,7 @@ class GroupRendezvous:
     name
         The name of the world.
     places
-        The number on the host of each of its ranks that are there.
+        The number on the host of each of its ranks on that host.
     liveness
         Detects the end of one of them.
     transport

@@ -106,7 +106,7 @@ def _ranges() -> Table:
     "-n",
     "--size",
     type=click.IntRange(1, MOST_DRAWN),
-    show_default=f"{SHOWN}, or that of a file of MSCCL",
+    show_default=f"{SHOWN}, or that of the MSCCL file",
     help="Number of ranks.",
 )
 @click.option("--root", type=click.IntRange(0), default=0, help="Rank of the root.")

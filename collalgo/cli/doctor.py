@@ -199,7 +199,7 @@ def _ssh() -> Finding:
     "-n",
     "ranks",
     type=click.IntRange(1, MAX_SLOTS),
-    help="Number of ranks wanted on this host.",
+    help="Number of ranks to run on this host.",
 )
 @click.option("-H", "hosts", help="Hosts to connect to by ssh, as a:4,b:4.")
 @reaching_options

@@ -124,7 +124,7 @@ def _lines(found: Status) -> Iterator[str]:
 def events_command(rendezvous: str | None, job: str | None, goes_on: bool) -> None:
     """Print the events of a job, each a line of JSON.
 
-    Without --follow these are its last epochs.
+    Without --follow, print only the last epochs.
     """
     with _store(rendezvous, job) as store:
         if goes_on:
@@ -163,9 +163,9 @@ def _follow(store: KeyValueStore) -> None:
 )
 @force_option
 def timeline_command(events: Path, output: Path, force: bool) -> None:
-    """Draw the members of a job over time from EVENTS.
+    """Plot the members of a job over time from EVENTS.
 
-    EVENTS is a file that collalgo elastic events has printed.
+    EVENTS is a file with the output of collalgo elastic events.
     """
     try:
         draw(read_events(events), output, force=force)

@@ -87,35 +87,35 @@ FORMATS = {
     "-n",
     "--size",
     type=click.IntRange(1, MOST_RANKS),
-    show_default=f"{RANKS}, or that of a file of MSCCL",
+    show_default=f"{RANKS}, or that of the MSCCL file",
     help="Number of ranks.",
 )
 @click.option(
     "--format",
     "name",
     type=click.Choice(list(FORMATS)),
-    show_default="by the ending of --output, else msccl",
-    help="Format: MSCCL XML (.xml), an execution plan of MSCCL++ (.json), or GOAL of "
+    show_default="by the suffix of --output, else msccl",
+    help="Format: MSCCL XML (.xml), MSCCL++ execution plan (.json), or GOAL of "
     "LogGOPSim (.goal).",
 )
 @click.option(
     "--protocol",
     type=click.Choice(["Simple", "LL", "LL128"]),
     default="Simple",
-    help="Protocol of NCCL; of msccl only.",
+    help="NCCL protocol; for msccl only.",
 )
 @click.option(
     "--channel",
     type=click.Choice(["memory", "port"]),
     default="memory",
-    help="Type of the channels, port if ranks are on several hosts; of mscclpp only.",
+    help="Channel type; use port if ranks are on several hosts; for mscclpp only.",
 )
 @click.option(
     "--bytes",
     "nbytes",
     callback=parse_size,
     default="1M",
-    help="Bytes of the buffer of a rank; of goal only.",
+    help="Buffer size of each rank in bytes; for goal only.",
 )
 @root_option
 @click.option(
@@ -143,8 +143,8 @@ def export(
 ) -> None:
     """Write ALGORITHM for --size ranks in a format of another tool.
 
-    ALGORITHM is the name of an algorithm, or a file that defines one. The root and the
-    reduction of --figures are for goal.
+    ALGORITHM is the name of an algorithm, or a file that defines one. --root and the
+    reduction rate of --figures apply to GOAL only.
     """
     row = _row(algorithm, collective)
     size = size or next(iter(sizes_of(row)), RANKS)

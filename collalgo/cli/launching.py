@@ -115,7 +115,7 @@ _STARTING = (
     click.option(
         "--hostfile",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="File of hosts, one on each line: a slots=4",
+        help="File of hosts, one per line: a slots=4",
     ),
     click.option(
         "--log-dir",
@@ -163,27 +163,27 @@ _STARTING = (
         "--min",
         "least",
         type=click.IntRange(1),
-        help="Smallest number of ranks of an elastic job: the others continue and "
-        "ranks that die are restarted; for programs that use collalgo.elastic.",
+        help="Minimum number of ranks of an elastic job: survivors continue, and dead "
+        "ranks are restarted; for programs that use collalgo.elastic.",
     ),
     click.option(
         "--max-restarts",
         "restarts",
         type=click.IntRange(0),
         show_default=f"{RESTARTS} with --min, else 0",
-        help="Largest number of restarts of a rank.",
+        help="Maximum number of restarts of each rank.",
     ),
     click.option(
         "--elastic",
         is_flag=True,
-        help="Run the ranks of this node in a job whose nodes may join and leave; "
-        "start the command on each node, or pass --discover.",
+        help="Run the ranks of this node in a job that nodes may join and leave; run "
+        "the command on each node, or pass --discover.",
     ),
     click.option(
         "--nodes",
         metavar="MIN:MAX",
         callback=_range,
-        help="Smallest and largest number of nodes of an elastic job.",
+        help="Minimum and maximum number of nodes of an elastic job.",
     ),
     click.option(
         "--per-node",
@@ -195,18 +195,18 @@ _STARTING = (
         "--rendezvous",
         metavar="URL",
         help="Store of an elastic job: etcd://HOST:PORT, HOST:PORT of one node, "
-        "replicated://HOST:PORT,HOST:PORT,HOST:PORT of three nodes, or "
-        "file:///FOLDER that all share.",
+        "replicated://HOST:PORT,HOST:PORT,HOST:PORT of three nodes, or file:///FOLDER "
+        "on a shared file system.",
     ),
     click.option(
         "--discover",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Script that prints the hosts of an elastic job, one a line, as a:4; they "
-        "are started and stopped as it prints them.",
+        help="Script that prints the hosts of an elastic job, one per line, as a:4; "
+        "hosts are added and removed when its output changes.",
     ),
     click.option("--id", "job", default="job", help="Id of an elastic job."),
     click.option(
-        "--timestamp", is_flag=True, help="Begin each line of output with the time."
+        "--timestamp", is_flag=True, help="Prefix each line of output with the time."
     ),
     click.option("--verbose", is_flag=True, help="Print how the ranks are started."),
 )

@@ -53,7 +53,7 @@ figures_option = click.option(
     "--figures",
     type=click.Path(exists=True, dir_okay=False),
     callback=_read_link_model,
-    help="YAML file with latencies and efficiencies of links without their own.",
+    help="YAML file with latencies and efficiencies for links that specify neither.",
 )
 
 

@@ -52,7 +52,7 @@ load_option = click.option(
     expose_value=False,
     callback=_register_files,
     help="Load algorithms from a file: Python with @collalgo.algorithm, MSCCL XML, or "
-    "a plan of MSCCL++.",
+    "an MSCCL++ plan.",
 )
 
 
@@ -78,7 +78,7 @@ collective_option = click.option(
     "-c",
     "--collective",
     type=click.Choice(list(COLLECTIVES)),
-    help="Collective, if a name or function belongs to several.",
+    help="Collective; required if the name or function has several.",
 )
 
 
@@ -89,7 +89,7 @@ force_option = click.option(
     "--force",
     is_flag=True,
     is_eager=True,
-    help="Overwrite a file that collalgo has not written, or that was edited since.",
+    help="Overwrite a file that was edited, or that collalgo did not write.",
 )
 
 
@@ -99,7 +99,7 @@ def writes(
     by_ranks: bool = False,
     **by_ending: output_files.Format,
 ) -> dict[str, Any]:
-    """What makes a parameter of click a file to be written, beside ``force_option``.
+    """The click arguments of a file to be written, in addition to ``force_option``.
 
     Parameters
     ----------

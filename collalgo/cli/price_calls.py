@@ -47,7 +47,8 @@ def _parse_groups(
     multiple=True,
     metavar="NAME=RANKS",
     callback=_parse_groups,
-    help="Ranks of a process group, as NAME=0,4-7; repeatable. Other groups have all.",
+    help="Ranks of a process group, as NAME=0,4-7; repeatable. Groups not listed have "
+    "all ranks.",
 )
 @figures_option
 @assume_option
@@ -63,8 +64,8 @@ def price_command(
 ) -> None:
     """Price the calls in FILE, a Chakra execution trace of one rank, on a topology.
 
-    WHAT and its parameters are those of collalgo topo. Each call has the algorithm that
-    collalgo select chooses for it, and is priced alone.
+    WHAT and its parameters are those of collalgo topo. Each call is priced alone, with
+    the algorithm that collalgo select chooses.
     """
     topology = load(what, parameters, faults)
     try:

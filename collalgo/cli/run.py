@@ -33,7 +33,8 @@ from collalgo.launch.signals import StopRequested, requests_until_exit
 @click.option(
     "--as-mpi4py",
     is_flag=True,
-    help="Let 'from mpi4py import MPI' give this library, without an MPI.",
+    help="Replace mpi4py: 'from mpi4py import MPI' imports collalgo, and no MPI is "
+    "needed.",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
@@ -45,9 +46,9 @@ def run_command(
 ) -> None:
     """Run COMMAND, a Python script or any program, on every rank.
 
-    The ranks run on this host or, with -H or --hostfile, in the slots of several hosts,
-    which are reached by ssh. In a job of Slurm, LSF, PBS or Grid Engine with several
-    hosts the ranks run on these.
+    Ranks run on this host. With -H or --hostfile they run in the slots of several
+    hosts, over ssh. In a Slurm, LSF, PBS or Grid Engine job of several hosts they run
+    on the hosts of the job.
     """
     line = command_line(command, module=module)
     if as_mpi4py:

@@ -37,7 +37,7 @@ from collalgo.topology.faults import WHOLE, Faults
 #: The most ranks on hosts that differ, for which hundreds of prices take minutes.
 MOST_UNEQUAL = 2048
 
-#: The words of the output that the help explains.
+#: The terms in the output that the help explains.
 SAID = epilog(
     "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
     "assumed", "roughly", "one_shot, two_shot, ...",
@@ -62,15 +62,21 @@ SAID = epilog(
 @click.option("--topology", help="Topology of the ranks: WHAT of collalgo topo.")
 @click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
 @click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
-@click.option("--reproducible", is_flag=True, help="Combine in the order of ranks.")
-@click.option("--algorithm", help="Algorithm to choose, whatever its price.")
+@click.option(
+    "--reproducible",
+    is_flag=True,
+    help="Use only algorithms that reduce in rank order.",
+)
+@click.option("--algorithm", help="Algorithm to use instead of the cheapest.")
 @click.option("--policy", help=f"Policy: {', '.join(PEERS)}, or a rules file.")
 @click.option("--peers", is_flag=True, help="Also show the choices of other libraries.")
 @click.option(
     "--all", "everything", is_flag=True, help="List all candidates instead of ten."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", "picture", **writes(PICTURE), help="Draw the times.")
+@click.option(
+    "--plot", "picture", **writes(PICTURE), help="Plot the times to this file."
+)
 @force_option
 @figures_option
 @assume_option

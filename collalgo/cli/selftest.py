@@ -15,8 +15,8 @@ from collalgo.base.console import patience
 def selftest_command() -> None:
     """Try this installation: proofs, calls, engines, topology and a killed rank.
 
-    Takes about 10 seconds. The report can be pasted into an issue; what this machine
-    lacks is skipped with the reason. The exit code is 1 if a check failed.
+    Takes about 10 seconds. The report can be pasted into an issue; checks that cannot
+    run here are skipped, with the reason. The exit code is 1 if a check failed.
     """
     from collalgo.cli.selftest_checks import CHECKS
 

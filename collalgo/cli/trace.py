@@ -86,7 +86,7 @@ def analyze_command(folder: Path) -> None:
 
     Dumps are written by collalgo trace dump, collalgo.dump(), SIGUSR1 and, where
     COLLALGO_DUMP names a folder, when a call fails. The exit code is 1 if a rank
-    diverged, and 2 if missing dumps leave that open.
+    diverged, and 2 if missing dumps make the result inconclusive.
     """
     try:
         findings = analyze(folder)
@@ -119,7 +119,7 @@ def _heading(finding: Finding) -> str:
 @main.command("summary")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def summary_command(file: Path) -> None:
-    """Summarise the calls in FILE, a trace of collalgo.trace, by collective and place.
+    """Summarise the calls in a collalgo.trace FILE by collective and source line.
 
     A call waits until the last rank has entered it; the rest of its time is transfer.
     """

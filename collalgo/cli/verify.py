@@ -21,7 +21,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 @collective_option
 @click.option(
     "-n", "--size", "sizes", type=click.IntRange(1, MOST_RANKS), multiple=True,
-    show_default=f"{', '.join(map(str, SIZES))}, or that of a file of MSCCL",
+    show_default=f"{', '.join(map(str, SIZES))}, or that of the MSCCL file",
     help="Number of ranks; repeatable.",
 )  # fmt: skip
 def verify_command(
@@ -32,9 +32,9 @@ def verify_command(
 ) -> None:
     """Prove ALGORITHM: a name, FILE.py, FILE.py:FUNCTION, FILE.xml or FILE.json.
 
-    FILE.py stands for all its functions decorated with @collalgo.algorithm. FILE.xml is
-    MSCCL XML, FILE.json an execution plan of MSCCL++. Up to 17 ranks the proof covers
-    every root, beyond that the first, the middle and the last.
+    FILE.py selects every function decorated with @collalgo.algorithm. FILE.xml is MSCCL
+    XML, FILE.json an MSCCL++ execution plan. With up to 17 ranks every root is proved;
+    with more, the first, the middle and the last.
     """
     if everything == (algorithm is not None):
         raise click.UsageError("name an ALGORITHM, or pass --all")

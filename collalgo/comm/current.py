@@ -38,7 +38,7 @@ def belonging(comm: CommunicatorBase) -> Iterator[None]:
 
 
 def resolve(comm: Any) -> CommunicatorBase:
-    """The communicator that a function was given; None stands for the world.
+    """The communicator that a function was given; None means the world.
 
     Raises
     ------

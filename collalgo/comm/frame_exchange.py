@@ -80,8 +80,8 @@ class FrameExchange:
         failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
         if len(failed):
             raise ValueError(
-                f"{self._call}: rank {failed[0]} passed no valid objects; its error "
-                "says why"
+                f"{self._call}: rank {failed[0]} passed invalid objects; see its own "
+                "error"
             )
 
     def _checked(self, objects: Sequence[Any]) -> Sequence[Any]:
@@ -135,7 +135,7 @@ class FrameExchange:
         self._runner.run_for(self._call, call, source, target, **limits)
 
     def _lengths(self, most: int) -> NDArray[np.int64]:
-        """The bytes of my frames by message and place, 0 behind the last of each."""
+        """The bytes of my frames by message and place, 0 after the last of each."""
         found = np.zeros((self._width, most), np.int64)
         for row, frames in zip(found, self.messages, strict=True):
             row[: len(frames)] = [len(frame) for frame in frames]

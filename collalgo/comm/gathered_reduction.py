@@ -62,7 +62,7 @@ class GatheredReduction:
         self.failure: BaseException | None = None
 
     def fill(self, source: NDArray[Any]) -> None:
-        """Take the elements of the array in the turn of the call."""
+        """Read the elements of the array when the call runs."""
         self.source[...] = source
 
     def combine(self, target: NDArray[Any] | None) -> None:

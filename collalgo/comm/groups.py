@@ -69,7 +69,7 @@ class Groups:
         return self._meet("group", members)
 
     def split(self: Kind, color: int | None, key: int = 0) -> Kind | None:
-        """Split all ranks by ``color``, each part ordered by ``key``, then by rank.
+        """Split all ranks by ``color``; order each part by ``key``, then by rank.
 
         Returns
         -------

@@ -55,7 +55,7 @@ class NegotiatedBucket:
     ----------
     comm
         A communicator of the bucket alone, so that its calls are in one order on all
-        ranks whatever else these do; it is closed with the bucket.
+        ranks independently of their other calls; it is closed with the bucket.
     op
         See :func:`collalgo.allreduce`.
     limit
@@ -89,7 +89,7 @@ class NegotiatedBucket:
             its result will be, too.
         name
             The same for the arrays of all ranks that are reduced together; it may be
-            used again once the result is there.
+            used again once the result has arrived.
 
         Raises
         ------

@@ -1,6 +1,6 @@
 """The order in which ranks reduce arrays that each of them adds in an order of its own.
 
-As in Horovod, rank 0 coordinates: each rank tells it the names of its arrays, and it
+As in Horovod, rank 0 coordinates: each rank sends it the names of its arrays, and it
 answers all ranks with the names that every rank has added, the same for all. This
 module sends nothing; :mod:`~collalgo.comm.negotiated_bucket` does.
 """

@@ -57,7 +57,7 @@ def borders(lengths: Sequence[int]) -> list[int]:
 
 
 def frame_at(frames: Frames, place: int) -> Frame:
-    """A frame of a message, empty behind its last."""
+    """A frame of a message; empty after the last one."""
     return frames[place] if place < len(frames) else np.empty(0, np.uint8)
 
 

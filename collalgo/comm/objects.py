@@ -26,7 +26,7 @@ def broadcast_object(
     *,
     timeout: float | None = None,
 ) -> Any:
-    """Give every rank the object of the root.
+    """Broadcast the object of the root to every rank.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def allgather_objects(
     *,
     timeout: float | None = None,
 ) -> list[Any]:
-    """List the objects of all ranks, at every rank; see :func:`gather_objects`."""
+    """Gather the objects of all ranks into a list at every rank."""
     exchange = FrameExchange(comm, "allgather_objects", timeout)
     exchange.publish([obj])
     rounds = []
@@ -81,7 +81,7 @@ def gather_objects(
     *,
     timeout: float | None = None,
 ) -> list[Any] | None:
-    """List the objects of all ranks at the root.
+    """Gather the objects of all ranks into a list at the root.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def scatter_objects(
     *,
     timeout: float | None = None,
 ) -> Any:
-    """Give every rank its object of the list of the root.
+    """Scatter: give every rank its object of the root's list.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def alltoall_objects(
     *,
     timeout: float | None = None,
 ) -> list[Any]:
-    """Swap objects: the one at place i goes to rank i.
+    """Exchange objects: the one at index i goes to rank i.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def agree(
     runner
         The runner of the communicator.
     run
-        Its method that runs a program, in the turn of the call or in one of its own.
+        Its method that runs a program, within the call or as a call of its own.
     failure
         The error that the op has raised on this rank.
     waiting

@@ -45,7 +45,7 @@ class SharedKind(NamedTuple):
         return cls(call, call.dtype.itemsize, shares, blocks, buffers, {})
 
     def decided_by(self, size: int) -> Hashable:
-        """The inputs of a decision beside the ranks and the call."""
+        """The inputs of a decision, except the ranks and the call."""
         return of_environment(self.call.collective, size), tuple(ALGORITHMS)
 
     def range_of(self, nbytes: int, size: int) -> SharedRange | None:

@@ -113,7 +113,7 @@ def _broadcast(collective: str, network: Network, root: str) -> Bound:
 
 
 def _scan(collective: str, network: Network, root: str) -> Bound:
-    """The least cut between any two ranks, one of which needs data of the other.
+    """The least cut between any two ranks, since one of them needs data of the other.
 
     That holds for any order of the ranks, as links are symmetric.
     """

@@ -1,4 +1,4 @@
-"""The measurements behind a host profile."""
+"""The measurements of a host profile."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -21,7 +21,7 @@ from collalgo.topology.places import ranks_of
 
 
 class ClusterRoutes:
-    """The routes of a cluster whose ranks fill one host after the other.
+    """The routes of a cluster whose ranks fill the hosts in order.
 
     Parameters
     ----------

@@ -187,7 +187,7 @@ class CopyPolicy(NamedTuple):
         return may & self._is_long_enough(nbytes)
 
     def _is_long_of_crowd(self, nbytes: Any) -> Any:
-        """Whether ranks that share cores scatter or gather more than a cache holds."""
+        """Whether ranks that share cores scatter or gather more than the cache size."""
         if self.collective == "scatter":
             return self.held(nbytes) >= self.profile.cache
         is_long = self._message(nbytes) >= LONG_OF_MANY

@@ -37,7 +37,7 @@ class EquitablePartition:
         self._refine(parts, [0])
 
     def refined(self, parts: Iterable[Iterable[str]]) -> "EquitablePartition":
-        """The same for further parts, in time proportional to what changes."""
+        """The same for further parts, in time proportional to the changes."""
         finer = object.__new__(EquitablePartition)
         finer._capacities = self._capacities
         finer.sets = [one.copy() for one in self.sets]

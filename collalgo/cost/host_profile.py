@@ -153,7 +153,7 @@ class Trial(NamedTuple):
         return cls(*(sorted(each)[len(trials) // 8] for each in columns))
 
     def figures(self) -> dict[str, float]:
-        """The values of a profile that it gives."""
+        """The values of a profile in a document."""
         # Copying a byte from another core takes longer: in a swap each of two ranks
         # copies both its own data and that of the other.
         handed = max(self.exchange * min(cores(), 2) / 4, self.copy)

@@ -111,7 +111,7 @@ class LinkModel:
 
     @classmethod
     def read(cls, path: str | Path) -> "LinkModel":
-        """Read a file; what it does not give has its default.
+        """Read a file; missing values have their defaults.
 
         Raises
         ------

@@ -108,7 +108,7 @@ class LogGOPSSimulation:
         return [progress.processor for progress in self.ranks]
 
     def _advance(self, rank: int) -> list[int]:
-        """Advance a rank as far as possible, and return the peers it has sent to."""
+        """Advance a rank until it blocks, and return the peers it has sent to."""
         mine, sent_to = self.ranks[rank], []
         while mine.step < len(self.schedules[rank]):
             step = self.schedules[rank][mine.step]

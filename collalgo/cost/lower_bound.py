@@ -1,4 +1,4 @@
-"""A lower bound of a collective, and a price beside it."""
+"""A lower bound of a collective, and a price compared with it."""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -52,7 +52,7 @@ class MachineFeatures:
 
     @cached_property
     def axes(self) -> tuple[int, ...]:
-        """The dimensions of the grid of the links; none behind switches."""
+        """The dimensions of the grid of the links; none if there are switches."""
         if self.placement.cluster is not None:
             return ()
         assert isinstance(self.placement.machine, Topology)
@@ -77,7 +77,7 @@ class MachineFeatures:
 
 
 def fitted(row: Algorithm, placement: Placement) -> Algorithm:
-    """An algorithm with the parameters of a machine, where the caller gives none.
+    """An algorithm with the parameters of a machine, unless the caller passes them.
 
     Ranks that go from host to host and back have neither a grid nor hosts, and more
     than ``MOST_HOSTS`` hosts are not given to an algorithm one by one.
@@ -126,7 +126,7 @@ def grids_of_links(
 
 
 def grids_of_hosts(row: Algorithm, hosts: Sequence[int]) -> list[tuple[int, ...]]:
-    """Grids of the ranks of a host and the hosts, if these are several and alike.
+    """Grids of the ranks of a host and the hosts, if there are several equal hosts.
 
     With three dimensions the hosts form a grid that is nearly a square; so they may
     where all ranks of a dimension exchange with all, if the hosts are many.

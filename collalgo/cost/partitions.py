@@ -41,7 +41,7 @@ class Partition(NamedTuple):
         return self.hosts * network.leaving(*self.parts)
 
     def per_byte(self, network: Network) -> Fraction:
-        """Seconds per 10^9 bytes that an allreduce across it takes at least."""
+        """The least seconds per 10^9 bytes of an allreduce across it."""
         return 2 * (self.number(network) - 1) / self.leaving(network)
 
 
@@ -91,7 +91,7 @@ def _grouped(network: Network, groups: list[DeviceSet], hosts: int = 1) -> Parti
 
 
 def _overloaded(network: Network, per_byte: Fraction) -> list[DeviceSet]:
-    """The partition whose parts send out the least in some time, beyond two crossings.
+    """The partition whose parts can send the fewest bytes, beyond two crossings.
 
     With 2 (k - 1) crossings for k parts, it takes longer than that time if any does.
     The sum over parts of a submodular function is least for the partition that a greedy

@@ -74,7 +74,7 @@ class Placement:
 
     @cached_property
     def digest(self) -> str:
-        """The identity of all inputs of prices, beside the schedules."""
+        """The identity of all inputs of prices, except the schedules."""
         machine, hosts = self.machine, 0
         if isinstance(machine, UniformCluster):
             hosts = machine.hosts
@@ -135,7 +135,7 @@ class Placement:
         folded
             The schedule, as returned by :meth:`fold`.
         segments
-            The number of pipelined segments, each a step behind the one before.
+            The number of pipelined segments, each one step after the previous one.
         """
         routes, ranks = self.routes, self.size
         if isinstance(routes, ClusterRoutes):

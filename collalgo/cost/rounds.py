@@ -22,7 +22,7 @@ from collalgo.topology.assumed import ASSUMED
 class Line(NamedTuple):
     """A price linear in the bytes: the latency, and the seconds per byte.
 
-    ``assumed`` tells whether links carry the bytes whose speeds are assumed.
+    ``assumed`` states whether the bytes cross links with assumed speeds.
     """
 
     latency: float
@@ -93,7 +93,7 @@ def rounds(
     routes
         The routes of the machine, and the other costs of a message.
     segments
-        The number of pipelined segments, each a step behind the one before.
+        The number of pipelined segments, each one step after the previous one.
     unfold
         Derives the messages of all ranks from those of the representatives.
     """

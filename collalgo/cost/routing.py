@@ -215,7 +215,7 @@ class Routes:
     def _parallel_ways(self, path: Path) -> ShortestPaths:
         """All paths of the type and the number of links of this path.
 
-        Links narrower than those of the path are used as far as they do not lead to its
+        Links narrower than those of the path are used if they do not lead to its
         end in fewer links, as a slow link beside two fast ones would.
         """
         found = self._shortest_paths(path, 0.0)

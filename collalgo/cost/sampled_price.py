@@ -116,7 +116,7 @@ def _work(steps: Sequence[Step], profile: HostProfile, size: int) -> Reals:
 
 
 def _share(chunks: Chunks) -> float:
-    """The part of the buffer that chunks are."""
+    """The fraction of the buffer in chunks."""
     if len(chunks) == 1:  # of most transfers, of which there may be many thousands
         return (chunks[0].stop - chunks[0].start) / chunks[0].parts
     return sum((chunk.stop - chunk.start) / chunk.parts for chunk in chunks)

@@ -25,14 +25,14 @@ MOST_MESSAGES = 10_000_000
 
 
 class Symmetry(NamedTuple):
-    """The digits of a rank, least significant first, and which of them turn."""
+    """The digits of a rank, least significant first, and which of them rotate."""
 
     radices: tuple[int, ...]
     turns: tuple[bool, ...]
 
     @classmethod
     def all(cls, *radices: int) -> "Symmetry":
-        """The symmetry in which all digits turn."""
+        """The symmetry in which all digits rotate."""
         return cls(radices, (True,) * len(radices))
 
     @property
@@ -48,7 +48,7 @@ class Symmetry(NamedTuple):
 
     @property
     def representatives(self) -> list[int]:
-        """The ranks that represent all others: those whose turning digits are 0."""
+        """The ranks that represent all others: those whose rotating digits are 0."""
         ranks = [0]
         for radix, stride, turns in self._digits:
             if not turns:

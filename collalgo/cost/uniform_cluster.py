@@ -60,7 +60,8 @@ class UniformCluster:
         """
         if hosts > MOST_HOSTS:
             raise TopologyError(
-                f"{name}: hosts={hosts} is above the most that is priced, {MOST_HOSTS}"
+                f"{name}: hosts={hosts} exceeds {MOST_HOSTS}, the largest number that "
+                "can be priced"
             )
         pair = Topology.load(name, hosts=min(hosts, 2), **parameters)
         if len(pair.hosts) != min(hosts, 2):

@@ -105,7 +105,7 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
         file.readinto(elements)
         found.update(elements)
     if file.read(HASH_BYTES) != found.digest():
-        raise _damaged(path, "its hash is wrong")
+        raise _damaged(path, "its hash does not match its content")
     if type(revision) is not int or revision < 0:
         raise _damaged(path, f"its revision is {str(revision)[:20]}")
     snapshot.revision = revision

@@ -121,7 +121,7 @@ def encoded(document: Document) -> bytes:
 
 
 def decoded(key: str, value: bytes) -> Document:
-    """The document that a key holds.
+    """The document in a key.
 
     Raises
     ------

@@ -62,7 +62,7 @@ class EpochEnded(BootstrapError):
 
 
 class Epochs:
-    """The epochs of a job, as one process takes part; the newcomers of its contexts.
+    """The epochs of a job in one process, and the newcomers of its contexts.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Epochs:
 
     def end(self, reason: str) -> None:
         """Refuse further members, and leave: the job is over."""
-        with suppress(StoreError):  # who holds the store may have left
+        with suppress(StoreError):  # the holder of the store may have left
             self.meeting.close(reason)
         self.meeting.shutdown()
 

@@ -52,7 +52,7 @@ def note(store: KeyValueStore, present: Round) -> None:
 
 
 def decoded(value: bytes) -> PastEpoch:
-    """An epoch that a key holds.
+    """An epoch in a key.
 
     Raises
     ------

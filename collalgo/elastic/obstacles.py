@@ -39,12 +39,15 @@ def too_late(state: Participant, where: str, timeout: float) -> RendezvousError:
     if state.leader is None:
         why = "no process leads"
     elif found is None:
-        why = f"{state.leader.member.name} leads and has completed no round"
+        why = f"{state.leader.member.name} leads but has not completed a round"
     elif found.at_work:
-        why = f"{len(found.at_work)} members are at work ({found.at_work[0].name})"
+        why = (
+            f"{len(found.at_work)} members still run the last epoch "
+            f"({found.at_work[0].name})"
+        )
     else:
         ready = len(found.survivors) + len(found.newcomers)
-        why = f"{ready} processes ask but {state.settings.least} are needed"
+        why = f"{ready} processes want to join but {state.settings.least} are needed"
     return RendezvousError(
         f"node {state.member.name} did not join {where} in {timeout:g} s: {why}; "
         "start the missing nodes, or raise join_timeout"

@@ -30,7 +30,7 @@ from collalgo.elastic.tally import Tally, tally
 class Phase(Enum):
     """The role of a process in the job."""
 
-    OUT = "it takes no part, or was expelled"
+    OUT = "it has not joined, or was expelled"
     ASKING = "it asks for an epoch greater than those that it knows"
     MEMBER = "it is a member of an epoch"
     LEAVING = "it leaves the job"
@@ -118,7 +118,7 @@ class Participant:
 
     @property
     def leads(self) -> bool:
-        """Whether this process leads, as far as it knows."""
+        """Whether this process knows itself as the leader."""
         return self.leader is not None and self.leader.member == self.member
 
     @property
@@ -137,7 +137,7 @@ class Participant:
 
     @property
     def may_lead(self) -> bool:
-        """Whether it takes part in rounds that can be completed."""
+        """Whether it joins rounds that can be completed."""
         is_active = self.phase in (Phase.ASKING, Phase.MEMBER)
         return is_active and self.closed is None and not self.differing_terms
 

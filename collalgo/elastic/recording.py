@@ -21,8 +21,8 @@ OF_TORCHRUN = "TORCHELASTIC_ERROR_FILE"
 def record(function: Callable[..., Result]) -> Callable[..., Result]:
     """Record an exception that ends a function, usually the main one of a script.
 
-    The launcher then shows its traceback whatever the rank prints before it ends, and
-    whether or not it was printed at all. Under torchrun the file is written that
+    The launcher then shows its traceback also if the rank prints more before it ends,
+    and whether or not it was printed at all. Under torchrun the file is written that
     torchrun reads. Without a launcher the function is called, and nothing is written.
 
     Examples

@@ -80,7 +80,7 @@ def _observed(state: Participant, event: Event) -> Participant:
 
 
 def _seen(state: Participant, seen: Seen) -> Participant:
-    """Note what a key holds, unless something later is known of it."""
+    """Record the value of a key, unless a later version is known."""
     known = state.value(seen.key)
     is_deletion = seen.value is None and seen.version == known.version
     if seen.version <= known.version and not is_deletion:

@@ -112,9 +112,9 @@ def _first() -> Communicator:
         first = connect(meeting)
     except RendezvousClosed as error:
         if int(os.environ.get(RESTART_COUNT) or 0):  # so that it is not a stale job
-            _LOG.warning("the job ended before this rank, started again, was needed")
+            _LOG.warning("the job ended before this restarted rank could join")
         else:
-            _LOG.warning("%s; this process takes no part", error)
+            _LOG.warning("%s; this process does not join", error)
         raise SystemExit(0) from None
     _IS_MEMBER.set()
     return first
@@ -130,9 +130,9 @@ def _checked(comm: Communicator) -> Communicator:
 def _second(verb: str) -> CollalgoError:
     """The error of a second function on the members of a job."""
     return CollalgoError(
-        f"elastic.run: this process {verb} a member of the job that another function "
-        "runs in, and the job ends with it; call this one within it without "
-        "elastic.run, or on a group: comm=comm.dup()"
+        f"elastic.run: this process {verb} in the job of another elastic function, and "
+        "runs only one; call this one inside that function, without elastic.run, or on "
+        "a group: comm=comm.dup()"
     )
 
 
@@ -201,9 +201,9 @@ class _Running:
     def _recover(self, error: CollalgoError) -> None:
         """Continue with the surviving members, which roll back as they synchronise."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
-            raise error  # nobody can expel a member that is alive
+            raise error  # a member that is alive cannot be expelled
         _LOG.warning(
-            "%s; back to revision %d", self._cause(error), self._state.revision
+            "%s; restoring revision %d", self._cause(error), self._state.revision
         )
         self._form()
 

@@ -19,7 +19,7 @@ NUMBERS = 1 << 53
 
 
 class Member(NamedTuple):
-    """A process that takes part: the name of its node, and a token of its own.
+    """A member: the name of its node, and a token of its process.
 
     A process that is started again has another token, so it is another member.
     """

@@ -20,8 +20,8 @@ class Settings:
         Seconds that a round waits for further members once there are enough. It does
         not wait if the survivors of an epoch are enough, or all places are taken.
     patience : float
-        Seconds that members who ask for a new epoch wait for one that is alive and
-        does not. It is then left out, and fenced.
+        Seconds that members wait for a live member that does not request the new epoch.
+        It is then excluded, and fenced.
     silence : float
         Seconds after which the store counts a member as lost that does not answer,
         because it is paused or cannot be reached. The end of a process is seen at once.

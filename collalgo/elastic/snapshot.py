@@ -53,7 +53,7 @@ class Snapshot:
         self.skeleton = skeleton
 
     def value(self, live: Sequence[ArrayLeaf | None]) -> Any:
-        """The values, with their arrays copied into ``live`` ones where there are."""
+        """The values, with arrays copied into the ``live`` arrays if these exist."""
         copies = self._copies(live)
         return tree.unflatten(self.skeleton, lambda: next(copies))
 

@@ -198,7 +198,7 @@ class State:
         Raises
         ------
         OutputError
-            If it cannot be written, or another program wrote the file that is there.
+            If it cannot be written, or another program wrote the existing file.
         """
         checkpoints.write(path, self._committed)
 

@@ -34,7 +34,7 @@ class StaticRendezvous:
 
     def join(self, timeout: float | None = None) -> Membership:
         """The one membership; a second one would need members that change."""
-        del timeout  # there is nobody to wait for
+        del timeout  # there are no others to wait for
         if self._closed is not None:
             raise RendezvousClosed(f"the job is closed ({self._closed or 'it ended'})")
         if self._has_joined:

@@ -16,7 +16,7 @@ class Readiness(Enum):
     NOT_YET = "too few ask, or the members of the epoch are at work"
     LAST_CALL = "enough ask, and others may still join"
     STRAGGLERS = "enough ask, and members that are alive do not"
-    COMPLETE = "there is nobody to wait for"
+    COMPLETE = "there are no others to wait for"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Tally:
         return old > 0 and old + len(self.newcomers) < settings.least
 
     def next_round(self, present: Round, settings: Settings) -> Round:
-        """The round of those who ask: survivors keep their order, then newcomers.
+        """The next round: survivors in their order, then newcomers.
 
         The first newcomers are admitted. They are sorted by name, so that in the first
         epoch of ``collalgo run -n`` each has the rank that the launcher shows.

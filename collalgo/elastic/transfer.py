@@ -62,7 +62,7 @@ def _broadcast_skeleton(
 
 
 def _broadcast(comm: Communicator, root: int, array: NDArray[Any]) -> None:
-    """Broadcast a contiguous array as a part of the call of the user."""
+    """Broadcast a contiguous array within the call of the user."""
     call = Call("broadcast", array.dtype, array.size, root=root)
     target = None if comm.rank == root else array
     comm._runner.run_for(SYNC, call, array, target, counted=PART_OF_LAST)
@@ -79,7 +79,7 @@ def _pieces(elements: Sequence[Bytes], begin: int, end: int) -> Iterator[Bytes]:
 
 
 def _to_device(array: ArrayLeaf, elements: Bytes) -> None:
-    """Copy what was received through the host to the device of an array."""
+    """Copy data received through the host to the device of an array."""
     if tree.is_tensor(array) and array.device.type != "cpu":
         import torch
 

@@ -39,7 +39,7 @@ CLASSES: dict[type, tuple[type, ...]] = {
 
 
 class Form(NamedTuple):
-    """What an array looks like.
+    """The shape and dtype of an array.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ def is_array(value: object) -> bool:
 
 
 def form_of(array: ArrayLeaf) -> Form:
-    """What an array looks like."""
+    """The shape and dtype of an array."""
     kind, dtype = "numpy", str(array.dtype)
     if is_tensor(array):
         kind, dtype = "torch", dtype.removeprefix("torch.")

@@ -202,7 +202,7 @@ def check_overlap(
 
 
 def bounds(array: Array) -> tuple[int, int]:
-    """The address of the first byte of an array, and that behind the last."""
+    """The addresses of the first byte of an array and after the last."""
     low = high = int(array.__array_interface__["data"][0])
     if array.size == 0:
         return low, low

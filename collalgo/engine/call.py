@@ -100,7 +100,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
             )
 
     def shares(self, size: int) -> int:
-        """The number of equal blocks of what a rank passes; 0 if borders are free."""
+        """The number of equal blocks in the array of a rank; 0 if borders are free."""
         if self.collective not in EQUAL_BLOCKS:
             return 0
         return size if self.collective in SPLIT else 1

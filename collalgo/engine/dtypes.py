@@ -168,7 +168,7 @@ def _code_of(dtype: np.dtype[Any]) -> int:
 
 
 def _detail_of(dtype: np.dtype[Any], kind: str) -> int:
-    """The detail in the number of a dtype, beside its kind."""
+    """The detail in the number of a dtype, without its kind."""
     if kind in SIZED:
         return dtype.itemsize // (4 if kind == "str" else 1)
     if kind in ("datetime64", "timedelta64"):

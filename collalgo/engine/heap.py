@@ -28,7 +28,7 @@ def heap_bytes(size: int) -> int:
 
 
 def mapped(size: int, descriptor: int, *, of_threads: bool = False) -> Segment:
-    """Map the memory file of a host, whose ranks may be threads of this process.
+    """Map the memory file of a host; its ranks may be threads of this process.
 
     Without enough addresses, as under a memory limit, there are no heaps.
     """
@@ -72,7 +72,7 @@ class Heap:
         return block
 
     def close(self) -> None:
-        """Allocate no more; what is allocated lives as long as it is used."""
+        """Stop allocating; existing allocations stay valid while they are used."""
         self._segment = None
 
     def _give(self, segment: Segment, start: int, stop: int) -> None:

@@ -200,7 +200,7 @@ class Operations:
     def end_step(self) -> None:
         """Let the operations of the step wait for those of the step before.
 
-        Where several wait for several, they meet at one ``calc 0``.
+        Where several operations wait for several others, a ``calc 0`` joins them.
         """
         if not self._first:
             return

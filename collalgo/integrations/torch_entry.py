@@ -58,7 +58,7 @@ def _create(options: Any, backend_options: Any) -> Any:
 
 
 def rendezvous_handler() -> Any:
-    """What makes the handler of ``torchrun --rdzv-backend=collalgo``."""
+    """The factory of the handler of ``torchrun --rdzv-backend=collalgo``."""
 
     def create_handler(parameters: Any) -> Any:
         from collalgo.integrations.torch.elastic import create

@@ -66,7 +66,7 @@ def _lines(env: Mapping[str, str], source: str) -> list[str]:
 
 
 def _from_pairs(env: Mapping[str, str], source: str) -> Iterator[Host]:
-    """Names and slots in turn, as ``a 4 b 4`` of LSF."""
+    """Names and slots alternately, as ``a 4 b 4`` of LSF."""
     words = env[source].split()
     if len(words) % 2:
         raise BootstrapError(f"{source} has no number of slots after {words[-1]!r}")

@@ -66,7 +66,7 @@ class DelegatedLaunch:
         Raises
         ------
         BootstrapError
-            If the launcher is not there, or the ranks do not fit on the hosts.
+            If the launcher is not installed, or the ranks do not fit on the hosts.
         """
         hosts = assign_ranks(choice.hosts, size) if choice.hosts else {}
         used = [Host(host.name, len(ranks)) for host, ranks in hosts.items()]
@@ -89,7 +89,7 @@ class DelegatedLaunch:
 
     @property
     def shown(self) -> str:
-        """The command line as a shell takes it."""
+        """The command line, quoted for a shell."""
         variables = [f"{name}={shlex.quote(v)}" for name, v in self.variables.items()]
         return " ".join([*variables, shlex.join(self.line)])
 
@@ -108,7 +108,7 @@ class DelegatedLaunch:
                 return run_to_end(work, partial(_stop, child), sinks)
 
     def placement(self) -> Placement:
-        """The placement of the ranks, as far as it is known before the start."""
+        """The placement of the ranks, where it is known before the start."""
         nics = ",".join(self.options.nics) or "as the launcher decides"
         ranks = planned_ranks(self.hosts, self.options.binding, nics)
         return Placement(list(ranks), [self.shown])
@@ -130,7 +130,7 @@ def _stop(child: Child, number: int) -> None:
 
 
 def _rank_words(options: LaunchOptions, counts: Sequence[int]) -> list[str]:
-    """The command by which each rank takes its variables before its own command."""
+    """The command that sets the variables of a rank and then runs its own."""
     # mpirun of Open MPI takes its own options (--bind-to) for its own here, too.
     words = [sys.executable, "-m", "collalgo.launch.delegated_rank"]
     words += ["--rank-env", options.dialect, "--rank-binding", options.binding.value]

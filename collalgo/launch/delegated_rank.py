@@ -120,7 +120,7 @@ def copy_output(logs: LogFiles, rank: int) -> None:
 
 
 def _become_tee(reader: int, writer: int, descriptor: int, path: Path) -> None:
-    """Become ``tee``, which is not a child of the rank and gets no signals of it."""
+    """Become ``tee``, outside the children of the rank and without its signals."""
     try:
         if os.fork():
             os._exit(0)

@@ -76,7 +76,7 @@ class Destination:
                 rest = rest[os.write(self._descriptor, rest[: self._room]) :]
 
     def _wait_for_room(self) -> bool:
-        """Wait until the reader takes more; False if that takes too long."""
+        """Wait until the reader accepts more; False on a timeout."""
         begin = time.monotonic()
         while not self._poll.poll(100):
             check_stop()

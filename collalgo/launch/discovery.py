@@ -24,7 +24,7 @@ POLL_SECONDS = 0.05
 
 
 class Discovery:
-    """Calls a script that prints the hosts of a job, one a line, as of a host file.
+    """Calls a script that prints the hosts of a job, one per line, as in a host file.
 
     The hosts of the last call that has succeeded count; why one has failed is reported
     once.

@@ -41,7 +41,7 @@ class ElasticLaunch:
     options : LaunchOptions
         The command, and how to start it.
     hosts : list of Host
-        The hosts with the numbers of their ranks; empty if a script tells them.
+        The hosts with the numbers of their ranks; empty if a script prints them.
     """
 
     options: LaunchOptions
@@ -69,12 +69,12 @@ class ElasticLaunch:
         return SshLaunch(self.options, assign_ranks(hosts, None)).placement()
 
     def discovery(self) -> Discovery | None:
-        """What tells the hosts, if a script does."""
+        """The discovery script of the hosts, if any."""
         script = self.options.discover
         return None if script is None else Discovery(script, self.options.per_node or 1)
 
     def _discovered(self) -> list[Host]:
-        """The hosts that a script tells at present."""
+        """The hosts that a script printed last."""
         discovery = self.discovery()
         assert discovery is not None
         return discovery.first()

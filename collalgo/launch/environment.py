@@ -70,7 +70,7 @@ def of_job(address: str, port: int | str) -> dict[str, str]:
 
 
 def of_any_job() -> dict[str, str]:
-    """The variables of a job, also of one whose ranks change."""
+    """The variables of a job, also of an elastic one."""
     return {JOB.name: os.urandom(16).hex(), "PYTHONUNBUFFERED": "1"}
 
 

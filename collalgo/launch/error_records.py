@@ -28,7 +28,7 @@ SHOWN_LINES = 60
 
 
 class ErrorRecords:
-    """The records of the ranks of a launcher, of which each start has a key."""
+    """The records of the ranks of a launcher; each start has a key."""
 
     def __init__(self) -> None:
         self._file = os.memfd_create(NAME, os.MFD_CLOEXEC)

@@ -102,7 +102,7 @@ class EtcdMember:
         return self._process is not None
 
     def drain(self, seconds: float) -> None:
-        """Wait until nobody of a job is left at the store, at most some seconds."""
+        """Wait until no process of a job uses the store, at most some seconds."""
         if not self.is_running:
             return
         end = time.monotonic() + seconds
@@ -124,7 +124,7 @@ class EtcdMember:
             self._claim.close()
 
     def _claimed(self, own: Server) -> socket.socket | None:
-        """What holds a place for this launcher; None if another one of the job does."""
+        """The lock on a slot; None if another launcher of the job holds it."""
         host, port = own
         claim = socket.socket(socket.AF_UNIX)
         try:

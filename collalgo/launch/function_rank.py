@@ -1,4 +1,4 @@
-"""A rank that runs a function: it takes the call from a store, and puts the outcome.
+"""A rank that runs a function: it reads the call from a store, and writes the result.
 
 The store is at the address given as argument, by default that of the job.
 """

@@ -111,7 +111,7 @@ def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
 
 
 def read_hostfile(path: str | os.PathLike[str]) -> list[Host]:
-    """The hosts of a file, one a line: ``a slots=4``, ``a:4`` or ``a``.
+    """The hosts of a file, one per line: ``a slots=4``, ``a:4`` or ``a``.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def read_hostfile(path: str | os.PathLike[str]) -> list[Host]:
     """
     hosts = hosts_of_text(text_of(Path(path)), str(path))
     if not hosts:
-        raise BootstrapError(f"{path} names no host; write one a line, as: a slots=4")
+        raise BootstrapError(f"{path} names no host; write one per line, as: a slots=4")
     return hosts
 
 

@@ -1,7 +1,7 @@
 """The addresses by which the hosts of a job reach each other, found by tests.
 
-Each agent listens while the job starts and tells who connects a random word. Agents
-connect to all addresses of some other hosts, and compare the word: the bridge of
+Each agent listens while the job starts and sends a random word to each connection.
+Agents connect to all addresses of some other hosts, and compare the word: the bridge of
 containers on this host has the address of that on every other one. An address that
 some hosts reach and others do not, as that of a cable between two, comes after those
 that every host reaches.
@@ -248,7 +248,7 @@ def networks(
 def _wanted(
     endpoint: Endpoint, answer: Answers, nics: Sequence[str]
 ) -> list[Interface]:
-    """The interfaces that the user wants, by all of which a host has to be reached."""
+    """The interfaces that the user names; a host must be reachable through each."""
     wanted = selected(endpoint.outward, nics, endpoint.host)
     failed = [each for each in wanted if answer.times[each.address] < answer.tries]
     if failed:

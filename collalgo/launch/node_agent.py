@@ -31,7 +31,7 @@ class _Answers(Stream):
 
 
 class NodeAgent(RemoteAgent):
-    """An agent whose answers are taken by the loop that forwards all output.
+    """An agent whose answers are read by the loop that forwards all output.
 
     Parameters
     ----------

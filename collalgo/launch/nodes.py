@@ -220,7 +220,7 @@ class Nodes:
         if self._next_report.left() == 0 and (working := self._running()):
             self._next_report = Deadline(REPORT_SECONDS)
             names = ", ".join(agent.host.name for agent in working)
-            report(f"waiting for {names}, still at work after the end of another host")
+            report(f"waiting for {names}, which still run after another host has ended")
 
     def _release_ended(self) -> None:
         """Release the resources of agents that have ended; a job may start many."""

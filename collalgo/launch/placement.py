@@ -51,7 +51,7 @@ class Placement:
 def planned_ranks(
     hosts: Mapping[Host, Sequence[RankPosition]], binding: Binding, nics: str
 ) -> Iterator[PlannedRank]:
-    """The ranks of some hosts, none of which is connected with.
+    """The ranks of some hosts, without a connection to any of them.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ def end_with_parent(parent: int | None) -> None:
 
 
 class Process(NamedTuple):
-    """A process, as the kernel shows it: its number and those of what it belongs to."""
+    """A process in /proc: its id, and those of its parent, group and session."""
 
     number: int
     parent: int

@@ -35,7 +35,7 @@ class RankProcess(NamedTuple):
     rank : str
         Its rank, as its launcher has set it.
     job : str
-        What tells its job from others: the name that ``collalgo run`` has given it, or
+        The identity of its job: the name that ``collalgo run`` has given it, or
         the number of its parent.
     folder : Path
         The folder of its dumps.

@@ -85,7 +85,7 @@ class RemoteAgent(Child):
             return False
         if not line.startswith(GREETING):
             raise BootstrapError(
-                f"host {self.host.name} has another version of collalgo: it says "
+                f"host {self.host.name} has another version of collalgo: it sent "
                 f"{line[:60]!r}, not {GREETING!r}"
             )
         try:
@@ -127,13 +127,14 @@ class RemoteAgent(Child):
         self.kill()
         if self.await_end() == NO_JOB:
             return (
-                f"host {self.host.name} got nothing to run: {shlex.join(self.command)} "
-                "passes on no standard input; for kubectl exec add -i"
+                f"host {self.host.name} received no command: "
+                f"{shlex.join(self.command)} "
+                "does not forward standard input; for kubectl exec add -i"
             )
         text = self.streams[1].rest().decode(errors="replace").strip()
         what = advice(text, self.host.name)
         return (
-            f"host {self.host.name} cannot be used; this has failed: "
+            f"host {self.host.name} cannot be used; this command failed: "
             f"{shlex.join(self.command)}"
             + "".join(f"\n  {line}" for line in text.splitlines()[-SHOWN_LINES:])
             + (f"\n  {what}" if what else "")

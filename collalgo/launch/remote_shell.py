@@ -95,7 +95,7 @@ class RemoteShell:
         return [*self.words, *own, host, "exec " + shlex.join(command)]
 
     def hostname(self, alias: str) -> str:
-        """The host name behind an alias in the configuration of ssh."""
+        """The host name of an alias in the configuration of ssh."""
         return self._settings(alias).get("hostname", alias) if self.is_ssh else alias
 
     def _own_options(self, host: str) -> Iterator[str]:

@@ -180,7 +180,7 @@ def _node(options: LaunchOptions, size: int) -> dict[str, str] | None:
 
 
 def of_node(variables: dict[str, str], name: str) -> dict[str, str]:
-    """The variables of a member of a name, whose place only its epoch tells."""
+    """The variables of a member with a name; only an epoch gives it a rank."""
     own = {n: value for n, value in variables.items() if n not in OF_WHOLE_JOB}
     return {**own, MEMBER.name: name}
 

@@ -69,7 +69,7 @@ class _Delay:
 
 @contextmanager
 def stop_delayed() -> Iterator[None]:
-    """Raise StopRequested at the end, not within: what was read must be written."""
+    """Raise StopRequested at the end only, since what was read must be written."""
     _Delay.depth += 1
     try:
         yield

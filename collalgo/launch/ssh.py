@@ -55,7 +55,7 @@ class SshLaunch:
             return job.run(job.launch)
 
     def placement(self) -> Placement:
-        """The placement of the ranks, as far as it is known without their hosts.
+        """The placement of the ranks, where it is known without their hosts.
 
         Raises
         ------

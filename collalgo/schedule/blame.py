@@ -38,7 +38,7 @@ Queues = tuple[dict[int, list[Chunk]], dict[int, list[Chunk]]]
 
 
 def first_mismatch(table: Transfers) -> ScheduleError:
-    """The error of the first step whose message has no partner, or another one."""
+    """The error of the first step whose message has no matching message."""
     errors = [
         error
         for channel, (sent, taken) in _queues(table).items()

@@ -56,7 +56,7 @@ def as_chunks(given: object) -> Chunks:
 
 
 def spare(chunks: Chunks, number: int = 1) -> Chunks:
-    """The same chunks of a spare buffer: memory of the rank beside the caller's."""
+    """The same chunks of a spare buffer, which the library allocates."""
     return tuple(chunk._replace(spare=number) for chunk in chunks)
 
 

@@ -1,8 +1,8 @@
 """The collectives as data: the precondition and the postcondition of each.
 
 The buffer is cut into blocks. The content of a block is the set of ranks that have
-contributed to it, as a code: ``r`` stands for rank r alone, ``size + r`` for the ranks
-0 to r. :mod:`collalgo.schedule.prover` proves schedules against these conditions.
+contributed to it, as a code: ``r`` is rank r alone, ``size + r`` the ranks 0 to r.
+:mod:`collalgo.schedule.prover` proves schedules against these conditions.
 """
 
 from collections.abc import Callable

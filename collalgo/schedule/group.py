@@ -158,7 +158,7 @@ class Group:
         return Group(self.rank, view)
 
     def shares(self, count: int) -> "list[Group]":
-        """The same group ``count`` times, each sharing one part of all chunks."""
+        """The same group ``count`` times, each with one part of every chunk."""
         parts = self.once(("shares", count), lambda: divide(self.whole, count))
         return [self.sharing(part) for part in parts]
 

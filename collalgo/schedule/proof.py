@@ -31,7 +31,7 @@ class Proof:
         Whether a block has the same bits on all ranks, because its contributions were
         combined in the same order.
     spare
-        The number of buffers that a rank needs beside the caller's.
+        The number of buffers that a rank needs in addition to the caller's.
     lanes
         The largest number of lanes between two ranks.
     """

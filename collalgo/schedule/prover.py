@@ -263,7 +263,8 @@ class Prover:
             if ranks != everyone:
                 raise ScheduleError(
                     f"{self.promise.name} of {self.size} ranks: rank {rank} ends "
-                    f"without having heard from ranks {members(everyone & ~ranks)}",
+                    "without a message, direct or forwarded, from ranks "
+                    f"{members(everyone & ~ranks)}",
                     rank=rank,
                 )
 

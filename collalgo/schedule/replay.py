@@ -41,7 +41,7 @@ class Replay(TransferTable):
     ------
     ScheduleError
         For a transfer without partner or with a rank that does not exist, for ends of
-        a message that differ, or if ranks wait for each other in a circle.
+        a message that differ, or if ranks wait for each other in a cycle (a deadlock).
     """
 
     def __init__(self, schedules: Sequence[Sequence[Step]]):
@@ -140,7 +140,7 @@ class Replay(TransferTable):
             for a, b in pairwise(circle)
         )
         return ScheduleError(
-            f"the ranks wait for each other in a circle: {waits}",
+            f"deadlock: the ranks wait for each other in a cycle: {waits}",
             rank=rank,
             fault=self.where(at[rank]),
         )
@@ -204,7 +204,7 @@ class Replay(TransferTable):
         }
 
     def _runs(self, cell_of: dict[int, int], grid: int) -> Ints:
-        """The first cell of each chunk of all places, and that behind its last."""
+        """The first cell of each chunk of all places, and the cell after its last."""
         runs = [
             (cell_of[c.start * (grid // c.parts)], cell_of[c.stop * (grid // c.parts)])
             for place in self.places

@@ -1,12 +1,12 @@
 """The vocabulary of an algorithm: three verbs, steps, and groups of ranks.
 
 An algorithm is a generator function of a :class:`Group`. For one rank, it yields
-*steps*; a step is one transfer or a tuple of transfers that run at once, where None
-stands for no transfer. The sends of a step carry the values from before the step, and
-all that one step sends to one peer on one lane is one message. Receives of one step
-that reduce into the same chunk must be equal from every peer; they are combined in the
-order of the ranks, including the own value of the rank, so that the result of the same
-contributions is the same to the last bit on every rank.
+*steps*; a step is one transfer or a tuple of concurrent transfers, where None means no
+transfer. The sends of a step carry the values from before the step, and all that one
+step sends to one peer on one lane is one message. Receives of one step that reduce into
+the same chunk must be equal from every peer; they are combined in the order of the
+ranks, including the own value of the rank, so that the result of the same contributions
+is the same to the last bit on every rank.
 
 >>> def allgather(group):
 ...     for step in range(group.size - 1):

@@ -1,13 +1,13 @@
 """Symbolic values: the combined contributions, and their order.
 
-A value is a term; equal terms stand for values that are equal to the last bit.
+A value is a term; equal terms mean values that are equal to the last bit.
 """
 
 from collections.abc import Sequence
 
 
 class Terms:
-    """All terms of a proof, each under one number; 0 stands for no value.
+    """All terms of a proof, each under one number; 0 means no value.
 
     Attributes
     ----------

@@ -105,7 +105,7 @@ class TransferTable:
 
     @cached_property
     def grid(self) -> int:
-        """The equal parts of the buffer of which every chunk is a multiple."""
+        """The number of equal parts of the buffer that every chunk is a multiple of."""
         return reduce(lcm, {c.parts for place in self.places for c in place}, 1)
 
     @cached_property

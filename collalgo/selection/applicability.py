@@ -38,7 +38,7 @@ def applicable(
     return able, unable
 
 
-def nobody(collective: str, size: int) -> AlgorithmNotApplicable:
+def no_applicable_algorithm(collective: str, size: int) -> AlgorithmNotApplicable:
     """The error where no algorithm can run."""
     return AlgorithmNotApplicable(
         f"{collective}: no algorithm can run with {size} ranks", collective=collective

@@ -1,4 +1,4 @@
-"""``select``: a decision with the prices of all candidates behind it."""
+"""``select``: a decision with the prices of all candidates."""
 
 from functools import partial
 
@@ -56,14 +56,14 @@ def select(
     Notes
     -----
     Without an algorithm or a policy the environment decides (``COLLALGO_ALLREDUCE`` and
-    the like, or a file of rules by ``COLLALGO_RULES``), else the price.
+    the like, or a rules file by ``COLLALGO_RULES``), else the price.
 
     Raises
     ------
     AlgorithmNotApplicable
         If none can run, or the requested one cannot.
     RulesError
-        If a file is not a file of rules.
+        If a file is not a rules file.
 
     Examples
     --------

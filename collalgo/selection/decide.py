@@ -27,7 +27,7 @@ PRICE, ARGUMENT = "price", "the argument"
 
 
 class Question(NamedTuple):
-    """The inputs of a decision, beside the ranks and their prices.
+    """The inputs of a decision, except the ranks and their prices.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Question(NamedTuple):
     reproducible : bool
         Whether the algorithm must combine in the order of the ranks.
     policy : str, optional
-        A peer, or a file of rules, whose default decision is taken.
+        A peer, or a rules file, whose default decision is taken.
     block_nbytes : tuple of int, optional
         The bytes of each block, where blocks differ.
     root : int
@@ -94,7 +94,7 @@ class Decision(NamedTuple):
 def decide(question: Question, pricer: Pricer) -> Decision:
     """The schedule for a call; the choice of the user precedes the price.
 
-    A name stands for the cheapest variant of an algorithm in the best order of ranks, a
+    A name selects the cheapest variant of an algorithm in the best order of ranks, a
     name with parameters for exactly this. All sizes between two borders have the same
     decision, the same object.
 
@@ -140,7 +140,7 @@ class Decisions:
     borders
         Sizes in bytes in ascending order, the first 0.
     make
-        Gives the decision behind a border by its number, or those for each size there.
+        Gives the decision after a border by its number, or those for each size there.
     """
 
     def __init__(

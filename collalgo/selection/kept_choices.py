@@ -37,7 +37,7 @@ def kept(
     Parameters
     ----------
     ranks
-        The inputs of prices, beside the rows and the code.
+        The inputs of prices, except the rows and the code.
     rows
         The algorithms of a collective that can run.
     lookup

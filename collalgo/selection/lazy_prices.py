@@ -64,7 +64,7 @@ class LazyPrices:
         return self._features.placements[order] if order else self._placement
 
     def _floor(self, collective: str) -> float:
-        """Seconds for each byte of a buffer that every schedule takes at least."""
+        """The least seconds for each byte of a buffer, of any schedule."""
         if collective not in self._floors:
             cluster, link_model = self._placement.cluster, self._placement.link_model
             self._floors[collective] = (

@@ -15,7 +15,11 @@ from collalgo.cost.sampled_price import ALL_RANKS, FEW_RANKS, SampledPrice, chai
 from collalgo.schedule import ScheduleFunction, trace
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
-from collalgo.selection.applicability import applicable, nobody, obstacle_to
+from collalgo.selection.applicability import (
+    applicable,
+    no_applicable_algorithm,
+    obstacle_to,
+)
 from collalgo.selection.kept_choices import kept
 from collalgo.selection.pricer import TableCache, Value
 from collalgo.selection.prices import ROUGHLY, Choices, LazyCurve, Priced, breaks
@@ -142,7 +146,7 @@ class HostPricer(NamedTuple):
     def _choices(self, collective: str, reproducible: bool) -> Choices:
         able, _ = self.applicable(collective, reproducible)
         if not able:
-            raise nobody(collective, self.size)
+            raise no_applicable_algorithm(collective, self.size)
         return kept(
             repr((self.size, self.host_profile)),
             able,

@@ -14,7 +14,11 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
-from collalgo.selection.applicability import applicable, nobody, obstacle_to
+from collalgo.selection.applicability import (
+    applicable,
+    no_applicable_algorithm,
+    obstacle_to,
+)
 from collalgo.selection.features import TopologyFeatures
 from collalgo.selection.kept_choices import kept
 from collalgo.selection.lazy_prices import LazyPrices
@@ -225,11 +229,11 @@ class TopologyPricer:
     def _cheapest(self, collective: str, reproducible: bool) -> Choices:
         able, _ = self.applicable(collective, reproducible)
         if not able:
-            raise nobody(collective, self.size)
+            raise no_applicable_algorithm(collective, self.size)
 
         def compute() -> Choices:
             if not (found := self.prune(able, SIZES)):
-                raise nobody(collective, self.size)
+                raise no_applicable_algorithm(collective, self.size)
             return Choices(breaks(found))
 
         rows = [row for row in able if row not in self._synthesis.rows(collective)]

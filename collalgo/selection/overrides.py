@@ -44,7 +44,7 @@ NOTHING: BySize = ((0, None),)
 
 
 def of_environment(collective: str, size: int) -> BySize:
-    """The decisions of the environment or of a file of rules.
+    """The decisions of the environment or of a rules file.
 
     ``COLLALGO_ALLREDUCE=ring`` names the algorithm of a collective, ``COLLALGO_RULES``
     a file of :mod:`collalgo.selection.rules`. All ranks need the same.
@@ -95,14 +95,14 @@ def rules_of(name: str) -> "Rules":
         return of_peer(name)
     if Path(name).suffix not in (".yaml", ".yml", ".json"):
         raise ValueError(
-            f"there is no policy {name!r}; choose one of {', '.join(PEERS)}, or a file "
-            "of rules (.yaml)"
+            f"there is no policy {name!r}; choose one of {', '.join(PEERS)}, or a "
+            "rules file (.yaml)"
         )
     return Rules.read(name)
 
 
 def of_policy(policy: str, collective: str, size: int, world: "World | None") -> BySize:
-    """The default decisions of a peer or of a file of rules.
+    """The default decisions of a peer or of a rules file.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class Curve(Protocol):
 
     @property
     def caveat(self) -> str:
-        """How the price is to be taken: "assumed", "roughly" or ""."""
+        """The caveat of the price: "assumed", "roughly" or ""."""
 
     def seconds(self, nbytes: Any) -> Any:
         """The prices of an array of numbers of bytes."""
@@ -53,7 +53,7 @@ class LazyCurve:
 
     @property
     def caveat(self) -> str:
-        """How the price is to be taken."""
+        """A caveat of the price."""
         return self._curve.caveat
 
     def seconds(self, nbytes: Any) -> Any:
@@ -84,7 +84,7 @@ class Priced(NamedTuple):
 
 
 class LazyCandidate:
-    """A candidate whose price is bounded from below better and better.
+    """A candidate with a lower bound of its price that is refined on demand.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def breaks(
     Among candidates of similar prices the one with the least work is chosen, and among
     those of equal prices the first; ``similar`` and ``alike`` are relative differences.
     """
-    if len(candidates) == 1:  # whose price nobody needs
+    if len(candidates) == 1:  # whose price is not needed
         return [Break(0.0, candidates[0])]
     table = np.stack([candidate.price.seconds(SIZES) for candidate in candidates])
     work = np.array([[candidate.work] for candidate in candidates])

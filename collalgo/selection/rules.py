@@ -1,6 +1,6 @@
 """Rules that choose by the number of ranks and the size: those of peers, and of users.
 
-A file of rules is YAML::
+A rules file is YAML::
 
     collalgo: rules/1
     name: mine
@@ -33,7 +33,7 @@ from collalgo.schedule.collective import COLLECTIVES
 #: The first line of every file.
 FORMAT = "rules/1"
 
-#: The largest size of a file of rules, in bytes.
+#: The largest size of a rules file, in bytes.
 LARGEST = 1 << 20
 
 
@@ -103,7 +103,7 @@ class Rules:
 
     @classmethod
     def of_text(cls, text: str, source: str) -> "Rules":
-        """The rules that a text gives; errors name the source."""
+        """The rules in a text; errors name the source."""
         from collalgo.topology.readers.text import yaml_of
 
         try:

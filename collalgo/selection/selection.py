@@ -31,8 +31,8 @@ class Candidate(NamedTuple):
     """An algorithm with its price, or the reason why it cannot run.
 
     ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
-    for the order of their numbers; ``caveat`` is how the price is to be taken:
-    "assumed" if it rests on assumed speeds of links, "roughly" if ranks share cores.
+    for the order of their numbers; ``caveat`` is "assumed" if it rests on assumed
+    speeds of links, "roughly" if ranks share cores.
     """
 
     row: Algorithm
@@ -47,7 +47,7 @@ class Candidate(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """The caveat as it stands behind the price."""
+        """The caveat as printed after the price."""
         return f" ({self.caveat})" if self.caveat else ""
 
     @property

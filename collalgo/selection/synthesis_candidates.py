@@ -1,4 +1,4 @@
-"""The schedules synthesised for a topology, as candidates beside the catalogue."""
+"""Schedules synthesised for a topology, as further candidates."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -60,7 +60,7 @@ class SynthesisCandidates:
 
 
 def _least_latency(placement: Placement) -> float:
-    """Seconds that any message between two ranks takes at least."""
+    """The least seconds of any message between two ranks."""
     assert isinstance(placement.machine, Topology)
     of_types = placement.link_model.latency.items()
     given = [link.latency for link in placement.machine.links]

@@ -78,7 +78,7 @@ def _overlapping(
 def _with_each(
     row: Algorithm, name: str, values: Iterable[int], own: Mapping[str, Any] = NONE
 ) -> Iterator[Algorithm]:
-    """An algorithm with each value of a parameter, beside others."""
+    """An algorithm with each value of a parameter, and fixed others."""
     return (row.with_parameters({**own, name: value}) for value in values)
 
 
@@ -102,7 +102,7 @@ def _on_grids(
         grids = [*filter(None, [axes]), *(nested or [()])]
     else:
         grids = grids_of_links(row, size, axes) or nested or [()]
-    for dims in grids:  # empty stands for the algorithm's own default
+    for dims in grids:  # empty selects the algorithm's own default
         own = {"dims": dims} if dims else {}
         yield from _overlapping(row, size, own)
 
@@ -119,7 +119,7 @@ def twin_of(row: Algorithm, size: int, cycles: Sequence[Sequence[int]]) -> str |
 def without_twins(
     rows: Iterable[Algorithm], size: int, cycles: Sequence[Sequence[int]]
 ) -> list[Algorithm]:
-    """The algorithms without those that have the same schedule as another there."""
+    """The algorithms without duplicates, that is, with the same schedule as another."""
     rows = list(rows)
     names = {row.name for row in rows}
     return [row for row in rows if twin_of(row, size, cycles) not in names]

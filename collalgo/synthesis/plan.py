@@ -96,7 +96,7 @@ class Plan(NamedTuple):
 
     @property
     def messages(self) -> Messages:
-        """The messages of all ranks: what one sends another in a step on a lane."""
+        """The messages of all ranks: by sender, receiver, step and lane."""
         source, target, *_, reduces = self.transfers
         # Transfers of a lane are of one kind. Sorting numbers takes a fraction of the
         # time of sorting their places.

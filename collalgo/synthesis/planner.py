@@ -107,7 +107,7 @@ class Form(NamedTuple):
         )
 
 
-#: A stage, its root, and the form as far as the stage depends on it.
+#: A stage, its root, and the part of the form that the stage depends on.
 PlanKey: TypeAlias = tuple[Stage, int, Form]
 
 
@@ -204,14 +204,14 @@ class Planner:
         return found
 
     def _keep(self, keys: Sequence[PlanKey]) -> None:
-        """Keep the plans of stages on disk that are not there yet."""
+        """Store the plans of stages that the disk cache does not have yet."""
         for key in keys:
             if key not in self._kept:
                 self._kept.add(key)
                 kept_plans.keep(self._identity(key), self._plans[key])
 
     def _identity(self, key: PlanKey) -> str:
-        """All that a plan depends on, beside the code."""
+        """All inputs of a plan, except the code."""
         (make, *how), root, form = key
         return repr((self._placement.digest, make.__name__, *how, root, *form))
 

@@ -46,7 +46,7 @@ JOINT = ((4, EVEN), (16, "half"), (32, "half"), (64, "fifth"))
 
 
 class Synthesized:
-    """Each unit of the data takes a tree of its own; together they load links evenly.
+    """Each unit of the data has a tree of its own; together they load the links evenly.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def form_of(row: Algorithm) -> Form:
 
 
 def first_way(collective: str) -> str:
-    """The way of a plan whose name gives none."""
+    """The way of a plan whose name does not give it."""
     return next(iter(PLANNED[collective]))
 
 

@@ -176,7 +176,7 @@ class Sysfs:
                 number = min(self.cpus)
                 if len(self.cpus) > 1:
                     self.topology.warn(
-                        f"{name}: its NUMA node is not known; {number} is taken"
+                        f"{name}: its NUMA node is not known; {number} is assumed"
                     )
             root = self.topology.add(
                 f"{self.host}/root{len(self.roots)}",

@@ -34,9 +34,9 @@ def review(topology: Topology) -> None:
     unlinked = [id for id in ids if not topology.neighbours(id)]
     if len(ids) > 1:
         for id in unlinked[:20]:
-            topology.warn(f"{id} is linked to nothing")
+            topology.warn(f"{id} has no link")
         if len(unlinked) > 20:
-            topology.warn(f"{len(unlinked) - 20} other devices are linked to nothing")
+            topology.warn(f"{len(unlinked) - 20} other devices have no link")
 
 
 def _review_uplink(topology: Topology, switch: str) -> None:

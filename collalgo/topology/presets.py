@@ -274,7 +274,7 @@ def _check_can_be_joined(machine: Topology, hosts: int) -> None:
 
 
 def _check_nics(machine: Topology, hosts: int) -> None:
-    """Refuse a machine of which a host has no NIC, or which has no host."""
+    """Refuse a machine without a host, or with a host without a NIC."""
     if not machine.hosts:
         raise TopologyError(
             f"{machine.name}: hosts={hosts} joins copies of a machine, but "

@@ -87,7 +87,7 @@ class _Hosts:
                 self._below(node, other, link)
 
     def _outside(self, device: Device) -> Iterator[str]:
-        """The links to other hosts and to switches, and of which hosts they are."""
+        """The links to other hosts and to switches, and their hosts."""
         of: dict[str, list[str]] = {}
         for host in self.hosts:
             twin = f"{host}/{_short(device)}" if len(self.hosts) > 1 else device.id

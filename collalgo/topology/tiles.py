@@ -12,7 +12,7 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 def tiled_torus(
     dims: Sequence[int], tile: Sequence[int], nvlink: float, cable: Cable
 ) -> Topology:
-    """A torus of GPUs, the first dimension fastest, whose hosts are tiles of it.
+    """A torus of GPUs, the first dimension fastest; each host is a tile.
 
     Neighbours in a tile have an NVLink. Between tiles each GPU at the border has a NIC
     for the neighbour beyond it, and a cable joins the two.

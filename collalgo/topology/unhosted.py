@@ -42,4 +42,4 @@ def _put(topology: Topology, ids: list[str], host: str) -> None:
     for id in ids:
         topology.put(replace(topology.device(id), host=host))
     some = ", ".join(ids[:4]) + (f" and {len(ids) - 4} others" if len(ids) > 4 else "")
-    topology.warn(f"{some}: the file gives no host; {host} is taken")
+    topology.warn(f"{some}: the file gives no host; {host} is assumed")

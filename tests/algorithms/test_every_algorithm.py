@@ -62,7 +62,7 @@ def proofs(size, **parameters):
 @pytest.mark.parametrize("size", at_leisure(range(64, 0, -1), QUICK))
 def test_it_is_proved(size):
     for row, proof in proofs(size):
-        assert proof.consistent, f"{row.name} gives other bits on other ranks"
+        assert proof.consistent, f"{row.name} gives the ranks different bits"
         assert proof.order == "serial" or not row.keeps_rank_order
 
 
@@ -77,7 +77,7 @@ CUT = [{"segments": 3}, {"lanes": 2}, {"segments": 2, "lanes": 2}]
 )
 def test_it_is_proved_in_segments_and_on_lanes(size, parameters):
     for row, proof in proofs(size, **parameters):
-        assert proof.consistent, f"{row.name} gives other bits on other ranks"
+        assert proof.consistent, f"{row.name} gives the ranks different bits"
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8, 12])
@@ -86,10 +86,12 @@ def test_it_is_proved_for_other_orders_of_the_ranks(size):
     for row in rows_of(size):
         if row.collective in ("scan", "exscan"):
             continue
-        if "other bits" in (row.with_parameters({"order": order}).obstacle(size) or ""):
+        if "different bits" in (
+            row.with_parameters({"order": order}).obstacle(size) or ""
+        ):
             continue
         proof = verify(row.schedule, size=size, collective=row.collective, order=order)
-        assert proof.consistent, f"{row.name} gives other bits on other ranks"
+        assert proof.consistent, f"{row.name} gives the ranks different bits"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 8, 9, 12, 17])

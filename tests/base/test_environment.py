@@ -122,7 +122,7 @@ def test_a_variable_that_is_misspelt_gives_one_warning(name, near, monkeypatch):
     monkeypatch.setenv(name, "1")
     monkeypatch.setattr(environment, "_warned", set())
     advice = f"did you mean {near}" if near else "unset it"
-    with pytest.warns(RuntimeWarning, match=rf"{name} has no meaning; {advice}"):
+    with pytest.warns(RuntimeWarning, match=rf"{name} is unknown; {advice}"):
         collalgo.init().close()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

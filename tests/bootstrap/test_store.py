@@ -261,6 +261,6 @@ def test_a_client_does_not_take_itself_for_the_store():
     own = partial(socket.create_connection, source_address=("127.0.0.1", port))
     with (
         patch.object(socket, "create_connection", own),
-        pytest.raises(StoreError, match="TCP met itself"),
+        pytest.raises(StoreError, match="TCP connected to itself"),
     ):
         Client(["127.0.0.1"], port, SECRET, 0.0)

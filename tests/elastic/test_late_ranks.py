@@ -30,6 +30,6 @@ def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
     assert caught.value.code == 0
     (line,) = caplog.messages
     if restarts in ("1", "3"):
-        assert line == "the job ended before this rank, started again, was needed"
+        assert line == "the job ended before this restarted rank could join"
     else:
         assert "which is closed (it has ended normally); start another job" in line

@@ -255,13 +255,13 @@ def test_a_second_function_is_refused_within_the_first_and_after_it(meet, monkey
     @elastic.run
     def outer(comm, state):
         for given in (None, comm):
-            with pytest.raises(CollalgoError, match="a member of the job"):
+            with pytest.raises(CollalgoError, match="in the job of another"):
                 inner(State(), comm=given)
         with comm.dup() as group:
             return inner(State(), comm=group)
 
     assert outer(State()) == 1
-    with pytest.raises(CollalgoError, match="is or was a member"):
+    with pytest.raises(CollalgoError, match="is or was in the job of another"):
         inner(State())
 
 

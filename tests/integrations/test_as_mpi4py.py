@@ -1,4 +1,4 @@
-"""Programs of mpi4py over the engine of the library."""
+"""Programs of mpi4py on the engine of the library."""
 
 import os
 import re

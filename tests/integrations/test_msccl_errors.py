@@ -43,7 +43,7 @@ from tests.support.msccl_programs import algo, all_pairs, proof_of, read
         (partial(re.sub, 'depid="1"', 'depid="9"'), "block 9, which does not exist"),
         (
             partial(re.sub, r'depid="\d+"', 'depid="-1"'),
-            "nothing says which comes first",
+            "no dependency orders them",
         ),
         (partial(re.sub, 'type="re"', 'type="cpy"'), "made of the contributions of"),
         (partial(re.sub, "<step s=.3.*/>", "", count=1), "must be received"),

@@ -38,7 +38,7 @@ FAULTS = {
     "needs a nop before it": without("reading_and_sending", "nop"),
     "signals GPU 1 1 times": without("reading_and_sending", "rlxsignal"),
     "and it waits 1 times; both must be equal": without("getting", "wait", gpu=1),
-    "nothing says which comes first": changed(
+    "no dependency orders them": changed(
         "getting", '"name": "wait"', '"name": "nop"', 99
     ).replace('"name": "signal"', '"name": "nop"'),
     "waits for packet 1 of GPU 0, which nothing writes": without(
@@ -47,7 +47,7 @@ FAULTS = {
     "writes packet 0 of GPU 1 again": changed(
         "packets", '"buffer_id": 2, "index": 1', '"buffer_id": 2, "index": 0'
     ),
-    "barrier 0 of GPU 0 is for 2 blocks, and 1 are there": without(
+    "barrier 0 of GPU 0 is for 2 blocks, but used by 1": without(
         "through_a_port", "barrier"
     ),
     "through a port to GPU 1, and no signal follows": changed(
@@ -71,7 +71,7 @@ FAULTS = {
     ),
     "unknown operation 'dance'": changed("packets", '"ppkt"', '"dance"'),
     "pipeline is a loop": changed("packets", '"ppkt"', '"pipeline"'),
-    "a switch combines or spreads data": changed("packets", '"memory"', '"switch"'),
+    "a switch reduces or multicasts data": changed("packets", '"memory"', '"switch"'),
     "groups of thread blocks cannot be read": changed(
         "packets", '"name": "ppkt"', '"tbg_info": {}, "name": "ppkt"'
     ),

@@ -120,7 +120,7 @@ def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
     assert closed == ["others ended, 2 of 3 ranks remain"]
     hosts.close()
     told = capfd.readouterr().err
-    assert "waiting for b, c, still at work after the end of another host" in told
+    assert "waiting for b, c, which still run after another host has ended" in told
 
 
 @pytest.mark.parametrize("greets", [False, True])

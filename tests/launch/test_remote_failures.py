@@ -64,7 +64,7 @@ def test_after_a_death_ucx_does_not_complain(tmp_path):
 def test_a_host_that_cannot_be_reached_is_named_with_the_command():
     done = run("a:1,nowhere:1", SCRIPT, "groups", "1+1")
     assert done.returncode == 1
-    assert "host nowhere cannot be used; this has failed: " in done.stderr
+    assert "host nowhere cannot be used; this command failed: " in done.stderr
     assert "no route to nowhere" in done.stderr
     assert "-m collalgo.launch.agent" in done.stderr
 

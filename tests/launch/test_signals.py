@@ -266,7 +266,7 @@ def test_two_requests_to_stop_end_a_job_on_several_hosts(tmp_path):
     [
         ("/no/such/shell", "host 0 cannot be reached: [Errno 2] No such file"),
         ('"unclosed', "COLLALGO_RSH is not a command"),
-        ("script", "got nothing to run"),
+        ("script", "received no command"),
     ],
 )
 def test_a_remote_shell_that_cannot_be_is_one_sentence(tmp_path, shell, words):

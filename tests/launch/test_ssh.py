@@ -152,7 +152,7 @@ def test_a_host_that_does_not_come_up_is_named_with_its_error_and_advice(
     done = start("-H", "x:1,y:1", *options(tmp_path, port, **strict), "true")
     assert done.returncode == 1
     for host in "xy":
-        assert f"host {host} cannot be used; this has failed: ssh -p" in done.stderr
+        assert f"host {host} cannot be used; this command failed: ssh -p" in done.stderr
         assert f"connect once by hand (ssh {host}), or pass" in done.stderr
     assert done.stderr.count("Host key verification failed") == 2
     stranger = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"]

@@ -1,4 +1,4 @@
-"""Overrides of the price: an argument, the environment, a file of rules, a peer."""
+"""Overrides of the price: an argument, the environment, a rules file, a peer."""
 
 import json
 

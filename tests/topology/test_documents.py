@@ -98,7 +98,7 @@ def test_devices_without_a_host_are_on_one_together(size, prefix):
     host = prefix.rstrip("/") or "host0"
     assert found.hosts == [host]
     assert len(found.devices("gpu", host=host)) == size
-    assert any(f"no host; {host} is taken" in text for text in found.warnings)
+    assert any(f"no host; {host} is assumed" in text for text in found.warnings)
     again = parse(text(found), "x")
     assert again.devices() == found.devices()
 

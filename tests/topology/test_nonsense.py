@@ -205,18 +205,18 @@ def test_a_matrix_that_is_cut_in_its_last_row_is_a_warning(size, left):
         for a in labels
     ]
     text = "\n".join(["\t".join(["", *labels, "CPU Affinity", "NUMA Affinity"]), *rows])
-    assert not about(parse(text, "x"), "cut off")
+    assert not about(parse(text, "x"), "truncated")
     cut = "\t".join(text.split("\t")[: left - 2])
     machine = parse(cut, "x")
     if size > 1 or not left:
-        assert about(machine, f"row of GPU{size - 1} has {left} columns", "cut off")
+        assert about(machine, f"row of GPU{size - 1} has {left} columns", "truncated")
 
 
 @pytest.mark.parametrize(
     ("name", "end", "warning"),
     [
         ("slurm_conf", "SwitchName=s2", "switch s2 lists neither nodes nor switches"),
-        ("slurm_conf", "SwitchName=s2 Nodes=", "its line may be cut off"),
+        ("slurm_conf", "SwitchName=s2 Nodes=", "its line may be truncated"),
         ("lspci", "80:01.0/81:00.0 3D", "line 5: a device without a class"),
         ("lspci", "80:01.0/", "line 5: a device without a class"),
         ("kueue", "\n---\napiVersion: v1", "1 objects without a kind are ignored"),

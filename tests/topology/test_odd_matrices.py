@@ -92,7 +92,7 @@ def test_a_matrix_that_contradicts_itself_is_a_warning_of_what_was_made(size):
     assert about(parse(crossed, "x"), "GPU0 - GPU2 is NODE, taken as PIX")
     listed = smi(paths(size, lambda i, k: "NODE"), lambda i: "0-71\t0,3-9")
     machine = parse(listed, "x")
-    assert about(machine, "of the NUMA nodes 0,3-9, 0 is taken")
+    assert about(machine, "of the NUMA nodes 0,3-9, 0 is used")
     assert matrix(machine).splitlines()[1].endswith("0-71\t0,3-9")
 
 

@@ -9,7 +9,7 @@ cdef int64_t length_of(cnp.ndarray array, str caller) except -1
 
 
 cdef inline bint is_on_device(cnp.ndarray array):
-    """Whether an array stands for an array on a device."""
+    """Whether an array represents an array on a device."""
     return array is not None and type(array) is not cnp.ndarray
 
 

@@ -20,7 +20,7 @@ cdef cnp.ndarray array_of(buf, str caller):
 
 
 cdef bint are_disjoint(cnp.ndarray a, cnp.ndarray b):
-    """Whether two arrays certainly share no memory: contiguous, one behind the other."""
+    """Whether two arrays certainly share no memory: contiguous, one after the other."""
     cdef char *first = cnp.PyArray_BYTES(a)
     cdef char *second = cnp.PyArray_BYTES(b)
     return (

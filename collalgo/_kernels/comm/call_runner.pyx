@@ -217,7 +217,7 @@ cdef class CallRunner(CommunicatorBase):
         return self.scratch
 
     def run(self, Program program, source, target, double waiting, str caller):
-        """Run a program in the turn of this thread."""
+        """Run a program after all earlier calls."""
         return run_once(self, program, source, target, waiting, caller)
 
 
@@ -225,7 +225,7 @@ cdef inline int run_or_prepare(
     CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
     double waiting, str caller
 ) except -1:
-    """Run a program in turn, or let the call that this thread prepares run it."""
+    """Run a program after all earlier calls, or let the prepared call run it."""
     if runner.is_preparing():
         return runner.prepared.prepare(
             program, source, target, runner.scratch_for(program), waiting

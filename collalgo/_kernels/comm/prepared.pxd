@@ -8,7 +8,7 @@ from collalgo._kernels.engine.program cimport Program
 cdef class PreparedCall(Task):
     cdef object owner, value, failure, handle_status, pending_call
     cdef Progress progress
-    cdef object before, after  # called with the GIL in the turn of the call
+    cdef object before, after  # called with the GIL when the call runs
     cdef object pins
     cdef cnp.ndarray source, target, packed_source, packed_target, scratch
     cdef bint is_packed  # whether the program runs on copies

@@ -46,7 +46,7 @@ cdef class PreparedCall(Task):
             self.program.users -= 1
 
     cdef int add(self, before, after) except -1:
-        """Call ``before`` before all else in the turn of the call, ``after`` after all."""
+        """Call ``before`` when the call begins to run, ``after`` at its end."""
         if before is not None:
             self.before = in_order(before, self.before)
         if after is not None:

@@ -75,7 +75,7 @@ cdef class Progress(WaitableQueue):
             tidy = True
 
     def stop(self):
-        """Fail the calls that have not begun, and end the thread: whether there are any."""
+        """Fail the calls that have not begun, end the thread; return if any failed."""
         cdef bint unfinished
         pthread_mutex_lock(&self.mutex)
         unfinished = self.waiting or self.running
@@ -110,7 +110,7 @@ cdef class Progress(WaitableQueue):
     # ---- when the thread runs calls
 
     cdef bint await_call(self, bint tidy) noexcept nogil:
-        """Wait, in the thread, until it has to run a call: whether there is one.
+        """Wait, in the thread, until a call has to be run; return whether there is one.
 
         It waits without a limit only if all ended calls are released.
         """
@@ -165,7 +165,7 @@ cdef class Progress(WaitableQueue):
             self.run_soon()
 
     cdef void run_soon(self) noexcept nogil:
-        """Make the thread run the queue at once; the caller holds the mutex."""
+        """Make the thread run the queue immediately; the caller holds the mutex."""
         self.due = nanoseconds()
         if self.held_until > self.due:
             self.wake_if_late()

@@ -35,7 +35,7 @@ cdef Reducing find_runner(comm)
 
 
 cdef inline Reducing runner_of(comm):
-    """The runner of a communicator; None stands for the current communicator."""
+    """The runner of a communicator; None is the current communicator."""
     if Py_TYPE(comm).tp_base == <PyTypeObject *>CommunicatorBase:  # the usual class
         runner = (<CommunicatorBase>comm)._runner
         if runner is not None:

@@ -42,7 +42,7 @@ cdef frozenset PLAIN_OPS = frozenset(OPERATIONS)
 
 
 cdef Reducing find_runner(comm):
-    """The runner of anything that stands for a communicator."""
+    """The runner of a communicator in any of its forms."""
     if not isinstance(comm, CommunicatorBase):
         comm = resolve(comm)
     runner = (<CommunicatorBase>comm)._runner
@@ -144,7 +144,7 @@ cdef class Reducing(Rooted):
     cdef tuple converted(self, op, source, str caller):
         """The conversion of elements and the converted ones of this rank, or None.
 
-        In the background these are filled in the turn of the call.
+        In the background these are filled when the call runs.
         """
         way = conversion_of(op, source, self.size, caller)
         if way is None:

@@ -113,7 +113,7 @@ cdef class Rooted(Sharing):
         return counts
 
     cdef object keep_row(self, buf, cnp.ndarray source, mine, out):
-        """The root's own row of a table; ``mine`` unless ``out`` certainly takes it."""
+        """The root's own row of a table; ``mine`` unless ``out`` certainly has it."""
         if mine is None and out is not None and not self.is_preparing():
             copy_row(source, self.rank, out)
             return out
@@ -122,7 +122,7 @@ cdef class Rooted(Sharing):
     cdef object keep(self, buf, cnp.ndarray source, part, out, str caller):
         """The root's own part of the scattered array: a view, or copied to ``out``.
 
-        In the background it is copied in the turn of the call, because earlier calls
+        In the background it is copied when the call runs, because earlier calls
         may change it. On a device the stream orders the copy.
         """
         if out is None and type(buf) is not cnp.ndarray and package_of(buf) == "torch":

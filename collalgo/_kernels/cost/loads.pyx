@@ -10,7 +10,7 @@ import numpy as np
 
 
 def loads_of(ints which, ints lengths, ints first, ints links, const double[::1] parts):
-    """The link loads of messages, each of which takes one of several routes.
+    """The link loads of messages, each on one of several routes.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def largest_sums(
     steps
         The number of steps.
     segments
-        The number of pipelined segments, each a step behind the one before.
+        The number of pipelined segments, each one step after the previous one.
 
     Returns
     -------

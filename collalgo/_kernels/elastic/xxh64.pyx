@@ -39,7 +39,7 @@ cdef inline uint64_t merged(uint64_t found, uint64_t lane) noexcept nogil:
 
 
 cdef uint64_t of_stripes(const uint8_t *place, Py_ssize_t count) noexcept nogil:
-    """The hash of whole stripes, of which there is at least one."""
+    """The hash of one or more whole stripes."""
     cdef uint64_t a = P1 + P2, b = P2, c = 0, d = 0 - P1
     while count:
         a = stirred(a, read64(place))

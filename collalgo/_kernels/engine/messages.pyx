@@ -43,7 +43,7 @@ cdef class Messages(Rows):
 
     @cython.final
     cdef void begin_message(self, int64_t m) noexcept nogil:
-        """Set the progress of a message at its begin, and what its length decides."""
+        """Set the initial progress of a message, and the values set by its length."""
         cdef message_state *state = &self.begins[m]
         cdef int64_t p, forward = self.tables.forwards[m]
         state.piece, state.done, state.left = self.messages[m].first_piece, 0, 0

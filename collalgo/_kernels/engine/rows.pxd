@@ -97,7 +97,7 @@ cdef class Rows(Filling):
     cdef inline char *place(
         self, const piece_row *piece, int64_t array, int64_t offset
     ) noexcept nogil:
-        """The address of a piece, such that the bytes of this slice are in place."""
+        """The address of a piece, offset such that this slice is in place."""
         if array == SCRATCH:
             offset -= self.bytes_until(piece, self.slice)
         return self.arrays.base[array] + offset

@@ -14,7 +14,7 @@ ctypedef const int64_t[::1] ints
 
 
 def in_order(ints first_step, ints first_message, ints messages, ints out, ints into):
-    """Order the steps such that each ends only once its peers are in the matching steps.
+    """Order the steps so that each ends only after its peers enter the matching steps.
 
     Parameters
     ----------

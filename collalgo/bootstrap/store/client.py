@@ -45,7 +45,7 @@ class Client:
     Parameters
     ----------
     addresses
-        The hosts at which the store may be, to be tried in turn.
+        The hosts at which the store may be, tried one after the other.
     port
         Its port.
     secret
@@ -226,7 +226,7 @@ def _entry(fields: Sequence[bytes]) -> Entry | None:
 
 
 def _fields(fences: Sequence[Fence]) -> list[bytes]:
-    """The keys and versions of fences, in turn."""
+    """The keys and versions of fences, alternately."""
     pairs = [
         (fence.key.encode(), b"%d" % fence.version) for fence in checked_fences(fences)
     ]

@@ -238,7 +238,9 @@ def _not_found(timeout: float, problems: Mapping[str, Exception]) -> StoreError:
 def _refuse_itself(connection: socket.socket) -> None:
     """Refuse a connection of a free port with itself, which TCP allows."""
     if connection.getsockname() == connection.getpeername():
-        raise ConnectionRefusedError("nobody listens, and TCP met itself")
+        raise ConnectionRefusedError(
+            "nothing listens there, and TCP connected to itself"
+        )
 
 
 def _connect(address: str, port: int, secret: bytes) -> tuple[socket.socket, Session]:

@@ -252,7 +252,7 @@ class Data:
     # ---- leases
 
     def _held(self, client: Client, name: bytes) -> _Lease | None:
-        """A lease that a client holds; nobody else can use it."""
+        """A lease that a client holds; no other client can use it."""
         lease = self._leases.get(name)
         return lease if lease is not None and lease.holder is client else None
 

@@ -105,7 +105,7 @@ class Gateway:
         repeat: Repeat,
         exchange: Callable[..., T],
     ) -> tuple[HTTPConnection, T]:
-        """Send a request to the members in turn, until one answers."""
+        """Send a request to one member after the other, until one answers."""
         problems: dict[Server, str] = {}
         left = len(self._members)
         again = int(left == 1 and repeat is Repeat.SAFELY)
@@ -182,7 +182,7 @@ class Gateway:
         return names_leader(found)
 
     def _leave_leaderless(self, member: Server, looks: int, *, silent: bool) -> None:
-        """Raise OSError if a member is to be left that named no leader in some looks.
+        """Raise OSError if a member without a leader in several polls must be dropped.
 
         If it is not silent, another that has one is the next to be used.
         """
@@ -195,7 +195,7 @@ class Gateway:
             raise ConnectionAbortedError("it has no leader, or hangs")
 
     def _status(self, member: Server) -> dict[str, Any]:
-        """What a member says of itself; empty if it says nothing at once."""
+        """The status of a member; empty if it reports nothing at once."""
         connection = self._connection(*member, POLL_SECONDS)
         with suppress(OSError, HTTPException, StoreError), closing(connection):
             connection.request("POST", "/v3/maintenance/status", "{}")
@@ -256,7 +256,7 @@ class Gateway:
     def _fail(
         self, connection: HTTPConnection, error: Exception, problems: dict[Server, str]
     ) -> None:
-        """Note the failure of a member, and turn to the next one."""
+        """Record the failure of a member, and switch to the next one."""
         connection.close()
         member = connection.host, connection.port
         problems[member] = str(error)

@@ -243,7 +243,7 @@ class FileStore:
             ) from None
 
     def _refresh(self) -> None:
-        """Take in what others have appended."""
+        """Apply the records that others have appended."""
         before = self._data
         is_new, records = self._log.read()
         if is_new:

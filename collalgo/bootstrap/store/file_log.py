@@ -188,7 +188,7 @@ class FileLog:
             file.write(data)
 
     def _check_rest(self, rest: bytes) -> None:
-        """Refuse to cut off more than a record that another has left unfinished."""
+        """Refuse to truncate more than one unfinished record of another process."""
         length = FRAME.unpack_from(rest)[0] if len(rest) >= FRAME.size else 0
         is_zeros = not rest.strip(b"\0")  # the file grew, and its content was lost
         if length > MOST_BYTES or (length < len(rest) - FRAME.size and not is_zeros):

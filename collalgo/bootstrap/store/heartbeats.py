@@ -47,7 +47,7 @@ class Heartbeats:
         self.beat(lease)
 
     def beat(self, lease: int) -> None:
-        """Let the others see that the holder lives."""
+        """Renew the heartbeat of the holder."""
         descriptor, count = self._held[lease]
         self._held[lease] = descriptor, count + 1
         os.pwrite(descriptor, b"%020d" % (count + 1), 0)
@@ -64,7 +64,7 @@ class Heartbeats:
                 os.close(descriptor)
 
     def ended(self, leases: Mapping[int, float]) -> list[int]:
-        """Those of some leases that have ended, as far as this process can see."""
+        """Those of some leases that this process has observed to end."""
         now = time.monotonic()
         if now - self._looked > PAUSE_SECONDS:  # it has not observed the others
             self._seen.clear()

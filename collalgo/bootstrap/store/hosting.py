@@ -36,7 +36,7 @@ class Hosting:
         return self._server is not None
 
     def drain(self, seconds: float) -> None:
-        """Wait until nobody uses the store any more, at most some seconds."""
+        """Wait until no process uses the store, at most some seconds."""
         end = time.monotonic() + seconds
         while self._server and self._server.connected and time.monotonic() < end:
             time.sleep(DRAIN_PAUSE)

@@ -4,7 +4,7 @@
   :data:`VALUE_BYTES` in every store. Others raise ValueError.
 - Each change of any key has a version of its own, greater than all before. A version is
   never used again, also not after a key was deleted and set again, so ``compare_set``
-  has no ABA problem. Version 0 stands for a key that does not exist.
+  has no ABA problem. Version 0 means that the key does not exist.
 - Durations are measured by the monotonic clock of one process; clocks of two machines
   are never compared.
 - A request that fails with :class:`StoreError` may have been carried out or not. A

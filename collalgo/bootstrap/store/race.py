@@ -56,7 +56,7 @@ class Race:
                 self._end()
 
     def _resolved(self, servers: Sequence[Server]) -> Iterator[tuple[Server, Any]]:
-        """The addresses of the servers; names are resolved in their turn."""
+        """The addresses of the servers; names are resolved when they are tried."""
         for server in servers:
             try:
                 for found in socket.getaddrinfo(*server, type=socket.SOCK_STREAM):

@@ -176,7 +176,7 @@ class Server:
             return await asyncio.wait_for(self._prove(reader, writer), PROOF_SECONDS)
         except asyncio.TimeoutError:
             raise ProtocolError(
-                f"it has sent no complete proof in {PROOF_SECONDS:g} s"
+                f"it did not authenticate within {PROOF_SECONDS:g} s"
             ) from None
         finally:
             self._unproved -= 1
@@ -185,7 +185,9 @@ class Server:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Session:
         if self._unproved > UNPROVED:
-            raise ProtocolError(f"{UNPROVED} others have yet to prove themselves")
+            raise ProtocolError(
+                f"{UNPROVED} other connections are not yet authenticated"
+            )
         keep_alive(writer.get_extra_info("socket"))
         session = Session(self._secret, is_store=True)
         writer.write(session.hello())

@@ -136,7 +136,7 @@ class Session:
         seal = self._seal(content, self._received, from_store=not self._is_store)
         self._received += 1
         if not hmac.compare_digest(HEAD.unpack(head)[1], seal):
-            raise ProtocolError("a frame has a wrong hash")
+            raise ProtocolError("the hash of a frame does not match")
         found, start = [], 0
         while start < len(content):
             if start + _LENGTH.size > len(content):

@@ -22,7 +22,7 @@ def gather(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Stack the arrays of all ranks at the root.
+    """Gather: stack the arrays of all ranks at the root.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def scatter(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Give every rank its part of the array of the root.
+    """Scatter: give every rank its part of the root's array.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def scatterv(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Give every rank some rows of the array of the root.
+    """Scatter rows: give every rank some rows of the root's array.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def broadcast(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Give every rank the array of the root, in place.
+    """Broadcast the array of the root to every rank, in place.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def allgather(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Stack the arrays of all ranks, at every rank.
+    """Allgather: stack the arrays of all ranks, at every rank.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def alltoall(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Swap equal blocks of axis 0: block i goes to rank i.
+    """Exchange equal blocks of axis 0: block i goes to rank i.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def alltoallv(
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
-    """Swap blocks of axis 0 of any lengths.
+    """Exchange blocks of axis 0 of any lengths.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class Messages:
             The array.
         to
             The rank of the receiver, which may be this one for an array of the host.
-            The call then returns at once, whatever the length, and keeps a copy until
+            The call then returns immediately for any length, and keeps a copy until
             the message is received or the communicator is closed.
         tag
             An integer from 0 to 2**63 - 1; messages of different tags are independent.

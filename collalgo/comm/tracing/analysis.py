@@ -28,7 +28,7 @@ class Finding(NamedTuple):
     """The result of the analysis for one communicator.
 
     ``culprits`` are the ranks that diverged first; empty if no rank is known to have
-    diverged. It is ``inconclusive`` if ranks have left no dump.
+    diverged. It is ``inconclusive`` if ranks have no dump.
     """
 
     communicator: str
@@ -87,7 +87,7 @@ def _finding(name: str, found: Dumped, elsewhere: Waits) -> Finding:
 
 
 def _whereabouts(rank: Rank, elsewhere: Waits) -> Iterator[str]:
-    """Where a rank that others wait for is now, as far as its dump tells."""
+    """The present lines of a rank that others wait for, from its dump."""
     waits = [each for each in elsewhere.get(rank.process, ()) if each[1] is not rank]
     for name, other in waits[:MOST_WAITS]:
         where = f"rank {rank.rank} waits in communicator {name}, as rank {other.rank}"
@@ -100,9 +100,9 @@ def _whereabouts(rank: Rank, elsewhere: Waits) -> Iterator[str]:
 def _absent(found: Dumped) -> Iterator[str]:
     """The ranks without a dump."""
     absent = found.absent
-    yield from (f"rank {rank} has left no dump" for rank in absent[:MOST_NAMED])
+    yield from (f"rank {rank} has no dump" for rank in absent[:MOST_NAMED])
     if found.missing > MOST_NAMED:
-        yield f"{found.missing} of {found.size} ranks have left no dump"
+        yield f"{found.missing} of {found.size} ranks have no dump"
 
 
 def _waiting(found: Dumped) -> Iterator[str]:

@@ -130,7 +130,7 @@ def shadow_of(buf: Any, caller: str) -> Shadow:
 
 
 def for_another_thread(buf: Any, caller: str) -> Any:
-    """An argument for another thread that makes the call in place of this one.
+    """An argument for the thread that makes the call instead of this one.
 
     That is the shadow of an array on a device, with the stream that is current; all
     else is as it is.

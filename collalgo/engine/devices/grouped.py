@@ -199,7 +199,7 @@ class _GroupReplay:
         return all(current == len(own) for current, own in pairs)
 
     def runs(self) -> bool:
-        """Run as far as possible; False if the sizes of a message differ."""
+        """Run until blocked; False if the sizes of a message differ."""
         able = list(range(len(self._groups)))
         for rank in able:
             self._begin_group(rank)
@@ -227,7 +227,7 @@ class _GroupReplay:
                         self._left[rank].setdefault((peer, sending), []).append(nbytes)
 
     def _match(self, rank: int, peer: int, sending: bool) -> list[int] | None:
-        """Match messages of two ranks; the ranks whose group has ended by that.
+        """Match messages of two ranks; return the ranks whose groups thereby end.
 
         None if the sizes of two messages differ.
         """

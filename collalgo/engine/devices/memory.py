@@ -35,7 +35,7 @@ def memory_of(buf: Any, cupy: Any, caller: str) -> Memory:
 
 
 def _memory_of_torch(tensor: Any, caller: str) -> Memory:
-    """The memory of a torch tensor, some dtypes of which CuPy does not know."""
+    """The memory of a torch tensor, also of dtypes that CuPy does not know."""
     _check_contiguous(tensor.is_contiguous(), tensor, caller)
     shape = tuple(tensor.shape)
     return Memory(tensor, tensor.data_ptr(), shape, hook("dtype of torch")(tensor))

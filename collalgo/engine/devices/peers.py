@@ -104,7 +104,7 @@ class Peers:
     def _offered(
         self, runtime: Runtime, arrays: Sequence[int], pointers: Sequence[int]
     ) -> bytes:
-        """The record of buffers, of which the arrays are the user's."""
+        """The record of buffers; the arrays belong to the user."""
         found = {p: runtime.export(p) for p in set(arrays) - {0}} | {0: NOTHING}
         exports = [
             found[p] if p in found else self._export(runtime, p) for p in pointers

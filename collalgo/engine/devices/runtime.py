@@ -214,7 +214,7 @@ class Runtime(Protocol):
         """Make later work wait until a flag has at least a number."""
 
     def end_waits(self, flags: Memory) -> None:
-        """Set flags to a value that ends all waits for them, beside the stream."""
+        """Set flags to a value that ends all waits for them, outside the stream."""
 
     def mark(self) -> Mark:
         """The present end of the stream."""

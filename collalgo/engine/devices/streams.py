@@ -77,7 +77,7 @@ class Grouped(_Put[GroupedProgram]):
     """The program of a rank for a call over a network."""
 
     def put(self, runtime: Runtime, network: Network, bases: Bases) -> None:
-        """Put what this rank does on its stream."""
+        """Enqueue the operations of this rank on its stream."""
         for operation in self.program.operations:
             if isinstance(operation, Combine):
                 self._combine(runtime, operation, bases)
@@ -112,7 +112,7 @@ class Streamed(_Put[DeviceProgram]):
         return self._whole and (self._insisted or not sharing.in_turns)
 
     def put(self, runtime: Runtime, bases: Bases, sharing: Sharing) -> None:
-        """Put what this rank does on its stream."""
+        """Enqueue the operations of this rank on its stream."""
         if self._in_one(sharing):
             buffers = tuple(chain.from_iterable(bases.values()))  # rank by rank
             table = self._tables[runtime.device]

@@ -1,4 +1,4 @@
-"""Detects the death of ranks whose flags the streams wait for."""
+"""Detects the death of ranks for whose flags the streams wait."""
 
 import logging
 import os

@@ -35,7 +35,7 @@ class Slicing(NamedTuple):
 
 
 def grid(schedule: ScheduleFunction, size: int, root: int) -> int:
-    """The parts of the buffer of which all chunks of all ranks are made."""
+    """The parts of the buffer that make up all chunks of all ranks."""
     return _shape(schedule, size, root)[0]
 
 

@@ -17,7 +17,7 @@ class Span(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A buffer cut into equal parts, of which all chunks of a rank consist.
+    """A buffer of equal parts; every chunk of a rank is made of whole parts.
 
     A schedule is lowered on a grid, where a span is a run of parts, once for buffers of
     all lengths; see :mod:`collalgo.engine.plan.template`. The parts of the spare
@@ -75,7 +75,7 @@ class Layout:
 
 
 class Region:
-    """The spans of the whole buffer that an array holds, one after the other."""
+    """The spans of the whole buffer in an array, in order."""
 
     def __init__(self, spans: Iterable[Span]):
         self.spans: list[Span] = []

@@ -183,8 +183,8 @@ class Lowering:
                 raise ScheduleError(
                     f"rank {self.rank} receives parts {before.start} to {before.stop} "
                     f"and {after.start} to {after.stop} of {self.grid.parts} of the "
-                    "buffer in one step; what it reduces "
-                    "at once must be equal from every peer, so use two steps",
+                    "buffer in one step; pass the same parts from every peer in a "
+                    "step, or use two steps",
                     rank=self.rank,
                 )
 

@@ -96,7 +96,7 @@ def _lowered(key: TemplateKey) -> PlanTemplate:
 
 
 def grid_of(steps: Sequence[Step], blocks: int, slicing: Slicing = UNSLICED) -> Grid:
-    """The coarsest grid of which all chunks, blocks and slices consist."""
+    """The coarsest grid that all chunks, blocks and slices align with."""
     cuts = {chunk.parts for step in steps for t in step for chunk in t.chunks}
     parts = lcm(blocks, slicing.parts, *cuts)
     if parts > MOST_PARTS:

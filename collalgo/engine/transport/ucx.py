@@ -46,7 +46,7 @@ class Ucx:
 
     def __init__(self) -> None:
         self._wire: UcxWire | None = None
-        self.is_cuda_aware = False  # as far as it is known
+        self.is_cuda_aware = False  # until it is known
 
     @cached_property
     def _functions(self) -> dict[str, int]:

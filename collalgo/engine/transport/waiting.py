@@ -131,7 +131,7 @@ def patience(size: int, available: int | None = None) -> WaitPolicy:
 def waits(size: int, available: int | None = None, *, across: bool = False) -> Waits:
     """How ``size`` ranks of a host wait on the available cores, or ``across`` hosts."""
     usual = ACROSS_HOSTS if across else patience(size, available)
-    # In the background, each rank has a second thread beside the one that computes.
+    # In the background, each rank has a second thread besides the one that computes.
     crowded = patience(2 * size, available) == SHARING
     lacks_cores = not across and patience(size + 1, available) == SHARING
     return Waits(usual, BACKGROUND if crowded else usual, lacks_cores)

@@ -1,4 +1,4 @@
-"""What is not there: each call raises NotImplementedError with one sentence."""
+"""What is not supported: each call raises NotImplementedError with one sentence."""
 
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -6,15 +6,15 @@ from typing import Any, NoReturn
 from collalgo.integrations.as_mpi4py.comm import Comm, Intracomm
 from collalgo.integrations.as_mpi4py.handles import Handle, constant
 
-FILES = "files of MPI are not there; write with numpy.save or h5py, from one rank"
-WINDOWS = "windows of MPI are not there; use messages or collectives"
-SESSIONS = "sessions of MPI are not there; use MPI.COMM_WORLD"
-SPAWN = "no processes are spawned; start all ranks with collalgo run -n"
-FAULTS = "agreements after failures are not there; see collalgo run --elastic"
+FILES = "MPI files are not supported; write with numpy.save or h5py, from one rank"
+WINDOWS = "MPI windows are not supported; use messages or collectives"
+SESSIONS = "MPI sessions are not supported; use MPI.COMM_WORLD"
+SPAWN = "spawning processes is not supported; start all ranks with collalgo run -n"
+FAULTS = "agreement after failures is not supported; see collalgo run --elastic"
 
 
 def refusal(sentence: str) -> Callable[..., NoReturn]:
-    """A call that is not there."""
+    """A call that is not supported."""
 
     def refuse(*_arguments: Any, **_named: Any) -> NoReturn:
         raise NotImplementedError(sentence)
@@ -23,7 +23,7 @@ def refusal(sentence: str) -> Callable[..., NoReturn]:
 
 
 class _Absent:
-    """A class of which only the null handle is there."""
+    """A class that has only a null handle."""
 
     sentence: str
 
@@ -34,24 +34,24 @@ class _Absent:
 
 
 class Win(_Absent, Handle):
-    """Memory that other ranks access; not there."""
+    """Memory that other ranks access; not supported."""
 
     null_name, error_name, sentence = "WIN_NULL", "ERR_WIN", WINDOWS
 
 
 class File(_Absent, Handle):
-    """Files that ranks share; not there."""
+    """Files that ranks share; not supported."""
 
     null_name, error_name, sentence = "FILE_NULL", "ERR_FILE", FILES
 
 
 class Session(_Absent, Handle):
-    """Sessions; not there."""
+    """Sessions; not supported."""
 
     null_name, error_name, sentence = "SESSION_NULL", "ERR_SESSION", SESSIONS
 
 
-#: The calls of each class that make an object, and why they are not there.
+#: The calls of each class that make an object, and why they are not supported.
 CALLS: dict[Any, tuple[str, tuple[str, ...]]] = {
     Win: (WINDOWS, ("Create", "Allocate", "Allocate_shared", "Create_dynamic",
                     "Create_keyval", "Free_keyval")),
@@ -74,7 +74,7 @@ for _sentence, _class, _names in FURTHER:
     for _name in _names:
         setattr(_class, _name, staticmethod(refusal(_sentence)))
 
-#: Functions of the module that are not there.
+#: Functions of the module that are not supported.
 FUNCTIONS = {
     name: refusal(SPAWN)
     for name in (

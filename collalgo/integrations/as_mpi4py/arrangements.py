@@ -24,7 +24,10 @@ def subarray(
     """A part of an array; it has the bounds of the whole array."""
     for size, part, start in zip(sizes, subsizes, starts, strict=True):
         if not 0 < part <= size or not 0 <= start <= size - part:
-            fail("ERR_ARG", f"{part} rows from {start} on are no part of {size} rows")
+            fail(
+                "ERR_ARG",
+                f"rows {start} to {start + part} are out of range: there are {size}",
+            )
     indices = [np.arange(s, s + n) for s, n in zip(starts, subsizes, strict=True)]
     return _of_indices(element, sizes, indices, order)
 

@@ -28,7 +28,7 @@ class CanArrange:
     def Create_cart(
         self, dims: Sequence[int], periods: Any = None, reorder: bool = False
     ) -> Any:
-        """A communicator whose ranks form a grid; null for the ranks outside it."""
+        """A Cartesian communicator; null for the ranks outside the grid."""
         del reorder
         return self._arranged(self._grid(dims, periods), prod(dims))
 
@@ -41,14 +41,18 @@ class CanArrange:
                 f"{len(periods)} periods are given for {len(lengths)} dimensions"
             )
         if prod(lengths) > self.state.size:
-            fail("ERR_DIMS", f"a grid of {lengths} has more ranks than there are")
+            fail(
+                "ERR_DIMS",
+                f"a grid of {lengths} needs {prod(lengths)} ranks but "
+                f"there are {self.state.size}",
+            )
         return Cart(lengths, [bool(is_periodic) for is_periodic in periods])
 
     @raises_mpi_exceptions
     def Create_graph(
         self, index: Sequence[int], edges: Sequence[int], reorder: bool = False
     ) -> Any:
-        """A communicator whose ranks form a graph; ``index`` may begin with 0."""
+        """A graph communicator; ``index`` may begin with 0."""
         del reorder
         graph = _graph(index, edges)
         return self._arranged(graph, len(graph.index))
@@ -63,7 +67,7 @@ class CanArrange:
         info: Any = INFO_NULL,
         reorder: bool = False,
     ) -> Any:
-        """A communicator of a graph, of which each rank gives its own edges."""
+        """A graph communicator; each rank passes its own edges."""
         del info, reorder
         incoming = [] if sources is None else list(map(int, sources))
         outgoing = [] if destinations is None else list(map(int, destinations))
@@ -84,7 +88,7 @@ class CanArrange:
         info: Any = INFO_NULL,
         reorder: bool = False,
     ) -> Any:
-        """A communicator of a graph, of which each rank gives some edges."""
+        """A graph communicator; each rank passes some of the edges."""
         del info, reorder
         given = _weights(weights, list(destinations))
         starts = [s for s, n in zip(sources, degrees, strict=True) for _ in range(n)]
@@ -127,7 +131,7 @@ class CanArrange:
 
 
 def _graph(index: Sequence[int], edges: Sequence[int]) -> Graph:
-    """A graph, whose index may begin with 0."""
+    """A graph; its index may begin with 0."""
     ends = list(index)
     if ends and ends[0] == 0 and len(ends) > 1:
         ends = ends[1:]

@@ -1,4 +1,4 @@
-"""Attributes: what programs attach to communicators and datatypes, by keys."""
+"""Attributes: values that programs attach to communicators and datatypes, by key."""
 
 import sys
 import traceback
@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from collalgo.integrations.as_mpi4py.constants import KEYVAL_INVALID
 from collalgo.integrations.as_mpi4py.errors import MpiException, fail
 
-#: Keys start here: behind those of the attributes that every world has.
+#: Keys start here: after those of the attributes that every world has.
 _keys = count(1 << 10)
 
 

@@ -31,7 +31,7 @@ def flush_buffer() -> None:
 
 
 def iflush_buffer() -> Any:
-    """As :func:`flush_buffer`, with a request that is over."""
+    """As :func:`flush_buffer`, with a completed request."""
     PROCESS.flush()
     return Request.of(Operation())
 
@@ -56,5 +56,5 @@ class HasBuffer:
         PROCESS.flush()
 
     def Iflush_buffer(self) -> Any:
-        """As :meth:`Flush_buffer`, with a request that is over."""
+        """As :meth:`Flush_buffer`, with a completed request."""
         return iflush_buffer()

@@ -23,7 +23,7 @@ class Call(NamedTuple):
     finish : callable or None
         Writes what was received to where it belongs.
     sizes : sequence of int
-        The bytes of each block, as far as this rank knows them.
+        The bytes of each block, where this rank knows them.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Communicators: what all have in common."""
+"""Communicators: the interface that all share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -155,7 +155,7 @@ class Comm(
         return self.Dup()
 
     def Idup(self, info: Any = None) -> Any:
-        """As :meth:`Dup`, with a request that is over."""
+        """As :meth:`Dup`, with a completed request."""
         return self.Dup(info), Request.of(Operation())
 
     Idup_with_info = Idup

@@ -16,9 +16,9 @@ from collalgo.integrations.as_mpi4py.process import PROCESS
 
 
 def context_of(*parts: object) -> int:
-    """The number of a communicator in its messages, of what its ranks agree on.
+    """The id of a communicator in its messages, on which its ranks agree.
 
-    The lowest bits are free for kinds of messages that do not meet.
+    The lowest bits are free for kinds of messages that never match each other.
     """
     digest = blake2b(repr(parts).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") & ~7

@@ -1,4 +1,4 @@
-"""Datatypes made of others: what they are, and how they are made."""
+"""Derived datatypes: their contents, and their constructors."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Datatypes: what a buffer consists of."""
+"""Datatypes: the elements of a buffer."""
 
 from typing import Any
 

@@ -51,7 +51,7 @@ def memory_of_dlpack(obj: Any) -> tuple[int, int, str, Any]:
     on_host = obj.__dlpack_device__()[0] in (CPU, PINNED)
     capsule = obj.__dlpack__() if on_host else obj.__dlpack__(stream=-1)
     if (name := _name(capsule)) not in HEADS:
-        raise BufferError("the capsule of DLPack has been used, or is of another kind")
+        raise BufferError("the DLPack capsule has been consumed, or is of another kind")
     tensor = Tensor.from_address(_pointer(capsule, name) + HEADS[name])
     shape = tensor.shape[: tensor.ndim]
     if tensor.strides and not _is_contiguous(shape, tensor.strides[: tensor.ndim]):
@@ -68,8 +68,8 @@ def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
         return np.dtype(f"c{nbytes}")
     if kind is None or tensor.lanes != 1:
         raise BufferError(
-            f"NumPy has no dtype for {tensor.lanes} elements of {tensor.bits} bits of "
-            f"the code {tensor.code} of DLPack"
+            f"NumPy has no dtype for {tensor.lanes} elements of {tensor.bits} bits "
+            f"with the DLPack type code {tensor.code}"
         )
     return np.dtype(f"{kind}{nbytes}")
 

@@ -1,4 +1,4 @@
-"""Error handlers, which communicators have; errors are raised, whatever they are."""
+"""Error handlers of communicators; they are stored, but errors are always raised."""
 
 from collections.abc import Callable
 from typing import Any

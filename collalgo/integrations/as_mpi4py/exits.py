@@ -1,6 +1,6 @@
 """How the process learns, while it ends, that ``sys.exit`` has ended the program.
 
-The interpreter tells exit handlers no status. So ``sys.exit`` raises an exception that
+Exit handlers do not receive the status. So ``sys.exit`` raises an exception that
 knows when the interpreter drops it, which is when no code of Python runs.
 """
 
@@ -29,7 +29,7 @@ def watch() -> None:
 
 
 def note(status: Any) -> None:
-    """Take note of the status with which the program ends."""
+    """Record the exit status of the program."""
     _statuses.append(status)
 
 

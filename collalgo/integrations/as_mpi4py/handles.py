@@ -1,4 +1,4 @@
-"""Handles: what programs hold of the objects of MPI.
+"""Handles: the references of programs to MPI objects.
 
 Several handles may name one object; they are equal, and freeing one leaves it null.
 """

@@ -1,4 +1,4 @@
-"""Infos: dictionaries of texts with hints, none of which the library needs."""
+"""Infos: dictionaries of hints, all of which the library ignores."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping

@@ -21,7 +21,7 @@ class InterObjects:
         return self._swapped([PICKLE.dumps(obj) for obj in sendobj])
 
     def _swapped(self, sent: Sequence[bytes]) -> list[Any]:
-        """The objects of the other group, to whose ranks go some bytes."""
+        """The objects of the other group; some bytes go to each of its ranks."""
         state = self.state
         first, number = state.remote_place, len(state.remote)
         every: list[bytes] = [b""] * len(state.joint)

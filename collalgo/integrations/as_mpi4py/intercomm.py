@@ -1,4 +1,4 @@
-"""Intercommunicators: two groups of ranks, each of which calls the other."""
+"""Intercommunicators: two groups of ranks that communicate with each other."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Intercomm(InterCollectives, InterObjects, Comm):
         info: Any = INFO_NULL,
         errhandler: Any = None,
     ) -> Any:
-        """An intercommunicator of two groups, whose ranks all call."""
+        """An intercommunicator of two groups; all their ranks call it."""
         del local_leader, remote_leader, info, errhandler
         groups = local_group.state.ranks, remote_group.state.ranks
         what = (stringtag, *sorted(groups))
@@ -129,7 +129,7 @@ class Intercomm(InterCollectives, InterObjects, Comm):
 
     @raises_mpi_exceptions
     def Create(self, group: Any) -> Any:
-        """An intercommunicator of a part of each group; all ranks call."""
+        """An intercommunicator of a subset of each group; all ranks call it."""
         mine = group.state.ranks
         groups = integers.allgather(self.state.engine, mine)
         remote = groups[self.state.remote_place]
@@ -158,7 +158,7 @@ class Intercomm(InterCollectives, InterObjects, Comm):
 def create_intercomm(
     self: Any, local_leader: int, peer_comm: Any, remote_leader: int, tag: int = 0
 ) -> Any:
-    """An intercommunicator of this one and another, whose leaders meet in a third."""
+    """An intercommunicator of this one and another; the leaders share a third."""
     state = self.state
     context = state.child_context("inter", by_all=True)
     told = None

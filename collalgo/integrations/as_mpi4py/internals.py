@@ -1,4 +1,4 @@
-"""What modules of mpi4py in Python use of ``mpi4py.MPI`` beside its interface."""
+"""Names of ``mpi4py.MPI`` outside its interface that Python modules of mpi4py use."""
 
 import copy
 from typing import Any

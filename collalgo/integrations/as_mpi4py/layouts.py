@@ -209,7 +209,7 @@ def basic(nbytes: int, alignment: int | None = None) -> Layout:
 
 
 def joined(parts: Sequence[Layout]) -> Layout:
-    """The blocks of several layouts, one behind the other."""
+    """The blocks of several layouts, one after the other."""
     filled = [part for part in parts if part.runs] or [basic(0).placed([], [])]
     offsets = np.concatenate([part.offsets for part in filled])
     lengths = np.concatenate([part.lengths for part in filled])

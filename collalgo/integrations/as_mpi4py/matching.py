@@ -135,7 +135,7 @@ class Matching:
             self._put(arrival.sender, record)
 
     def _end_awaited(self, number: int) -> None:
-        """Take note that a message was matched."""
+        """Record that a message was matched."""
         operation = self._awaiting.pop(number, None)
         if operation is not None:
             operation.is_awaited = False
@@ -246,7 +246,7 @@ class Matching:
         return bool(self._posted or self._awaiting or self._mailbox.is_waiting())
 
     def wait(self, operation: OfMessages) -> None:
-        """Wait until an operation is over.
+        """Wait until an operation has completed.
 
         Raises
         ------
@@ -284,7 +284,7 @@ class Matching:
         return found
 
     def end_lost(self, *operations: OfMessages) -> None:
-        """End messages, and all that wait, whose other ranks have ended."""
+        """End the messages and waits whose peers have ended."""
         lost = self._mailbox.lost("a message")
         if not lost:
             return

@@ -46,7 +46,7 @@ BUFFER_AUTOMATIC = Special("BUFFER_AUTOMATIC", -2)
 
 
 def is_in_place(buf: Any) -> bool:
-    """Whether a rank takes part with what is in the buffer of the result already."""
+    """Whether a rank contributes the present content of the result buffer."""
     return buf is None or (isinstance(buf, Special) and buf == IN_PLACE)
 
 
@@ -68,14 +68,14 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
     def allocate(cls, nbytes: int, clear: bool = False) -> "Buffer":
         """New memory."""
         if nbytes < 0:
-            raise ValueError(f"{nbytes} bytes are fewer than 0")
+            raise ValueError(f"the number of bytes is {nbytes}; pass 0 or more")
         return (np.zeros if clear else np.empty)(nbytes, np.uint8).view(cls)
 
     @classmethod
     def fromaddress(cls, address: int, nbytes: int, readonly: bool = False) -> "Buffer":
         """The bytes at an address."""
         if nbytes < 0 or (nbytes and not address):
-            raise ValueError(f"there are no {nbytes} bytes at address {address}")
+            raise ValueError(f"no buffer of {nbytes} bytes can be at address {address}")
         found = at_address(address, nbytes, None).view(cls)
         if readonly:
             found.flags.writeable = False
@@ -153,7 +153,8 @@ def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
         return np.empty(0, np.uint8), "B"
     elif isinstance(obj, Special):
         raise NotImplementedError(
-            f"MPI.{obj!r} is not a buffer here: absolute addresses are not taken; pass "
+            f"MPI.{obj!r} is not a buffer here: absolute addresses are not supported; "
+            "pass "
             "an array"
         )
     else:
@@ -168,7 +169,9 @@ def _of_array(array: NDArray[Any]) -> Bytes:
     if not flags.forc:
         raise BufferError("the array is not contiguous; pass a copy, or a datatype")
     if not array.dtype.isnative:
-        raise BufferError(f"the bytes of {array.dtype} are in the other order")
+        raise BufferError(
+            f"{array.dtype} has the other byte order; convert it to the native one"
+        )
     return (array if flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
 
 
@@ -182,7 +185,10 @@ def _of_other(obj: Any) -> tuple[Bytes, str]:
         raise BufferError("the buffer is not contiguous; pass a copy, or a datatype")
     code = view.format or "B"
     if code[0] == ">":
-        raise BufferError(f"the bytes of elements {code!r} are in the other order")
+        raise BufferError(
+            f"elements {code!r} have the other byte order; convert them "
+            "to the native one"
+        )
     if not view.c_contiguous:
         return _of_array(np.asarray(view)), code.lstrip("@<=")
     return np.frombuffer(view, np.uint8), code.lstrip("@<=")
@@ -206,7 +212,7 @@ def _of_cuda(obj: Any, interface: dict[str, Any]) -> tuple[Bytes, str]:
     """The bytes of an array of CUDA, where the host can read them."""
     dtype = np.dtype(interface["typestr"])
     if interface.get("mask") is not None or not dtype.isnative:
-        raise BufferError("the array has a mask, or its bytes are in the other order")
+        raise BufferError("the array has a mask, or the other byte order")
     address, is_readonly = interface["data"]
     nbytes = int(np.prod(interface["shape"], dtype=np.int64)) * dtype.itemsize
     if (strides := interface.get("strides")) is not None:
@@ -227,7 +233,7 @@ def _check_mapped(address: int, nbytes: int) -> None:
     start, size = ctypes.c_void_p(first), ctypes.c_size_t(length)
     if nbytes and _libc.mincore(start, size, pages):
         raise NotImplementedError(
-            "arrays in the memory of a device are not taken; pass a copy in host memory"
+            "arrays in device memory are not supported; pass a copy in host memory"
         )
 
 

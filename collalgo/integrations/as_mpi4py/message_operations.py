@@ -27,7 +27,7 @@ class OfMessages(Operation):
     matching
         The messages of this process.
     others
-        The ranks of the world of which any must live until it is over.
+        The ranks of the world one of which must live until it has completed.
     """
 
     def __init__(self, matching: Any, others: Sequence[int]):
@@ -40,7 +40,7 @@ class OfMessages(Operation):
     def give_up(self) -> NoReturn:
         """Raise the error of a wait after the timeout of the world."""
         limit = self.matching.timeout
-        fail("ERR_PENDING", f"{self.purpose} is not over after {limit:g} s")
+        fail("ERR_PENDING", f"{self.purpose} did not complete within {limit:g} s")
 
     def is_late(self, begun: float) -> bool:
         """Whether a wait has lasted longer than the timeout of the world."""
@@ -143,7 +143,8 @@ class Receive(OfMessages):
         if self._room is not None and nbytes > self._room:
             self.error = MpiException(
                 ERRORS["ERR_TRUNCATE"],
-                f"message truncated: {nbytes} bytes were sent, and {self._room} fit",
+                f"message truncated: {nbytes} bytes were sent, but the buffer holds "
+                f"{self._room}",
             )
         else:
             try:
@@ -200,7 +201,7 @@ class Receive(OfMessages):
 
 
 class Probing(OfMessages):
-    """A probe, whose value is the message that has come.
+    """A probe; its value is the message that has arrived.
 
     Parameters
     ----------

@@ -43,14 +43,14 @@ class ObjectCollectives:
 
     @_locked
     def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
-        """List the objects of all ranks at the root."""
+        """Gather the objects of all ranks into a list at the root."""
         is_root(self, root)
         found = object_exchange.gather(self.state.engine, PICKLE.dumps(sendobj), root)
         return None if found is None else [_loaded(each) for each in found]
 
     @_locked
     def scatter(self, sendobj: Sequence[Any] | None, root: int = 0) -> Any:
-        """Give every rank its object of the list of the root."""
+        """Scatter: give every rank its object of the root's list."""
         packed = None
         if is_root(self, root):
             packed = self._dumped(sendobj)
@@ -73,7 +73,7 @@ class ObjectCollectives:
 
     @_locked
     def alltoall(self, sendobj: Sequence[Any]) -> Any:
-        """Swap objects: the one at place i goes to rank i."""
+        """Exchange objects: the one at index i goes to rank i."""
         found = self.state.engine.alltoall_objects(self._dumped(sendobj))
         return [PICKLE.loads(each) for each in found]
 

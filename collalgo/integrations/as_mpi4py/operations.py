@@ -21,7 +21,7 @@ class Operation:
     message
         The message or call of the library that it waits for, if there is one.
     others : sequence of int
-        The ranks of the world of which any must live until it is over.
+        The ranks of the world one of which must live until it has completed.
     purpose : str
         What a wait for it was for.
     """
@@ -45,7 +45,7 @@ class Operation:
         """Give it up, if that is still possible."""
 
     def free(self) -> None:
-        """Take note that its request has ended."""
+        """Record that its request has ended."""
 
 
 class Empty(Operation):

@@ -92,7 +92,7 @@ class Op(Handle):
 
     def __call__(self, x: Any, y: Any) -> Any:
         if not self:
-            raise ValueError("OP_NULL combines nothing")
+            raise ValueError("OP_NULL is not an operation; pass one")
         state = self.state
         return state.function(x, y) if state.predefined else state.function(x, y, None)
 

@@ -23,12 +23,16 @@ def _room(buf: Any, position: int, nbytes: int, *, writable: bool) -> Bytes:
     """Some bytes of a buffer, from a position on."""
     memory, _ = memory_of(buf[0] if isinstance(buf, list) else buf, writable=writable)
     if position < 0 or position + nbytes > len(memory):
-        fail("ERR_ARG", f"{nbytes} bytes from {position} on exceed {len(memory)}")
+        fail(
+            "ERR_ARG",
+            f"{nbytes} bytes from position {position} on exceed the buffer "
+            f"of {len(memory)} bytes",
+        )
     return memory[position : position + nbytes]
 
 
 def Pack(self: Any, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
-    """Pack elements into a buffer: the position behind them."""
+    """Pack elements into a buffer; return the position after them."""
     _ = comm.state
     data = _elements(self, inbuf, writable=False).pack()
     _room(outbuf, position, len(data), writable=True)[...] = data
@@ -36,7 +40,7 @@ def Pack(self: Any, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
 
 
 def Unpack(self: Any, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
-    """Unpack elements of a buffer: the position behind them."""
+    """Unpack elements of a buffer; return the position after them."""
     _ = comm.state
     part = _elements(self, outbuf, writable=True)
     part.unpack(_room(inbuf, position, part.nbytes, writable=False))
@@ -70,7 +74,7 @@ def _check_external(datarep: str) -> None:
 def Pack_external(
     self: Any, datarep: str, inbuf: Any, outbuf: Any, position: int
 ) -> int:
-    """Pack elements in the order of bytes of networks: the position behind them."""
+    """Pack elements in network byte order; return the position after them."""
     _check_external(datarep)
     data = _swapped(self, _elements(self, inbuf, writable=False).pack())
     _room(outbuf, position, len(data), writable=True)[...] = data
@@ -80,7 +84,7 @@ def Pack_external(
 def Unpack_external(
     self: Any, datarep: str, inbuf: Any, position: int, outbuf: Any
 ) -> int:
-    """Unpack elements in the order of bytes of networks: the position behind them."""
+    """Unpack elements in network byte order; return the position after them."""
     _check_external(datarep)
     part = _elements(self, outbuf, writable=True)
     data = _room(inbuf, position, part.nbytes, writable=False)

@@ -12,7 +12,7 @@ from collalgo.integrations.as_mpi4py.datatypes import BYTE
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import Bytes
 
-#: Writes what was received to where it belongs; None if it is there already.
+#: Copies the received data to the user's buffer; None if it was received there.
 Finish = Callable[[], None] | None
 
 
@@ -60,7 +60,7 @@ class Part:
         self.datatype.state.layout.unpack(self.memory, self.start, data)
 
     def target(self, nbytes: int | None = None) -> tuple[Bytes, Finish]:
-        """An array for bytes to be received, and what follows."""
+        """An array for bytes to be received, and the completion."""
         layout = self.datatype.state.layout
         if layout.is_dense:
             whole = layout.part(self.memory, self.start, self.count)
@@ -136,7 +136,7 @@ class Blocks:
         return found
 
     def target(self) -> tuple[Bytes, Finish]:
-        """An array for the bytes of all parts, and what follows."""
+        """An array for the bytes of all parts, and the completion."""
         found = self._adjoining()
         if found is not None:
             return found, None
@@ -173,7 +173,7 @@ def repeated(part: Part, blocks: int) -> Part:
 
 
 def equal_blocks(part: Part, number: int) -> list[Part]:
-    """Equal blocks of a buffer, of which a part is the first."""
+    """Equal blocks of a buffer; a part describes the first."""
     step = part.count * part.datatype.extent if part.count else 0
     return [
         Part(part.memory, part.datatype, part.count, part.start + place * step)

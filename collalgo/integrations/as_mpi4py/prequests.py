@@ -9,7 +9,7 @@ from collalgo.integrations.as_mpi4py.requests import KINDS, Request, RequestStat
 
 
 class Parts(Operation):
-    """A message whose parts become ready one after the other.
+    """A partitioned message: its partitions become ready one by one.
 
     Parameters
     ----------
@@ -24,9 +24,11 @@ class Parts(Operation):
         self._sent: Operation | None = None
 
     def ready(self, part: int) -> None:
-        """Take note that a part is ready."""
+        """Mark a partition as ready."""
         if part not in self._missing:
-            fail("ERR_ARG", f"part {part} is ready already, or is not there")
+            fail(
+                "ERR_ARG", f"partition {part} is out of range, or already marked ready"
+            )
         self._missing.remove(part)
         if not self._missing:
             self._sent = self._send()
@@ -38,7 +40,10 @@ class Parts(Operation):
     def wait(self) -> None:
         """Wait until the message was sent."""
         if self._sent is None:
-            fail("ERR_PENDING", f"parts {sorted(self._missing)} are not ready")
+            fail(
+                "ERR_PENDING",
+                f"partitions {sorted(self._missing)} are not ready; call Pready",
+            )
         self._sent.wait()
         self.error = self._sent.error
 
@@ -56,7 +61,7 @@ class Prequest(Request):
         """Start the operation."""
         state = self.state
         if state.start is None or state.operation is not None:
-            fail("ERR_REQUEST", "this request cannot be started, or has been started")
+            fail("ERR_REQUEST", "this request is not persistent, or has been started")
         state.operation = state.start()
 
     @classmethod
@@ -65,7 +70,7 @@ class Prequest(Request):
         for request in requests:
             request.Start()
 
-    # ---- messages in parts
+    # ---- partitioned messages
 
     def Pready(self, partition: int) -> None:
         """Report that a part may be sent."""
@@ -83,13 +88,13 @@ class Prequest(Request):
     def Parrived(self, partition: int) -> bool:
         """Whether a part has come: all come together."""
         if partition < 0:
-            fail("ERR_ARG", f"part {partition} is not there")
+            fail("ERR_ARG", f"partition {partition} is out of range")
         return self.operation is not None and self.operation.is_over()
 
     def _active(self) -> Any:
         operation = self.state.operation
         if not isinstance(operation, Parts):
-            fail("ERR_REQUEST", "this is not a started send of a message in parts")
+            fail("ERR_REQUEST", "this is not a started partitioned send")
         return operation
 
 

@@ -19,7 +19,7 @@ from collalgo.integrations.as_mpi4py.matching import Matching
 
 
 class Process:
-    """What there is once in a process.
+    """State that exists once in each process.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Process:
         return self.world
 
     def finish(self) -> None:
-        """Leave the world when all ranks do, and have received what was sent."""
+        """Leave the world when all ranks do, and all messages have been received."""
         if self.world is None or self.is_finalized:
             return
         for call in self.last_calls:

@@ -57,7 +57,7 @@ class Request(Handle):
         return self.operation is None or self.operation.is_over()
 
     def take(self, status: Any = None) -> Any:
-        """End a request whose operation is over: its value."""
+        """End a request whose operation has completed; return its value."""
         operation = self.operation
         if operation is None:
             fill(status, None)
@@ -69,28 +69,28 @@ class Request(Handle):
         return taken(operation, status)
 
     def wait(self, status: Any = None) -> Any:
-        """Wait until the operation is over: its value."""
+        """Wait until the operation has completed; return its value."""
         if self.operation is not None:
             self.operation.wait()
         return self.take(status)
 
     def test(self, status: Any = None) -> tuple[bool, Any]:
-        """Whether the operation is over, and its value."""
+        """Whether the operation has completed, and its value."""
         if not self.is_over():
             return False, None
         return True, self.take(status)
 
     def Wait(self, status: Any = None) -> bool:
-        """Wait until the operation is over."""
+        """Wait until the operation has completed."""
         self.wait(status)
         return True
 
     def Test(self, status: Any = None) -> bool:
-        """Whether the operation is over."""
+        """Whether the operation has completed."""
         return self.test(status)[0]
 
     def Get_status(self, status: Any = None) -> bool:
-        """Whether the operation is over; the request stays."""
+        """Whether the operation has completed; the request remains valid."""
         if not self.is_over():
             return False
         fill(status, self.operation)
@@ -110,7 +110,7 @@ class Request(Handle):
 
     @classmethod
     def waitany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, Any]:
-        """Wait until one is over: its place, or UNDEFINED, and its value."""
+        """Wait until one has completed: its index or UNDEFINED, and its value."""
         active = _active(requests)
         if not active:
             fill(status, None)
@@ -123,7 +123,7 @@ class Request(Handle):
     def testany(
         cls, requests: Sequence[Any], status: Any = None
     ) -> tuple[int, bool, Any]:
-        """The place of one that is over or UNDEFINED, whether it is, and its value."""
+        """The index of a completed one or UNDEFINED, the flag, and its value."""
         active = _active(requests)
         if not active:
             fill(status, None)
@@ -172,12 +172,12 @@ class Request(Handle):
 
     @classmethod
     def Waitany(cls, requests: Sequence[Any], status: Any = None) -> int:
-        """Wait until one is over: its place, or UNDEFINED."""
+        """Wait until one has completed; return its index, or UNDEFINED."""
         return cls.waitany(requests, status)[0]
 
     @classmethod
     def Testany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, bool]:
-        """The place of one that is over or UNDEFINED, and whether it is."""
+        """The index of a completed one or UNDEFINED, and the flag."""
         return cls.testany(requests, status)[:2]
 
     @classmethod
@@ -260,7 +260,7 @@ def _taken(requests: Sequence[Any], places: Sequence[int], statuses: Any) -> lis
 
 
 def taken(operation: Operation, status: Any = None) -> Any:
-    """End an operation that is over: its value."""
+    """End a completed operation; return its value."""
     if status is not None:
         fill(status, operation)
     operation.free()
@@ -281,7 +281,7 @@ def fill(status: Any, operation: Operation | None) -> None:
 
 
 def _fill_all(statuses: Any, operations: Sequence[Operation | None]) -> None:
-    """Fill in the statuses of a list, which grows as far as it must."""
+    """Fill in the statuses of a list, and extend it if it is too short."""
     if statuses is None:
         return
     while isinstance(statuses, list) and len(statuses) < len(operations):

@@ -29,7 +29,7 @@ class Serving:
         self._runs = self._listens = False
 
     def count_call(self) -> None:
-        """Take note that the program makes a call, and start the thread if it ended."""
+        """Record that the program makes a call, and restart the thread if it ended."""
         self._calls += 1
         if not self._runs:
             self._start()
@@ -68,7 +68,7 @@ class Serving:
                 pause = CALLS_PAUSE
 
     def _look(self, pause: float) -> float:
-        """Handle what has come: the seconds until the next look."""
+        """Handle arrived messages; return the seconds until the next poll."""
         self._matching.poll()
         if pause == LONGEST_PAUSE:
             self._matching.end_lost()

@@ -54,11 +54,12 @@ def _entries(memory: Bytes, start: int, datatype: Any) -> int:
     if not length:
         return 0
     if not datatype:
-        raise ValueError("the count is not known, as the datatype is null")
+        raise ValueError("the count cannot be derived, as the datatype is null")
     extent = datatype.extent
     if extent <= 0 or length % extent:
         raise ValueError(
-            f"the count is not known: {length} bytes are no multiple of the extent "
+            f"the count cannot be derived: {length} bytes are not a multiple of the "
+            "extent "
             f"{extent} of the datatype"
         )
     return int(length // extent)
@@ -98,8 +99,8 @@ def _share(entries: int, blocks: int) -> int:
     """The elements of each of several equal blocks."""
     if entries % blocks:
         raise ValueError(
-            f"the count is not known: {entries} elements are no multiple of the "
-            f"{blocks} ranks"
+            f"the count cannot be derived: {entries} elements are not a multiple of "
+            f"the {blocks} ranks"
         )
     return entries // blocks
 
@@ -120,7 +121,7 @@ def _start(memory: Bytes, place: int, datatype: Any) -> int:
     if not place:
         return 0
     if not datatype or datatype.extent <= 0:
-        raise ValueError("there is no displacement without elements of an extent")
+        raise ValueError("a displacement needs elements with an extent")
     if place * datatype.extent > len(memory):
         raise ValueError(f"the displacement {place} is outside of the buffer")
     return int(place * datatype.extent)

@@ -55,11 +55,11 @@ class Status:
     def set(
         self, source: int, tag: int, nbytes: int, *, error: int = 0, cancelled: int = 0
     ) -> None:
-        """Fill in what is known of a message of some bytes."""
+        """Fill in the source, tag and size of a message."""
         self._values[:] = source, tag, error, nbytes, cancelled
 
     def clear(self) -> None:
-        """Fill in what a status says of no message."""
+        """Fill in the status of no message."""
         self._values[:] = EMPTY
 
     def Get_source(self) -> int:

@@ -1,4 +1,4 @@
-"""Communicators whose ranks are arranged."""
+"""Communicators with a topology: Cartesian and graph."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar

@@ -1,4 +1,4 @@
-"""How the ranks of a communicator are arranged: who is next to whom."""
+"""The topology of a communicator: the neighbours of each rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Cart:
         return found, list(found)
 
     def tags(self, _rank: int) -> Neighbors:
-        """The tags of the messages: what goes up is what comes from below."""
+        """The tags of the messages up and down the tree."""
         places = range(2 * len(self.dims))
         return [place ^ 1 for place in places], list(places)
 
@@ -114,7 +114,7 @@ class Graph(_InOrder):
 
 @dataclass(frozen=True)
 class DistGraph(_InOrder):
-    """A graph of which every rank knows its own edges.
+    """A distributed graph: each rank knows its own edges.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ def compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
 
 
 def _balanced(number: int, parts: int) -> list[int]:
-    """Factors of a number, the largest first, whose largest is the smallest."""
+    """Factors of a number, largest first; the largest is as small as possible."""
     divisors = [d for d in range(1, number + 1) if number % d == 0]
     best = [number] + [1] * (parts - 1)
     if parts > 1:

@@ -1,9 +1,9 @@
 """The communication nodes of a Chakra trace, in each of its forms.
 
-A trace is a sequence of messages of Protocol Buffers, each behind its length, first the
-metadata and then the nodes; or these messages as JSON, one behind the other; or one
-JSON document with ``workload_graph``. Source: et_def.proto, the jsonizer and the feeder
-of mlcommons/chakra.
+A trace is a sequence of messages of Protocol Buffers, each preceded by its length,
+first the metadata and then the nodes; or these messages as JSON, one after the other;
+or one JSON document with ``workload_graph``. Source: et_def.proto, the jsonizer and the
+feeder of mlcommons/chakra.
 """
 
 import json

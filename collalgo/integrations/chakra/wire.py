@@ -19,7 +19,7 @@ class ChakraError(CollalgoError, ValueError):
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """An unsigned integer of up to 64 bits, and the index behind it."""
+    """An unsigned integer of up to 64 bits, and the index after it."""
     value = 0
     for i, byte in enumerate(data[at : at + LONGEST]):
         value |= (byte & 0x7F) << 7 * i
@@ -29,7 +29,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def delimited(data: bytes, at: int) -> tuple[bytes, int]:
-    """The bytes behind their length, and the index behind them."""
+    """The bytes that follow their length, and the index after them."""
     length, at = varint(data, at)
     left = len(data) - at
     if length > left:

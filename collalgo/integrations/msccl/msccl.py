@@ -153,7 +153,7 @@ def beyond(program: Program) -> list[str]:
 
 
 def exceeded(taker: str, counts: dict[str, tuple[int, int]]) -> list[str]:
-    """A sentence for each count that is above the most that a library takes."""
+    """A sentence for each count that exceeds the limit of a library."""
     return [
         f"{taker} takes at most {what}, and this has {count}"
         for what, (count, most) in counts.items()

@@ -69,7 +69,7 @@ class Operations:
     # ---- fuse receives with adds
 
     def _fuse(self) -> None:
-        """Fuse each receive into a cell whose only use is an add with that add."""
+        """Fuse each receive with the add that is the only use of its cell."""
         for number, event in enumerate(self.events):
             if event.kind != "add":
                 continue

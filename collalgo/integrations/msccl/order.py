@@ -124,7 +124,7 @@ class Order:
                 raise ScheduleError(
                     f"{self.name}: {self.nodes[one]} and {self.nodes[later]} "
                     f"both touch chunk {cell.number} of buffer {cell.buffer!r}, and "
-                    "nothing says which comes first",
+                    "no dependency orders them",
                     rank=self.nodes[later].gpu,
                 )
 

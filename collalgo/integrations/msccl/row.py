@@ -87,7 +87,7 @@ def named_after(program: Program, file: str) -> Algorithm:
 
 
 def of_translator(translator: Translator, file: str) -> Algorithm:
-    """The algorithm of a file whose events have a translator."""
+    """The algorithm of a file with translated events."""
     cells = translator.cells
 
     def obstacle(size: int) -> str | None:

@@ -148,7 +148,7 @@ class Parser:
             kind = group.text("channel_type")
             if kind == "switch":
                 raise ScheduleError(
-                    f"{group.where}: a switch combines or spreads data, which a "
+                    f"{group.where}: a switch reduces or multicasts data, which a "
                     "schedule cannot express"
                 )
             for peer in group.numbers("connected_to", 0, GPUS):

@@ -1,7 +1,7 @@
 """The events of an execution plan, and their accesses to memory.
 
 An operation writes the memory of another GPU at once: it is a message that is sent and
-received by the same node. Data through a port is there after the wait for the next
+received by the same node. Data through a port has arrived after the wait for the next
 signal on its channel.
 """
 

@@ -176,7 +176,7 @@ def _inside(writer: "BlockWriter", what: Instruction, gpu: int) -> None:
 
 
 class BlockWriter:
-    """Collects the operations of a block; its threads meet where they must."""
+    """Collects the operations of a block; adds the barriers that its threads need."""
 
     def __init__(self) -> None:
         self.operations: list[Operation] = []

@@ -1,8 +1,8 @@
 """The order of the operations of an execution plan across blocks and GPUs.
 
 Operation k on the receiving end of a channel waits for signal k on the other end.
-Blocks of a GPU meet at barriers, and wait for semaphores. A packet is waited for by
-its reader. Every GPU begins with one node and ends with another.
+Blocks of a GPU synchronise at barriers, and wait for semaphores. A packet is waited for
+by its reader. Every GPU begins with one node and ends with another.
 """
 
 from bisect import bisect_left
@@ -26,7 +26,7 @@ ByBlock = dict[int, list[int]]
 
 
 class Synchronisation:
-    """The nodes of a plan, and what each waits for.
+    """The nodes of a plan, and their dependencies.
 
     A barrier has two nodes: one at which its block arrives, one at which it leaves.
 
@@ -125,8 +125,8 @@ class Synchronisation:
             times = {len(nodes) for nodes in arrivals.values()}
             if len(arrivals) != wanted or len(times) > 1:
                 raise self._wrong(
-                    f"barrier {number} of GPU {gpu} is for {wanted} blocks, and "
-                    f"{len(arrivals)} are there {sorted(times)} times",
+                    f"barrier {number} of GPU {gpu} is for {wanted} blocks, but "
+                    f"used by {len(arrivals)}, {sorted(times)} times",
                     gpu,
                 )
             for met in zip(*arrivals.values(), strict=True):
@@ -145,7 +145,7 @@ class Synchronisation:
             raise self._wrong(f"GPU {gpu} has no semaphore {number}", gpu)
         if len(acquires) > 1:
             what = f"semaphore {number} of GPU {gpu} is acquired by {len(acquires)}"
-            raise self._wrong(f"{what} blocks, and nothing says which is first", gpu)
+            raise self._wrong(f"{what} blocks, and no dependency orders them", gpu)
         released = [node for nodes in releases.values() for node in nodes]
         (nodes,) = acquires.values()
         for count, node in enumerate(nodes, 1 - values[number]):
@@ -184,12 +184,12 @@ class Synchronisation:
                     raise self._wrong(
                         f"blocks {sorted(blocks)} of GPU {channel.gpu} use the same "
                         f"end of {channel.type} channel {channel.number} to GPU "
-                        f"{channel.peer}, and nothing says which comes first",
+                        f"{channel.peer}, and no dependency orders them",
                         channel.gpu,
                     )
 
     def _match_packets(self) -> None:
-        """Let each reader of packets follow what has written them."""
+        """Order each reader of packets after their writers."""
         written: dict[tuple[int, Cell], int] = {}
         for node, operation in self.operations.items():
             for gpu, cell in self._packets(operation, targets=True):

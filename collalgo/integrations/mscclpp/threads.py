@@ -1,6 +1,7 @@
-"""The threads of a block: where they must meet.
+"""The threads of a block: where they must synchronise.
 
-The threads of a block run an operation each at its own pace, and meet at ``nop`` and
+Each thread of a block runs an operation at its own pace; threads synchronise at ``nop``
+and
 ``barrier``. Without a meeting in between, the data of an operation may not be there
 for the next one, and a signal may overtake the data before it.
 """
@@ -44,14 +45,14 @@ class Threads:
         self.meet()
 
     def meet(self) -> None:
-        """All threads meet."""
+        """Synchronise all threads."""
         self._has_waited = False
         self._has_moved = False
         self._read: Uses = defaultdict(set)
         self._written: Uses = defaultdict(set)
 
     def must_meet(self, operation: Operation) -> bool:
-        """Whether the threads must meet before an operation."""
+        """Whether the threads must synchronise before an operation."""
         if operation.kind in TELLING:
             return self._has_moved or self._has_waited
         if operation.kind not in SHAPES:
@@ -104,7 +105,7 @@ def _chunks(span: Span) -> Iterator[tuple[int, str, int]]:
 
 
 def check_threads(plan: Plan) -> None:
-    """Check that the threads of each block meet where they must.
+    """Check that the threads of each block synchronise where necessary.
 
     Raises
     ------
@@ -119,7 +120,7 @@ def check_threads(plan: Plan) -> None:
                 if threads.must_meet(operation):
                     raise ScheduleError(
                         f"{plan.name}: {where} of GPU {gpu} needs a nop before it, as "
-                        "its threads have to meet",
+                        "its threads have to synchronise",
                         rank=gpu,
                     )
                 threads.add(operation)

@@ -105,7 +105,7 @@ class GroupCalls(dist.ProcessGroup):
 def _copies(
     source: Operand | None, out: Operand | None
 ) -> tuple[Copy | None, Copy | None, list[Copy], device | None]:
-    """The copies before and after a call in its turn, those after a wait, and the GPU.
+    """The copies directly before and after a call, those after a wait, and the GPU.
 
     On a GPU they are made at once, and after a wait, on the current stream.
     """

@@ -194,7 +194,7 @@ class Operand(NamedTuple):
     tensor
         The memory of the call.
     pack, unpack
-        Copy from and to the user's tensors, in the turn of the call, since earlier
+        Copy from and to the user's tensors when the call runs, since earlier
         calls may still write them. None if the memory is the user's.
     """
 
@@ -212,7 +212,7 @@ def in_place(tensor: Tensor) -> Operand:
 
 
 def joined(tensors: Sequence[Tensor], rows: int = 0) -> Operand:
-    """Tensors one behind the other: in place if they are adjacent, else in a copy.
+    """Tensors one after the other: in place if they are adjacent, else in a copy.
 
     Parameters
     ----------

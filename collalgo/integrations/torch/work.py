@@ -152,7 +152,7 @@ class GroupWork(dist.Work):
 
 
 class HelpedFuture(torch.futures.Future):
-    """A future whose waiter helps to run its calls."""
+    """A future; a thread that waits for it helps to run its calls."""
 
     def __init__(self, works: Sequence[Work | Message]):
         super().__init__()

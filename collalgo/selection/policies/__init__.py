@@ -1,1 +1,1 @@
-"""The default decisions of peers: files of rules, and the tuning model of NCCL."""
+"""The default decisions of peers: rules files, and the tuning model of NCCL."""

@@ -9,7 +9,7 @@ MOST_NAMED = 5
 
 
 def warn_of_bare_gpus(topology: Topology, advice: str) -> None:
-    """Warn of the GPUs of each host that only PCIe joins, beside others.
+    """Warn of the GPUs of each host that only PCIe joins, if others have links.
 
     Parameters
     ----------

@@ -64,7 +64,7 @@ def _add(
             if a and b and a != b and speed != back:
                 topology.warn(
                     f"{name} of {b} - {a}: {speed} MB/s in one direction, {back} back; "
-                    f"{speed} is taken"
+                    f"{speed} is used"
                 )
             if a and b and a != b and 0 < speed < SAME_DEVICE:
                 count = max(1, speed // ONE_NVLINK) if kind is LinkKind.NVLINK else 1

@@ -46,7 +46,7 @@ def parse(text: str, topology: Topology) -> None:
         if found is None and PATH.match(line):
             topology.warn(
                 f"line {i}: a device without a class and a name is ignored; the line "
-                "may be cut off"
+                "may be truncated"
             )
         if found and found[2].strip() in ROLES and not CONSOLES.search(found[3]):
             paths.append((found[1].lower().split("/"), ROLES[found[2]], found[3]))

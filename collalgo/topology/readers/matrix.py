@@ -96,7 +96,7 @@ def symmetric(found: Table) -> list[str]:
     for a, b in differ:
         taken, back = found.cells[a][b], found.cells[b][a]
         warnings.append(
-            f"{a} - {b}: {taken} in one direction, {back} back; {taken} is taken"
+            f"{a} - {b}: {taken} in one direction, {back} back; {taken} is used"
         )
         found.cells[b][a] = taken
     return warnings

@@ -1,4 +1,4 @@
-"""The links between GPUs in NCCL's XML, each of which its ends describe."""
+"""The links between GPUs in NCCL's XML, where each end describes its links."""
 
 import re
 from collections import Counter
@@ -35,7 +35,7 @@ class FastLinks:
             if known != count:
                 self.topology.warn(
                     f"{a} - {b}: {known} cables of {tag} in one direction, {count} "
-                    f"back; {known} are taken"
+                    f"back; {known} are used"
                 )
 
     def _fast_link(self, host: str, gpu: str, element: Any) -> None:
@@ -72,8 +72,8 @@ class FastLinks:
                 self.topology.add(switch, Kind.NVSWITCH, host="" if several else host)
             if several:
                 self.topology.warn(
-                    f"the NVSwitches that the {self.hosts} hosts do not show are "
-                    "taken as one NVLink domain"
+                    f"the {self.hosts} hosts are assumed to form one NVLink domain, as "
+                    "the file lists no NVSwitches"
                 )
             return switch
         return self._cpu_above(gpu) if type.startswith(POWER_CLASS) else None

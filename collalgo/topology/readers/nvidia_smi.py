@@ -117,7 +117,7 @@ class Machine:
             if min(counts) < n or len(counts) < len(of) - 1:
                 self.topology.warn(
                     f"{gpu} has NV{min(counts)} to NV{n} to {len(counts)} of "
-                    f"{len(of) - 1} GPUs; {n} links to one NVSwitch are taken"
+                    f"{len(of) - 1} GPUs; {n} links to one NVSwitch are assumed"
                 )
             self._nvlink(self.ids[gpu], switch, n)
 
@@ -255,7 +255,7 @@ class Machine:
             self.topology.warn(f"{listed}{rest}: the paths imply a nearer one")
 
     def _wrong_paths(self) -> list[str]:
-        """The pairs whose path differs from the one that those of others imply."""
+        """The pairs whose path differs from the one that the other paths imply."""
         implied: dict[tuple[str, str], str] = {}
         for nearness in reversed(NEARNESS[1:-1]):
             for cluster in self._clusters(self.found.labels, nearness):

@@ -35,5 +35,5 @@ def _numa(text: str, label: str, topology: Topology) -> dict[str, Any]:
     node = int(re.split("[-,]", text)[0])
     if text.isdigit():
         return {"numa": node}
-    topology.warn(f"{label}: of the NUMA nodes {text[:40]}, {node} is taken as its CPU")
+    topology.warn(f"{label}: of the NUMA nodes {text[:40]}, {node} is used as its CPU")
     return {"numa": node, "numa_nodes": text}

@@ -171,7 +171,7 @@ def _shorter(found: Table, has_cores: bool) -> Iterator[str]:
         if length < most:
             yield (
                 f"the row of {label} has {length} columns of affinity, others {most}; "
-                "it may be cut off, what is missing is taken as unknown"
+                "it may be truncated; the missing values are unknown"
             )
 
 

@@ -38,7 +38,7 @@ def parse(text: str, topology: Topology) -> None:
         others = map(tables.get, ("hops", "weight", "link accessibility"))
         add_links(topology, ids, Tables(tables["link type"], *others))
     elif len(ids) > 1:
-        topology.warn("without a table of link types: only PCIe links are taken")
+        topology.warn("without a table of link types: only PCIe links are read")
 
 
 def _cpus(topology: Topology, ids: dict[str, str], numa: dict[str, int]) -> None:

@@ -102,7 +102,7 @@ class Network:
             wire(self.topology, ends[0], ends[1], self.cables[link])
 
     def _device(self, link: str, side: int) -> str:
-        """The device at an end of a link: the only one there, else a junction."""
+        """The device at an end of a link: the only one, else a junction."""
         beside = [other for other, at in self.sides[link].items() if at == side]
         if len(beside) == 1 and isinstance(beside[0], tuple):
             return str(beside[0][0])

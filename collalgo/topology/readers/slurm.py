@@ -18,7 +18,7 @@ Entry = dict[str, Any]
 
 
 #: The warning of an element that lists nothing.
-EMPTY = "lists neither nodes nor switches; its line may be cut off"
+EMPTY = "lists neither nodes nor switches; its line may be truncated"
 
 
 def host(topology: Topology, name: str) -> str:

@@ -85,7 +85,7 @@ def _wrong(
         cell, back = _both(table, (a, b))
         if cell and cell not in UNREAD and not is_right(cell):
             taken = back if is_right(back) else "N/A"
-            yield f"{a} - {b}: {cell[:40]!r} is not {what}; {taken} is taken"
+            yield f"{a} - {b}: {cell[:40]!r} is not {what}; {taken} is used"
             table.cells[a][b] = taken
 
 

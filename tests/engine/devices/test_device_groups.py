@@ -105,7 +105,7 @@ def test_every_algorithm_is_right_in_groups(row):
     rng = np.random.default_rng(30)
     for size, root, block, op in cases(row, (1, 2, 3, 5, 8)):
         programs = grouped(row, size, root, block, op)
-        assert programs is not None, "groups wait in a circle"
+        assert programs is not None, "groups wait in a cycle"
         given, expected = world(row.collective, size, root, block, rng)
         for in_place in {None, in_place_of(row.collective, size, block)}:
             lengths = [0 if e is None else len(e) for e in expected]

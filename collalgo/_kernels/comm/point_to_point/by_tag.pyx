@@ -39,7 +39,7 @@ cdef class ByTag:
         return item
 
     cdef bint remove(self, Tagged item):
-        """Remove an item: whether it was there."""
+        """Remove an item; return whether it existed."""
         cdef int64_t bucket = item.tag % BUCKETS
         cdef Tagged before = None, found = <Tagged>self.first_items[bucket]
         while found is not None and found is not item:

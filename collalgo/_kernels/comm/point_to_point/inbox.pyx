@@ -73,7 +73,7 @@ cdef class Inbox(Outbox):
         return 0
 
     cdef bint receive(self, Message message) except -1:
-        """Take a message that has arrived: whether there was one."""
+        """Take a message that has arrived; return whether there was one."""
         cdef Arrival arrival = <Arrival>self.unexpected.first(message.tag)
         if arrival is None:
             return False

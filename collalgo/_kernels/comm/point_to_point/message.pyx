@@ -43,7 +43,7 @@ cdef class Owner:
         """Unlock them."""
 
     cdef bint poll(self) except -1:
-        """Read the records of other ranks: whether there were some."""
+        """Read the records of other ranks; return whether there were any."""
         return False
 
     cdef bint await_message(self, Message message, int64_t until) except -1:

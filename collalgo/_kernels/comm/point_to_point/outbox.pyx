@@ -37,7 +37,7 @@ KEPT_BYTES = 4 << 20
 #: The number of the dtype of bytes.
 cdef uint32_t BYTE = dtype_code(np.dtype(np.uint8))
 
-#: The bytes that a short message counts beside its elements.
+#: The bytes that a short message counts in addition to its elements.
 cdef int64_t HEAD_BYTES = sizeof(message_head)
 
 
@@ -165,7 +165,7 @@ cdef class Outbox(Link):
         return self.channel is not None and self.channel.is_writing
 
     cdef bint end_read(self) except -1:
-        """End the messages that the other rank has read: whether there were any."""
+        """End the messages that the other rank has read; return whether any ended."""
         cdef uint64_t left = self.link.open_claims
         cdef int claim = 0
         cdef bint found = False

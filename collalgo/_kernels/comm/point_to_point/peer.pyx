@@ -52,7 +52,7 @@ cdef class Peer(Inbox):
         return self.read_slots() or found
 
     cdef bint read_slots(self) except -1:
-        """Read all records in the ring: whether there were any."""
+        """Read all records in the ring; return whether there were any."""
         cdef bint found = False
         if self.reading or link_peek(&self.link) == NULL:
             return False
@@ -81,7 +81,7 @@ cdef class Peer(Inbox):
         return True
 
     cdef bint read_channel(self) except -1:
-        """Read all records that have arrived on the channel: whether there were any."""
+        """Read all records that have arrived on the channel; return if any had."""
         cdef bint found = False
         if self.channel is None or self.reading or self.failure is not None:
             return False

@@ -224,7 +224,7 @@ cdef class Probing(Receiving):
 
 
 def joined(bytes head, cnp.ndarray array):
-    """A record: its head, and behind it the elements of an array in C order."""
+    """A record: its header, then the elements of an array in C order."""
     cdef Py_ssize_t size = PyBytes_GET_SIZE(head)
     cdef int64_t nbytes = cnp.PyArray_NBYTES(array)
     cdef bytes record = PyBytes_FromStringAndSize(NULL, size + nbytes)

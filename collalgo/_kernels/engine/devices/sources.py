@@ -17,10 +17,10 @@ VECTOR = 16
 #: More arrays than this are not reduced at once.
 MOST = 64
 
-#: Buffers of all ranks that the kernel for whole plans can be told of.
+#: The most buffers of all ranks that the kernel for whole plans accepts.
 ROOM = 480
 
-#: Numbers of arrays for which there is a kernel of its own; 0 stands for all others.
+#: Numbers of arrays for which there is a kernel of its own; 0 is for all others.
 NUMBERS = (2, 0)
 
 #: No multiplication is fused with an addition: results are those of the host.
@@ -120,7 +120,7 @@ def kernels(dtype: str, op: str) -> tuple[Kernel, ...]:
 
 
 def every_kernel() -> list[Kernel]:
-    """All there are, each once."""
+    """All of them, each once."""
     found: dict[Kernel, None] = {}
     for dtype in DTYPES:
         for op in _STRUCTURES:

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Messages between the memory of devices, which a CUDA-aware engine reads and writes.
 
-They have a tag of their own, behind those of the lanes, and nothing is staged: each is a
+They have a tag of their own, after those of the lanes, and nothing is staged: each is a
 message of the engine, or several if it is long.
 """
 
@@ -66,7 +66,7 @@ cdef class DeviceMessages:
         Returns
         -------
         bool
-            Whether the call goes on; otherwise it has failed at all ranks.
+            Whether the call continues; otherwise it has failed at all ranks.
         """
         cut = [*parts_of(receives, False), *parts_of(sends, True)]
         cdef int64_t count = len(cut)

@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The memory of a group of ranks of one host: a block of the pool behind their segment."""
+"""The memory of a group of ranks of one host: a block of the pool after their
+segment."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -98,7 +99,7 @@ def lock_directory(Segment host, int64_t place):
 
 
 def leave_in_place_of(Segment host, int64_t place, int64_t ended):
-    """Leave all groups in place of a rank whose process has ended."""
+    """Leave all groups on behalf of a rank whose process has ended."""
     cdef pool_class *own
     cdef pool_marks *its
     cdef int64_t level
@@ -185,7 +186,7 @@ cdef class GroupMemory(Segment):
             mark(marks_of(self.host, self.level, member).member, number, True)
 
     def withdraw(self):
-        """Let no further rank join, so that it makes a new group: False if all have joined.
+        """Refuse further ranks, which then make a new group; False if all have joined.
 
         All ranks can then try again under the same name.
 

@@ -84,7 +84,7 @@ FUNCTIONS = (
 cdef struct mpi_poll:
     iprobe_type iprobe
     finalized_type finalized
-    intptr_t comm  # MPI_COMM_SELF, which nobody frees
+    intptr_t comm  # MPI_COMM_SELF, which is never freed
     int any_source, any_tag, threads
     pthread_t thread
 
@@ -93,7 +93,7 @@ cdef mpi_poll poller
 
 
 cdef unsigned poll_mpi(void *engine) noexcept nogil:
-    """Let MPI send what it has taken: it makes progress in its calls only."""
+    """Let MPI make progress on its sends, which it does inside its calls only."""
     cdef const mpi_poll *one = <const mpi_poll *>engine
     cdef int64_t status[8]  # larger than that of any MPI
     cdef int ended = 0, flag = 0

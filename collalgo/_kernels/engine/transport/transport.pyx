@@ -192,4 +192,4 @@ cdef class Transport:
         return STOP
 
     cdef void resume(self) noexcept nogil:
-        """End the pauses: there has been progress."""
+        """Reset the pauses after progress."""

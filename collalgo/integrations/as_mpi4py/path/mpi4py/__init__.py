@@ -22,8 +22,8 @@ def __getattr__(name: str) -> Any:
 
 
 def get_include() -> str:
-    """No headers are there."""
-    raise NotImplementedError("collalgo run --as-mpi4py has no headers of C")
+    """There are no headers."""
+    raise NotImplementedError("collalgo run --as-mpi4py has no C headers")
 
 
 def get_config() -> dict[str, str]:
