@@ -48,7 +48,7 @@ PHRASES = {
     r"\bgo(es)? by (its|the) name\b": "'is pickled by name'",
     r"\b(is|are|not) (not )?there\b(?! (is|are|yet|for))": "'not supported', 'exists'",
     r"\bas far as\b": "'if', 'where' or 'until'",
-    r"\b[Tt]ake note\b": "'record'",
+    r"\b(take|Take) note\b": "'record'",
     r"\bnobody\b": "'no other process' or the passive",
     r"\b(in a|as a) circle\b": "'in a cycle' or 'a deadlock'",
     r"\bnothing says\b": "'no dependency orders'",

@@ -263,8 +263,7 @@ class Prover:
             if ranks != everyone:
                 raise ScheduleError(
                     f"{self.promise.name} of {self.size} ranks: rank {rank} ends "
-                    "without a message, direct or forwarded, from ranks "
-                    f"{members(everyone & ~ranks)}",
+                    f"without a message path from ranks {members(everyone & ~ranks)}",
                     rank=rank,
                 )
 

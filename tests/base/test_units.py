@@ -35,7 +35,7 @@ def test_sizes_of_other_tools_are_understood(written, nbytes):
     ["", "x", "-8", "8q", "1.5", "1e99", "9e18", "9" * 99, "K", "1e999999999", "²K"],
 )
 def test_what_is_no_size_is_refused(written):
-    with pytest.raises(ValueError, match=r"is not a size|whole number|the most are"):
+    with pytest.raises(ValueError, match=r"is not a size|whole number|the maximum is"):
         size_in_bytes(written)
 
 

@@ -163,7 +163,7 @@ def test_a_log_that_is_written_anew_keeps_its_leases(opened, monkeypatch):
 def test_a_folder_that_others_may_write_to_is_refused(tmp_path):
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
-    with pytest.raises(BootstrapError, match="nobody else may write to it"):
+    with pytest.raises(BootstrapError, match="no other user may write to it"):
         FileStore(tmp_path / "open")
     (tmp_path / "file").touch()
     with pytest.raises(BootstrapError, match="which is a file"):

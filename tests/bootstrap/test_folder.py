@@ -29,7 +29,7 @@ def test_a_folder_is_for_one_job_of_one_user(tmp_path):
     open_to_all = tmp_path / "open"
     open_to_all.mkdir()
     open_to_all.chmod(0o777)
-    with pytest.raises(BootstrapError, match="nobody else may write to it"):
+    with pytest.raises(BootstrapError, match="no other user may write to it"):
         Folder(open_to_all)
     with pytest.raises(BootstrapError, match="cannot connect in"):
         Folder(Path("/proc/nowhere"))

@@ -117,7 +117,7 @@ def test_a_function_of_no_known_collective_names_the_option(tmp_path):
 def test_hosts_that_take_hours_are_refused(words):
     found = CliRunner().invoke(main, words)
     assert found.exit_code == 1
-    assert "is above the most that is priced, 131072" in found.output
+    assert "exceeds 131072, the largest number that can be priced" in found.output
 
 
 @pytest.mark.parametrize(

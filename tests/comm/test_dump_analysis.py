@@ -95,7 +95,7 @@ def test_missing_dumps_make_it_inconclusive(tmp_path, size):
     code, output = analyzed(tmp_path)
     assert code == 2
     assert "inconclusive, as dumps are missing" in output
-    assert "rank 1 has left no dump" in output
+    assert "rank 1 has no dump" in output
     assert len(output.splitlines()) <= MOST_NAMED + 5
 
 

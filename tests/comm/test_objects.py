@@ -85,7 +85,7 @@ def test_lengths_beyond_32_bits_are_added_exactly():
 def test_an_object_that_cannot_be_pickled_is_an_error_on_every_rank():
     def on_each_rank(comm):
         wrong = (lambda: 0) if comm.rank == 1 else 0
-        kind, words = (ValueError, "rank 1 passed no valid")
+        kind, words = (ValueError, "rank 1 passed invalid")
         if comm.rank == 1:
             kind, words = Exception, "pickle"
         with pytest.raises(kind, match=words):

@@ -203,7 +203,8 @@ def test_nodes_with_other_terms_are_refused_with_both(node):
 
 def test_too_few_nodes_are_an_error_that_says_how_many(node):
     alone = node("a")
-    with pytest.raises(RendezvousError, match=r"in 0\.3 s: 1 processes ask but 2 are"):
+    words = r"in 0\.3 s: 1 processes want to join but 2 are"
+    with pytest.raises(RendezvousError, match=words):
         alone.join(0.3)
     other = node("b")
     with pytest.raises(RendezvousError, match=r"b did not join job j in 0\.1 s"):
