@@ -1,6 +1,5 @@
 """The inside of a communicator: everything that the library itself uses."""
 
-import logging
 import math
 import sys
 import weakref
@@ -25,18 +24,16 @@ from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
 from collalgo.errors import CollalgoError
 
-_LOG = logging.getLogger("collalgo")
-
-#: Seconds that calls in the background have to complete as a process ends.
-UNFINISHED_SECONDS = 5.0
-
-#: Calls that are shown which have not, at most.
-MOST_SHOWN = 10
-
 if TYPE_CHECKING:
     from collalgo.bootstrap.host_inventory import PlacedTopology
     from collalgo.comm.devices.calls import DeviceCalls
     from collalgo.engine.call import Call
+
+#: Seconds that calls in the background have to complete as a process ends.
+UNFINISHED_SECONDS = 5.0
+
+#: The most calls that are named which have not completed.
+MOST_SHOWN = 10
 
 
 class Runner(Reducing):
@@ -214,7 +211,9 @@ class Runner(Reducing):
         detached = self._release.detach()
         if detached is not None:
             for words in _leftovers(self.context, self.progress, self.recovery, 0.0):
-                _LOG.warning("close: %s", words)
+                from logging import getLogger  # here, as few processes need it
+
+                getLogger("collalgo").warning("close: %s", words)
         error = None if detached is None else _release(self.context, self.progress)
         self.programs.release()
         if self._release_devices is not None:
