@@ -1,6 +1,7 @@
 """The command ``collalgo simulate``."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.chrome_trace import TRACE
 from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
+from collalgo.base.units import human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named
 from collalgo.cli.machine import (
@@ -28,10 +30,10 @@ from collalgo.cli.words import epilog
 from collalgo.cost.exact import exact
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
-from collalgo.cost.simulation import MODELS, simulate
+from collalgo.cost.simulation import MODELS, Simulation, simulate
 from collalgo.cost.timeline import timeline
 from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.errors import CollalgoError
+from collalgo.errors import CollalgoError, TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.synthesized import synthesized
@@ -41,6 +43,9 @@ from collalgo.topology.model import Topology
 
 #: The orders of ranks on the devices.
 ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
+
+#: Another order of the ranks is named if it takes at most this share of the time.
+CHEAPER = 0.95
 
 
 @click.command(
@@ -133,7 +138,28 @@ def _prices(
 ) -> list[str]:
     """The price for each size, in words."""
     with patience("pricing"):
-        return [str(simulate(schedule, machine, nbytes, **how)) for nbytes in sizes]
+        found = [simulate(schedule, machine, nbytes, **how) for nbytes in sizes]
+        lines = [str(each) for each in found]
+        if isinstance(machine, Topology) and not (callable(schedule) or how["order"]):
+            lines += _cheaper_order(schedule, machine, found[-1], how)
+    return lines
+
+
+def _cheaper_order(
+    algorithm: str, machine: Topology, found: Simulation, how: dict[str, Any]
+) -> list[str]:
+    """The cheapest of the other orders of the ranks, if it saves more than 5 %."""
+    prices = {}
+    for name, order in ORDERS.items():
+        with suppress(TopologyError):  # it may have no such order
+            again = {**how, "order": order(machine)}
+            prices[name] = simulate(algorithm, machine, found.nbytes, **again).seconds
+    name = min(prices, key=prices.__getitem__, default="")
+    if not name or prices[name] > CHEAPER * found.seconds:
+        return []
+    size, time = human(found.nbytes), human_time(prices[name])
+    text = f"With --order {name} it takes {time} for {size}; these prices are for the "
+    return [text + "order of the topology."]
 
 
 def _of_file(algorithm: str, collective: str) -> str | ScheduleFunction:

@@ -113,3 +113,11 @@ def test_what_a_machine_cannot_be_is_refused(words, reason):
     found = CliRunner().invoke(main, ["bound", "allreduce", *words])
     assert found.exit_code
     assert reason in found.output
+
+
+def test_a_cheaper_order_of_the_ranks_is_named():
+    words = ("simulate", "allreduce", "torus_2d", "{}", "--size", "64M")
+    found = run(words, "dgx1v", "hosts=4")
+    assert "With --order ring it takes" in found
+    assert "--order" not in run((*words, "--order", "ring"), "dgx1v", "hosts=4")
+    assert "--order" not in run(words, "dgx1v")
