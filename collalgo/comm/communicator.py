@@ -244,8 +244,8 @@ class Communicator(
 
         After a link has failed, become slow or come back: pass the machines as they are
         now, as from ``topology.without(...)`` or ``degraded(...)``, or nothing to read
-        the interfaces of all hosts again. Persistent calls, and groups that were made
-        before, keep their algorithms; groups that are made later use the new ones. The
+        the interfaces of all hosts again. Persistent calls, calls on devices and groups
+        that exist keep their algorithms; groups made later use the new ones. The
         result of :meth:`shrink` or :meth:`grow` begins with the machines of the job.
 
         Parameters

@@ -49,7 +49,7 @@ class ProgramCache:
         self.size = size
         self.host_profile = profile
         self.hosts = hosts if len(set(hosts)) > 1 else ()
-        self._placed = placed
+        self._placed = self._described = placed
         self._kinds: dict[Call, CallKind] = {}
         self._own: Kinds = {}
         self._of_counts: dict[Call, SharedRange] = {}
@@ -86,8 +86,8 @@ class ProgramCache:
             kind.release()
 
     def replan(self, placed: "Callable[[], PlacedTopology] | None") -> None:
-        """Decide again on all calls, for these machines; None keeps those known."""
-        self._placed = placed or self._placed
+        """Decide again on all calls, for these machines; None for those of the job."""
+        self._placed = placed or self._described
         self.__dict__.pop("pricer", None)
         self.release()
         self._own.clear()

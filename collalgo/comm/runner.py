@@ -245,7 +245,7 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
 def _leftovers(
     context: Context, progress: Progress, recovery: Recovery, seconds: float
 ) -> list[str]:
-    """The calls in the background without an end, or whose error nobody has taken.
+    """The calls in the background without an end, or whose error was not taken.
 
     Empty if the user knows already that the communicator has failed.
     """

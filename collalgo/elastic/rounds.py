@@ -171,7 +171,7 @@ def _of_leader(state: Participant) -> list[Write | Delete]:
 def _end(state: Participant, found: Tally, leading: Fence) -> Write | Delete | None:
     """Close a job of which too few remain after the end of one, or forget that end.
 
-    It is forgotten once nobody is left of the epoch: the job has begun again.
+    It is forgotten once no member of the epoch is left: the job has begun again.
     """
     ending = state.value(ENDING)
     if ending.value is None:

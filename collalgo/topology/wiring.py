@@ -106,9 +106,11 @@ def connected(
     for a, b in pairs:
         near.setdefault(a, []).append(b)
         near.setdefault(b, []).append(a)
-    while near:
+    for id in [*near]:
+        if id not in near:
+            continue
         found: set[str] = set()
-        front = {next(iter(near))}
+        front = {id}
         while front:
             found |= front
             front = {other for id in front for other in near.pop(id)} - found

@@ -71,5 +71,9 @@ def test_nothing_changes_on_one_host_without_a_topology():
         comm.replan()
         sums(comm)
         assert comm.select("allreduce", 1 << 20).algorithm == before.algorithm
+        comm.replan(server())
+        comm.replan()
+        sums(comm)
+        assert comm.select("allreduce", 1 << 20).basis == before.basis
 
     threads(each, SIZE, timeout=60)

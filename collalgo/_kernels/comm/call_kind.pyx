@@ -6,6 +6,7 @@ in bytes, in a few ranges. The programs of a range are filled in again and again
 """
 
 cimport cython
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 from libc.string cimport strncpy
 
@@ -93,10 +94,11 @@ cdef class SizeRange:
         return idle
 
     cdef Program program_named(self, str name, int counted):
-        """A program under a name, which is not in use."""
-        cdef Program found = self.named.get((name, counted))
+        """A program under a name, which is not in use, nor filled by another thread."""
+        key = name, counted, PyThread_get_thread_ident()
+        cdef Program found = self.named.get(key)
         if found is None or found.users:
-            found = self.named[name, counted] = self.shared.make()
+            found = self.named[key] = self.shared.make()
             digest = blake2b(name.encode(), digest_size=8).digest()
             found.fingerprint = mixed(
                 found.fingerprint, int.from_bytes(digest, "little", signed=True)

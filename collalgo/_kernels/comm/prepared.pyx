@@ -137,6 +137,7 @@ cdef class PreparedCall(Task):
                 self.pack()
         except BaseException as error:
             self.failure = error
+            self.note_failure()
             self.progress.interrupted(self.name, error)
             return CLOSED
         return GO_ON
@@ -160,10 +161,16 @@ cdef class PreparedCall(Task):
             if hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(f"called in the background at {file}:{line}")
             self.failure = error
-            self.progress.is_known |= bool(self.callbacks)
-            if self.progress.failed is None:
-                self.progress.failed = self.name, self.number, self.place, error
+            self.note_failure()
         return CLOSED
+
+    cdef int note_failure(self) except -1:
+        """Note the failure for the end of the process, without the error's frames."""
+        self.progress.is_known |= bool(self.callbacks)
+        if self.progress.failed is None:
+            why = str(self.failure)
+            self.progress.failed = self.name, self.number, self.place, why
+        return 0
 
     cdef int complete(self) except -100:
         """Finish a call that has succeeded."""

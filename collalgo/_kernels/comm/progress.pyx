@@ -90,7 +90,7 @@ cdef class Progress(WaitableQueue):
         Returns
         -------
         list of tuple
-            Of each its name and number, its file and line, and its error or None.
+            Of each its name and number, its file and line, and the text of its error or None.
         """
         cdef double end = monotonic() + seconds
         cdef Task task
@@ -98,8 +98,10 @@ cdef class Progress(WaitableQueue):
         while (self.waiting or self.running) and <double>monotonic() < end:
             sleep(LEFTOVERS)
         found = [] if self.failed is None or self.is_known else [self.failed]
-        pending = [task for task in self.kept if (<Task>task).status == PENDING]
-        return found + [(t.name, (<Task>t).number, (<Task>t).site.place, None) for t in pending]
+        for task in list(self.kept):
+            if task.status == PENDING:
+                found.append((task.name, task.number, task.site.place, None))
+        return found
 
     def join(self):
         """Wait for the end of the thread."""

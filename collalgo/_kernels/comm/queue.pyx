@@ -84,6 +84,7 @@ cdef class Queue:
         pthread_getcpuclockid(pthread_self(), &task.caller)
         self.recorder.complete()
         task.sequence = self.recorder.enter(task.program, task.site)
+        task.number = self.recorder.at(task.sequence).number
         pthread_mutex_lock(&self.mutex)
         if self.waiting == 0:
             self.first = <void *>task

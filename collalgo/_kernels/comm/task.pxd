@@ -19,6 +19,7 @@ cdef class Task:
     cdef double waiting  # the timeout in seconds; negative for none
     cdef int status
     cdef int64_t sequence  # in the recorder
+    cdef int64_t number  # as the user counts calls
     cdef bint packs  # whether its beginning needs the GIL
     cdef bint settles  # whether its end does
     cdef bint watched  # whether there are callbacks
