@@ -43,7 +43,7 @@ def test_nodes_that_name_one_url_and_job_meet(place):
     check_agree(all_join(*nodes))
     other = elastic.rendezvous(place, "k", SHORT, "c", SECRET)
     message = "'k' but the job 'j'" if place.startswith("127") else "no place"
-    with pytest.raises(RendezvousError, match=f"{message}|1 processes ask"):
+    with pytest.raises(RendezvousError, match=f"{message}|1 processes want"):
         other.join(0.3)
     for each in (other, *reversed(nodes)):
         each.shutdown()
