@@ -89,7 +89,8 @@ def placed_on(
         if len(found) <= local_rank:
             raise TopologyError(
                 f"host {names.get(host, host)} has {len(found)} cores but "
-                f"{hosts.count(host)} ranks; describe a core for each rank"
+                f"{hosts.count(host)} ranks; describe a core for each rank, "
+                "as Topology.detect() does"
             )
         devices.append(found[local_rank])
     return PlacedTopology(topology, tuple(devices))

@@ -7,6 +7,7 @@ import numpy as np
 
 from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base.digest import hexadecimal
+from collalgo.base.integers import shown
 from collalgo.bootstrap.host_inventory import detected, placed_on
 from collalgo.comm.current import runner_of
 from collalgo.comm.functions.sharing import allgather, allgatherv
@@ -41,7 +42,7 @@ def replan(runner: "Runner", topology: Topology | None) -> None:
 
     See :meth:`collalgo.Communicator.replan`.
     """
-    given = None if topology is None else document(topology)
+    given = _document_of(topology)
     seal = hexadecimal(json.dumps(given, sort_keys=True), 32)
     mine = {**local_view(), "seal": seal, "copy": 1e-9 / host_profile().copy}
     views = gathered(mine, runner)
@@ -58,3 +59,15 @@ def replan(runner: "Runner", topology: Topology | None) -> None:
         runner.replan(detected(views, hosts, views[0]["copy"]))
     else:
         runner.replan(None)
+
+
+def _document_of(topology: Any) -> dict[str, Any] | None:
+    """The document of a topology, if one is given."""
+    if topology is None:
+        return None
+    if not isinstance(topology, Topology):
+        raise TypeError(
+            f"replan: topology is {shown(topology)}; pass a Topology, as of "
+            "Topology.detect(), Topology.load(name) or Topology.read(path)"
+        )
+    return document(topology)

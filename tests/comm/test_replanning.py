@@ -55,6 +55,15 @@ def test_ranks_that_pass_different_topologies_are_told():
     threads(each, SIZE, timeout=60)
 
 
+def test_a_name_is_no_topology():
+    def each(comm):
+        with pytest.raises(TypeError, match="pass a Topology, as of"):
+            comm.replan("cpu2s")
+        sums(comm)
+
+    threads(each, SIZE, timeout=60)
+
+
 def test_a_host_needs_a_core_for_each_rank():
     def each(comm):
         with pytest.raises(TopologyError, match="has 0 cores but 4 ranks"):
