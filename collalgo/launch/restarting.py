@@ -16,8 +16,13 @@ from functools import cache, partial
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
-from collalgo.bootstrap.store.at_url import StorePlace, replicated_at, store_place
-from collalgo.bootstrap.store.hosting import Hosting, secret_of_job
+from collalgo.bootstrap.store.at_url import (
+    StorePlace,
+    embedded_at,
+    replicated_at,
+    store_place,
+)
+from collalgo.bootstrap.store.hosting import Hosting
 from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
@@ -119,7 +124,7 @@ class RestartingLaunch(LocalLaunch):
         """
         variables = {**self.specs[0].environment, **(self.node or {})}
         where, given = RENDEZVOUS.given(variables), SECRET.value(variables)
-        place = store_place(where, JOB.given(variables), "this node", given)
+        place = store_place(where, JOB.given(variables), secret=given)
         if self.node:
             _hold_store(place, held)
         once = cache(partial(begin_end, place, "a rank has ended"))
@@ -128,15 +133,14 @@ class RestartingLaunch(LocalLaunch):
 
 def _hold_store(place: StorePlace, held: ExitStack) -> None:
     """Hold the store of a job if it is on this host, or a member of its etcd."""
-    url, at = place.url, place.url.geturl()
+    url = place.url
     if url.scheme == "collalgo" and url.hostname and url.port:
-        secret = secret_of_job(url.hostname, place.name, at)
-        hosting = Hosting(url.hostname, url.port, secret)
+        server = embedded_at(place)
+        hosting = Hosting(*server)
         hosting.begin()
         held.callback(hosting.end)
         held.callback(hosting.drain, DRAIN_SECONDS)  # before that
         if hosting.is_held:
-            server = url.hostname, url.port, secret
             held.callback(close_job, *server, "the node that held its store has ended")
     if url.scheme == "replicated":
         member = EtcdMember(replicated_at(place))

@@ -110,7 +110,8 @@ def etcd_store(place: StorePlace, _lost: Callable[[str], None]) -> KeyValueStore
 
 def replicated_at(place: StorePlace) -> ReplicatedStore:
     """The own etcd of the job."""
-    return ReplicatedStore.at(place.url, place.job, place.name, place.secret)
+    who = f"node {place.name}"
+    return ReplicatedStore.at(place.url, place.job, who, place.secret)
 
 
 def replicated_store(place: StorePlace, _lost: Callable[[str], None]) -> KeyValueStore:

@@ -11,10 +11,10 @@ from typing import Any
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from collalgo.base import output_files
-from collalgo.base.input_files import read_text
 from collalgo.errors import ScheduleError, TopologyError
 from collalgo.integrations.msccl.cells import NAMES, Cell, Cells
 from collalgo.integrations.msccl.program import KINDS, Block, Instruction, Program
+from collalgo.integrations.schedule_files import read_schedule
 from collalgo.topology.readers.text import integer, xml
 
 MSCCL = output_files.Format("an algorithm of MSCCL")
@@ -50,10 +50,7 @@ def read(path: str | Path) -> Program:
         If the file cannot be read or is too large, is not MSCCL XML, or its collective
         is not supported.
     """
-    try:
-        return parse(read_text(path, LARGEST), Path(path).stem)
-    except (ValueError, ScheduleError) as error:
-        raise ScheduleError(f"{path}: {error}") from None
+    return read_schedule(path, LARGEST, parse)
 
 
 def parse(text: str, name: str = "schedule") -> Program:

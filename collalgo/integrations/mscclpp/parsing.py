@@ -6,7 +6,6 @@ Source: the executor of mscclpp (execution_plan.cc) and its Python DSL.
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from collalgo.base.input_files import read_text
 from collalgo.base.json_files import parse_json
 from collalgo.errors import ScheduleError
 from collalgo.integrations.msccl.cells import NAMES, Cells
@@ -22,6 +21,7 @@ from collalgo.integrations.mscclpp.plan import (
     Plan,
     Span,
 )
+from collalgo.integrations.schedule_files import read_schedule
 
 #: The most bytes, GPUs, blocks of a GPU, operations of a block and chunks of a buffer.
 LARGEST, GPUS, BLOCKS, OPERATIONS, CHUNKS = 1 << 26, 1024, 1024, 30_000, 1 << 16
@@ -54,10 +54,7 @@ def read(path: str | Path) -> Plan:
         If the file cannot be read or is too large, is not an execution plan, or has a
         collective or an operation that is not supported.
     """
-    try:
-        return parse(read_text(path, LARGEST), Path(path).stem)
-    except (ValueError, ScheduleError) as error:
-        raise ScheduleError(f"{path}: {error}") from None
+    return read_schedule(path, LARGEST, parse)
 
 
 def parse(text: str, name: str = "schedule") -> Plan:
