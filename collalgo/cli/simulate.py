@@ -36,7 +36,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.synthesis.synthesized import synthesized
+from collalgo.synthesis.synthesized import is_name, synthesized
 from collalgo.topology import orders
 from collalgo.topology.faults import Faults
 from collalgo.topology.model import Topology
@@ -122,7 +122,7 @@ def simulate_command(
                 timeline(schedule, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise _priced_by_one_host(machine)
-        found = _prices(schedule, machine, sizes, how)
+        found = _prices(algorithm, schedule, machine, sizes, how)
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(schedule, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:
@@ -131,29 +131,33 @@ def simulate_command(
 
 
 def _prices(
+    algorithm: str,
     schedule: str | ScheduleFunction,
     machine: Topology | UniformCluster,
     sizes: list[int],
     how: dict[str, Any],
 ) -> list[str]:
-    """The price for each size, in words."""
+    """The price for each size, and a cheaper order of the ranks if none was chosen."""
     with patience("pricing"):
         found = [simulate(schedule, machine, nbytes, **how) for nbytes in sizes]
         lines = [str(each) for each in found]
-        if isinstance(machine, Topology) and not (callable(schedule) or how["order"]):
+        if isinstance(machine, Topology) and not (how["order"] or is_name(algorithm)):
             lines += _cheaper_order(schedule, machine, found[-1], how)
     return lines
 
 
 def _cheaper_order(
-    algorithm: str, machine: Topology, found: Simulation, how: dict[str, Any]
+    schedule: str | ScheduleFunction,
+    machine: Topology,
+    found: Simulation,
+    how: dict[str, Any],
 ) -> list[str]:
     """The cheapest of the other orders of the ranks, if it saves more than 5 %."""
     prices = {}
     for name, order in ORDERS.items():
         with suppress(TopologyError):  # it may have no such order
             again = {**how, "order": order(machine)}
-            prices[name] = simulate(algorithm, machine, found.nbytes, **again).seconds
+            prices[name] = simulate(schedule, machine, found.nbytes, **again).seconds
     name = min(prices, key=prices.__getitem__, default="")
     if not name or prices[name] > CHEAPER * found.seconds:
         return []
