@@ -39,7 +39,7 @@ class ClosedMailbox:
 
     def __getattr__(self, call: str) -> Any:
         self._runner.check_open(call)
-        raise AttributeError(call)
+        raise self._runner.recovery.closed(call)  # another thread is closing it
 
 
 class Communicator(

@@ -121,11 +121,15 @@ class Recovery:
                 collective=caller,
             )
         if self.transport.closed:
-            raise CommunicatorClosed(
-                f"{caller}: this communicator is closed; make a new one",
-                rank=self.transport.rank,
-                collective=caller,
-            )
+            raise self.closed(caller)
+
+    def closed(self, caller: str) -> CommunicatorClosed:
+        """The error of a call on a closed communicator."""
+        return CommunicatorClosed(
+            f"{caller}: this communicator is closed; make a new one",
+            rank=self.transport.rank,
+            collective=caller,
+        )
 
 
 def _run_packed(

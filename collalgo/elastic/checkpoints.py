@@ -14,8 +14,8 @@ from typing import Any
 
 from collalgo.base import output_files
 from collalgo.base.input_files import special
-from collalgo.elastic import tree
 from collalgo.elastic.snapshot import Snapshot, checked_length
+from collalgo.elastic.tree import decode, description, encode, forms, raw
 from collalgo.errors import CollalgoError
 
 #: The first bytes of a checkpoint: the format and its version.
@@ -33,7 +33,7 @@ Piece = output_files.Piece
 CHECKPOINT = output_files.Format("a checkpoint", MAGIC, has_force=False)
 
 
-def write(path: str | Path, snapshot: Snapshot) -> None:
+def write_checkpoint(path: str | Path, snapshot: Snapshot) -> None:
     """Write a checkpoint; a former one is replaced.
 
     Raises
@@ -57,10 +57,10 @@ def _pieces(snapshot: Snapshot) -> Iterator[Piece]:
 
 def _elements(snapshot: Snapshot) -> Iterator[memoryview]:
     """The bytes of the arrays, without a copy."""
-    return (tree.raw(array).data for array in snapshot.arrays)
+    return (raw(array).data for array in snapshot.arrays)
 
 
-def read(path: str | Path) -> Snapshot:
+def read_checkpoint(path: str | Path) -> Snapshot:
     """Read a checkpoint.
 
     Raises
@@ -98,7 +98,7 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
     except (ValueError, TypeError) as error:
         raise _damaged(path, str(error)) from None
     snapshot = Snapshot()
-    skeleton = tree.decode(tree.encode(skeleton), str(path))
+    skeleton = decode(encode(skeleton), str(path))
     checked_length(skeleton, nbytes, str(path))
     snapshot.make_room(skeleton)
     for elements in _elements(snapshot):
@@ -112,7 +112,7 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
     return snapshot
 
 
-def compare_forms(path: str | Path, name: str, found: Any, present: Any) -> None:
+def check_forms(path: str | Path, name: str, found: Any, present: Any) -> None:
     """Compare the arrays of a value in a checkpoint with those of a state.
 
     Raises
@@ -120,10 +120,10 @@ def compare_forms(path: str | Path, name: str, found: Any, present: Any) -> None
     CollalgoError
         If a shape or a dtype is another, or if their numbers differ.
     """
-    pairs = zip_longest(tree.forms(found), tree.forms(present))
+    pairs = zip_longest(forms(found), forms(present))
     different = next((pair for pair in pairs if pair[0] != pair[1]), None)
     if different is not None:
-        theirs, ours = map(tree.description, different)
+        theirs, ours = map(description, different)
         raise CollalgoError(
             f"{path} has {theirs} in the value {name}, but the state {ours}; make the "
             "state with arrays of the same shapes and dtypes"

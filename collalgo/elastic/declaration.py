@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from collalgo.comm.communicator import Communicator
-from collalgo.elastic import tree
 from collalgo.elastic.transfer import SYNC
+from collalgo.elastic.tree import description, forms
 from collalgo.errors import MismatchError
 
 #: Bytes of the digest of a declaration.
@@ -63,7 +63,7 @@ def _line(name: str, part: Any) -> str:
     """A value in a declaration: its name, and of an array its form."""
     match part:
         case ["array", *_]:
-            return f"{name}, {tree.description(next(tree.forms(part)))}"
+            return f"{name}, {description(next(forms(part)))}"
     return name
 
 

@@ -41,7 +41,7 @@ class PastEpoch:
         return "lost:" in self.why or "left out" in self.why
 
 
-def note(store: KeyValueStore, present: Round) -> None:
+def note_epoch(store: KeyValueStore, present: Round) -> None:
     """Note an epoch, and drop the oldest; rank 0 calls this."""
     names = [member.name for member in present.members]
     now = int(time.time() * 1e3)
@@ -51,7 +51,7 @@ def note(store: KeyValueStore, present: Round) -> None:
         store.delete(f"{HISTORY}{present.epoch - KEPT}")
 
 
-def decoded(value: bytes) -> PastEpoch:
+def past_epoch(value: bytes) -> PastEpoch:
     """An epoch in a key.
 
     Raises
@@ -70,5 +70,5 @@ def decoded(value: bytes) -> PastEpoch:
 
 def history(store: KeyValueStore) -> list[PastEpoch]:
     """The last epochs, in order."""
-    found = [decoded(entry.value) for entry in store.entries(HISTORY).values()]
+    found = [past_epoch(entry.value) for entry in store.entries(HISTORY).values()]
     return sorted(found, key=lambda each: each.epoch)

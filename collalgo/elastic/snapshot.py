@@ -7,8 +7,17 @@ from typing import Any
 import numpy as np
 
 from collalgo._kernels.elastic.xxh64 import xxh64
-from collalgo.elastic import tree
-from collalgo.elastic.tree import ArrayLeaf
+from collalgo.elastic.tree import (
+    ArrayLeaf,
+    Form,
+    copy_into,
+    empty,
+    encode,
+    form_of,
+    forms,
+    raw,
+    unflatten,
+)
 from collalgo.errors import CollalgoError
 
 #: Bytes of the hash of a state.
@@ -37,31 +46,31 @@ class Snapshot:
         """Copy values; arrays that look as before are copied into the same memory."""
         self.make_room(skeleton, arrays)
         for target, source in zip(self.arrays, arrays, strict=True):
-            tree.copy_into(target, source)
+            copy_into(target, source)
         self.revision = revision
 
     def make_room(self, skeleton: Any, like: Sequence[ArrayLeaf] = ()) -> None:
         """Have an array for each of a skeleton, on the devices of others."""
-        forms, before = list(tree.forms(skeleton)), self.arrays
+        wanted, before = list(forms(skeleton)), self.arrays
         known = dict(enumerate(before))
         self.arrays = [
             known[i]
-            if i in known and tree.form_of(known[i]) == form
-            else tree.empty(form, like[i] if i < len(like) else None)
-            for i, form in enumerate(forms)
+            if i in known and form_of(known[i]) == form
+            else empty(form, like[i] if i < len(like) else None)
+            for i, form in enumerate(wanted)
         ]
         self.skeleton = skeleton
 
     def value(self, live: Sequence[ArrayLeaf | None]) -> Any:
         """The values, with arrays copied into the ``live`` arrays if these exist."""
         copies = self._copies(live)
-        return tree.unflatten(self.skeleton, lambda: next(copies))
+        return unflatten(self.skeleton, lambda: next(copies))
 
     def _copies(self, live: Sequence[ArrayLeaf | None]) -> Iterator[ArrayLeaf]:
         for source, target in zip(self.arrays, live, strict=True):
-            if target is None or tree.form_of(target) != tree.form_of(source):
-                target = tree.empty(tree.form_of(source), source)  # noqa: PLW2901
-            tree.copy_into(target, source)
+            if target is None or form_of(target) != form_of(source):
+                target = empty(form_of(source), source)  # noqa: PLW2901
+            copy_into(target, source)
             yield target
 
     def hash(self) -> bytes:
@@ -69,9 +78,9 @@ class Snapshot:
 
         It finds faults, not forgeries: members of a job trust each other.
         """
-        found = hashlib.blake2b(tree.encode(self.skeleton), digest_size=HASH_BYTES)
+        found = hashlib.blake2b(encode(self.skeleton), digest_size=HASH_BYTES)
         for array in self.arrays:
-            found.update(xxh64(tree.raw(array)).to_bytes(8, "little"))
+            found.update(xxh64(raw(array)).to_bytes(8, "little"))
         return found.digest()
 
 
@@ -84,7 +93,7 @@ def checked_length(skeleton: Any, nbytes: int, source: str) -> None:
         If they do not, or their dtype is unknown.
     """
     try:
-        needed = sum(map(_bytes_of, tree.forms(skeleton)))
+        needed = sum(map(_bytes_of, forms(skeleton)))
     except (TypeError, AttributeError) as error:
         raise CollalgoError(f"the state of {source} is damaged: {error}") from None
     if needed != nbytes:
@@ -94,7 +103,7 @@ def checked_length(skeleton: Any, nbytes: int, source: str) -> None:
         )
 
 
-def _bytes_of(form: tree.Form) -> int:
+def _bytes_of(form: Form) -> int:
     elements = 1
     for length in form.shape:
         elements *= length

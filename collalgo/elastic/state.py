@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from collalgo.comm.communicator import Communicator
-from collalgo.elastic import checkpoints, tree
+from collalgo.elastic.checkpoints import check_forms, read_checkpoint, write_checkpoint
 from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
 from collalgo.elastic.transfer import SYNC, transfer
-from collalgo.elastic.tree import ArrayLeaf
+from collalgo.elastic.tree import ArrayLeaf, check_classes, flatten, forms, writeable
 from collalgo.errors import CollalgoError, MismatchError
 
 _LOG = logging.getLogger("collalgo")
@@ -200,7 +200,7 @@ class State:
         OutputError
             If it cannot be written, or another program wrote the existing file.
         """
-        checkpoints.write(path, self._committed)
+        write_checkpoint(path, self._committed)
 
     def load(self, path: str | Path) -> None:
         """Read a checkpoint, commit and restore it.
@@ -211,7 +211,7 @@ class State:
             If the file is damaged, or has other names of values, or arrays of other
             shapes or dtypes. Objects check what they load themselves.
         """
-        found = checkpoints.read(path)
+        found = read_checkpoint(path)
         names = _names(found)
         if names != set(self._values):
             raise CollalgoError(
@@ -220,7 +220,7 @@ class State:
             )
         for name, part in found.skeleton[1]:
             if not _has_state_dict(self._values[name]):
-                checkpoints.compare_forms(path, name, part, self._part(name)[0])
+                check_forms(path, name, part, self._part(name)[0])
         self._spare.take(found.revision, found.skeleton, found.arrays)
         self._turn()
         self.restore()
@@ -234,9 +234,9 @@ class State:
         """The skeleton and the arrays of a present value."""
         value, where = self._values[name], f"state.{name}"
         if _has_state_dict(value):
-            return tree.flatten(value.state_dict(), where)
-        tree.check_classes(value, where)
-        return tree.flatten(value, where)
+            return flatten(value.state_dict(), where)
+        check_classes(value, where)
+        return flatten(value, where)
 
     def _whole(self) -> tuple[Any, list[ArrayLeaf]]:
         """The skeleton and the arrays of all present values."""
@@ -255,10 +255,10 @@ class State:
                 part, arrays = self._part(name)
             except TypeError:  # which no commit would take
                 part, arrays = None, []
-            forms = list(tree.forms(committed))
-            fits = list(tree.forms(part)) == forms
+            wanted = list(forms(committed))
+            fits = list(forms(part)) == wanted
             fits = fits and not _has_state_dict(self._values[name])
-            found += map(tree.writeable, arrays) if fits else [None] * len(forms)
+            found += map(writeable, arrays) if fits else [None] * len(wanted)
         return found
 
     def _of_all(

@@ -7,7 +7,6 @@ from typing import Any
 
 from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
-from collalgo.elastic import history
 from collalgo.elastic.documents import (
     COMMON,
     EXCLUDED,
@@ -24,7 +23,7 @@ from collalgo.elastic.documents import (
     Round,
     decoded,
 )
-from collalgo.elastic.history import HISTORY, PastEpoch
+from collalgo.elastic.history import HISTORY, PastEpoch, history, past_epoch
 from collalgo.elastic.schema import Member
 from collalgo.elastic.tally import Tally, tally
 
@@ -94,7 +93,7 @@ def status(store: KeyValueStore) -> Status:
         for key, node in nodes.items()
         if isinstance(node, Node)
     }
-    failures = [each for each in history.history(store) if each.is_failure]
+    failures = [each for each in history(store) if each.is_failure]
     return Status(
         present.epoch,
         _names(present.members),
@@ -146,7 +145,7 @@ def follow(store: KeyValueStore, tell: Callable[[Event], None]) -> list[Subscrip
         if change.value is None:
             return
         if change.key.startswith(HISTORY):
-            tell(event_of_epoch(history.decoded(change.value)))
+            tell(event_of_epoch(past_epoch(change.value)))
         elif change.key in (NOTICE, EXCLUDED, CLOSED):
             tell({**_event_of(decoded(change.key, change.value)), "time": _now()})
 

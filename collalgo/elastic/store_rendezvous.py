@@ -16,7 +16,6 @@ from collalgo.bootstrap.store.protocol import (
     LeaseExpired,
     StoreError,
 )
-from collalgo.elastic import exclusion, history
 from collalgo.elastic.documents import COMMON, LEADER, Closed, encoded
 from collalgo.elastic.events import (
     Action,
@@ -28,6 +27,8 @@ from collalgo.elastic.events import (
     Seen,
     Write,
 )
+from collalgo.elastic.exclusion import exclude, readmit
+from collalgo.elastic.history import note_epoch
 from collalgo.elastic.interface import Membership, MembershipChange
 from collalgo.elastic.link import Connect, StoreLink
 from collalgo.elastic.obstacles import obstacle, too_late
@@ -171,11 +172,11 @@ class StoreRendezvous:
 
     def exclude(self, name: str, reason: str) -> None:
         """Exclude a node, until it is readmitted."""
-        exclusion.exclude(self.store, name, reason[:MOST_CHARACTERS])
+        exclude(self.store, name, reason[:MOST_CHARACTERS])
 
     def readmit(self, name: str) -> None:
         """Readmit an excluded node."""
-        exclusion.readmit(self.store, name)
+        readmit(self.store, name)
 
     # ---- waiting for the rounds
 
@@ -274,7 +275,7 @@ class StoreRendezvous:
             self._changed.notify_all()
         if is_new and state.round.members[0] == state.member:
             with suppress(StoreError):  # it is only shown
-                history.note(self.store, state.round)
+                note_epoch(self.store, state.round)
         change = self.change()
         if change is not None and change != self._told:
             for watcher in self._watchers:

@@ -8,9 +8,16 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.comm.communicator import Communicator
-from collalgo.elastic import tree
 from collalgo.elastic.snapshot import Snapshot
-from collalgo.elastic.tree import ArrayLeaf, Bytes
+from collalgo.elastic.tree import (
+    ArrayLeaf,
+    Bytes,
+    copy_into,
+    decode,
+    encode,
+    is_tensor,
+    raw,
+)
 from collalgo.engine.call import Call
 
 #: The call in which members send each other their states.
@@ -29,7 +36,7 @@ def transfer(comm: Communicator, snapshot: Snapshot, owners: Sequence[int]) -> N
     Owners broadcast a part each, one after the other; they receive what they have.
     """
     revision = _broadcast_skeleton(comm, snapshot, owners)
-    elements = [tree.raw(array) for array in snapshot.arrays]
+    elements = [raw(array) for array in snapshot.arrays]
     total = sum(map(len, elements))
     count = max(min(total // LEAST_PART, len(owners), MOST_SOURCES), 1)
     for number, source in enumerate(owners[:count]):
@@ -47,7 +54,7 @@ def _broadcast_skeleton(
 ) -> int:
     """Give all members the skeleton of the owners, with room for it: its revision."""
     root = owners[0]
-    skeleton = np.frombuffer(tree.encode(snapshot.skeleton), np.uint8)
+    skeleton = np.frombuffer(encode(snapshot.skeleton), np.uint8)
     head = np.array([snapshot.revision, len(skeleton)], np.int64)
     _broadcast(comm, root, head)
     if comm.rank == root:
@@ -56,7 +63,7 @@ def _broadcast_skeleton(
         skeleton = np.empty(int(head[1]), np.uint8)
     _broadcast(comm, root, skeleton)
     if comm.rank not in owners:
-        found = tree.decode(skeleton.tobytes(), f"rank {root}")
+        found = decode(skeleton.tobytes(), f"rank {root}")
         snapshot.make_room(found, snapshot.arrays)
     return int(head[0])
 
@@ -80,8 +87,8 @@ def _pieces(elements: Sequence[Bytes], begin: int, end: int) -> Iterator[Bytes]:
 
 def _to_device(array: ArrayLeaf, elements: Bytes) -> None:
     """Copy data received through the host to the device of an array."""
-    if tree.is_tensor(array) and array.device.type != "cpu":
+    if is_tensor(array) and array.device.type != "cpu":
         import torch
 
         flat = torch.from_numpy(elements).view(array.dtype).reshape(array.shape)
-        tree.copy_into(array, flat)
+        copy_into(array, flat)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from collalgo import MismatchError, PeerFailed, threads
-from collalgo.elastic import State, tree
+from collalgo.elastic import State, snapshot, tree
 
 SIZES = [1, 2, 3, 5, 7, 8]
 
@@ -103,7 +103,7 @@ def test_a_commit_that_is_interrupted_leaves_the_last_one_whole(monkeypatch):
             raise KeyboardInterrupt
         np.copyto(target, source)
 
-    monkeypatch.setattr(tree, "copy_into", copy)
+    monkeypatch.setattr(snapshot, "copy_into", copy)
     with pytest.raises(KeyboardInterrupt):
         state.commit()
     monkeypatch.undo()

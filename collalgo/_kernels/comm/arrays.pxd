@@ -5,6 +5,9 @@ from libc.stdint cimport int64_t
 cdef cnp.ndarray array_of(buf, str caller)
 cdef cnp.ndarray output_array(out, cnp.ndarray source, str caller)
 cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis)
+cdef cnp.ndarray fast_result(
+    buf, out, cnp.ndarray source, int64_t rows, int first_axis
+)
 cdef int64_t length_of(cnp.ndarray array, str caller) except -1
 
 

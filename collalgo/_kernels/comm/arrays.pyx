@@ -5,11 +5,20 @@ A check that fails is repeated by :mod:`collalgo.engine.arrays`, which decides a
 """
 
 cimport numpy as cnp
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
 from collalgo.engine.arrays import as_array, length, result_like
 
 cnp.import_array()
+
+cdef extern from "numpy/arrayobject.h":
+    object PyArray_Empty(
+        int axes, cnp.npy_intp *shape, cnp.PyArray_Descr *dtype, int is_fortran
+    )
+
+cdef enum:
+    AXES = 32  # of an array that is made without a call of Python
 
 
 cdef cnp.ndarray array_of(buf, str caller):
@@ -52,6 +61,36 @@ cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis):
         and has_shape(out, like, rows, first_axis)
         and are_disjoint(out, like)
     )
+
+
+cdef cnp.ndarray new_array(cnp.ndarray like, int64_t rows, int first_axis):
+    """An array with the dtype of another, and shape ``(rows, *like.shape[first_axis:])``."""
+    cdef cnp.npy_intp shape[AXES]
+    cdef int axis, further = 1 - first_axis
+    shape[0] = rows
+    for axis in range(first_axis, cnp.PyArray_NDIM(like)):
+        shape[axis + further] = cnp.PyArray_DIM(like, axis)
+    Py_INCREF(<object>cnp.PyArray_DESCR(like))  # which the new array takes over
+    return PyArray_Empty(
+        cnp.PyArray_NDIM(like) + further, shape, cnp.PyArray_DESCR(like), False
+    )
+
+
+cdef cnp.ndarray fast_result(
+    buf, out, cnp.ndarray source, int64_t rows, int first_axis
+):
+    """The array for a result with ``rows`` rows, None unless that is certain.
+
+    It is ``out`` if that fits, or a new one if ``buf`` is an array of NumPy.
+    """
+    if out is not None:
+        return out if fits(out, source, rows, first_axis) else None
+    if type(buf) is not cnp.ndarray or cnp.PyArray_NDIM(source) >= AXES:
+        return None
+    try:
+        return new_array(source, rows, first_axis)
+    except ValueError:  # it is too large
+        return None
 
 
 cdef bint is_same_array(out, cnp.ndarray source):

@@ -57,16 +57,24 @@ def is_ready(CallRunner runner, query):
     cdef Transport transport = runner.transport
     cdef int64_t idle = 0
     cdef int status = GO_ON
-    while status == GO_ON and not query():
-        with nogil:
-            status = transport.pause(&idle)
-        if status == SIGNALS:
-            transport.handler = <unsigned long>PyThread_get_thread_ident()
-            try:
-                PyErr_CheckSignals()
-            finally:
-                transport.handler = 0
-            status = GO_ON
-    if idle:
-        transport.resume()
+    try:
+        while status == GO_ON and not query():
+            with nogil:
+                status = transport.pause(&idle)
+            if status == SIGNALS:
+                run_handlers(transport)
+                status = GO_ON
+    finally:
+        if idle:
+            transport.resume()
     return status == GO_ON
+
+
+cdef int run_handlers(Transport transport) except -1:
+    """Run the handlers of signals that have arrived; a call in one is refused."""
+    transport.handler = <unsigned long>PyThread_get_thread_ident()
+    try:
+        PyErr_CheckSignals()
+    finally:
+        transport.handler = 0
+    return 0

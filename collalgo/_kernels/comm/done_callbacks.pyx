@@ -13,9 +13,12 @@ cdef object interrupts = deque()  # exceptions for the main thread
 
 cdef int raise_interrupt(void *unused) except -1:
     """Raise the next exception, in the main thread."""
-    if interrupts:
-        raise interrupts.popleft()
-    return 0
+    if not interrupts:
+        return 0
+    interrupt = interrupts.popleft()
+    if interrupts:  # the interpreter takes few requests, and may have dropped one
+        Py_AddPendingCall(raise_interrupt, NULL)
+    raise interrupt
 
 
 def run_callbacks(callbacks, work):
@@ -30,6 +33,6 @@ def run_callbacks(callbacks, work):
             run_callback(callback, work)
         except BaseException as interrupt:
             found.append(interrupt)
-    for interrupt in found:
-        interrupts.append(interrupt)
+    interrupts.extend(found)
+    if found:
         Py_AddPendingCall(raise_interrupt, NULL)

@@ -10,7 +10,7 @@ import numpy as np
 
 from collalgo._kernels.comm.arrays cimport (
     array_of,
-    fits,
+    fast_result,
     is_on_device,
     length_of,
     output_array,
@@ -116,9 +116,8 @@ cdef class Reducing(Rooted):
                 )
         if counts is not None or rows % self.size:
             mine, start, elements = self.uneven_block(source, rows, counts)
-        if fits(out, source, mine, 1):
-            result = target = out
-        else:
+        result = target = fast_result(buf, out, source, mine, 1)
+        if target is None:
             result, target = block_result(buf, source, start, mine, out)
         self.combine(
             "reduce_scatter", source, target, timeout, algorithm, op, 0, elements,

@@ -9,7 +9,13 @@ from functools import partial
 
 from numpy import copyto
 
-from collalgo._kernels.comm.arrays cimport array_of, fits, is_on_device, length_of
+from collalgo._kernels.comm.arrays cimport (
+    array_of,
+    fast_result,
+    fits,
+    is_on_device,
+    length_of,
+)
 from collalgo._kernels.comm.sharing cimport Sharing
 
 from collalgo.base.foreign import package_of
@@ -35,9 +41,8 @@ cdef class Rooted(Sharing):
         cdef int64_t number = self.root_of(root, "gather")
         result = None
         if self.rank == number:
-            if fits(out, source, self.size, 0):
-                result = target = out
-            else:
+            result = target = fast_result(buf, out, source, self.size, 0)
+            if target is None:
                 shape = (self.size, *(<object>source).shape)
                 result, target = result_array(buf, out, source, shape, "gather")
                 if out is not None:

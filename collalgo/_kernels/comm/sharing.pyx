@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from collalgo._kernels.comm.arrays cimport array_of, fits, length_of
+from collalgo._kernels.comm.arrays cimport array_of, fast_result, length_of
 from collalgo._kernels.comm.call_runner cimport CallRunner
 
 from collalgo.comm.agreed_counts import agreed_counts
@@ -33,9 +33,8 @@ cdef class Sharing(CallRunner):
 
     cdef object allgather(self, buf, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "allgather"), target
-        if fits(out, source, self.size, 0):
-            result = target = out
-        else:
+        result = target = fast_result(buf, out, source, self.size, 0)
+        if target is None:
             shape = (self.size, *(<object>source).shape)
             result, target = result_array(buf, out, source, shape, "allgather")
             if out is not None:
@@ -63,9 +62,8 @@ cdef class Sharing(CallRunner):
                 f"alltoall: axis 0 of buf has length {rows}, not a multiple of "
                 f"the {self.size} ranks; use alltoallv for blocks of unequal length"
             )
-        if fits(out, source, rows, 1):
-            result = target = out
-        else:
+        result = target = fast_result(buf, out, source, rows, 1)
+        if target is None:
             shape = (<object>source).shape
             result, target = result_array(buf, out, source, shape, "alltoall")
             check_overlap(source, target, None, "alltoall")

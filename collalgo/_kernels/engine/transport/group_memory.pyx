@@ -1,6 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The memory of a group of ranks of one host: a block of the pool after their
-segment."""
+"""The memory of a group of ranks of a host: a block of the pool after their segment."""
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t, uint64_t

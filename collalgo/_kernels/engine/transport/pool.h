@@ -1,5 +1,4 @@
-/* The pool: the memory for the groups of the ranks of one host, after their own
-regions.
+/* The pool: the memory for the groups of the ranks of a host, after the ranks' own regions.
  *
  * It holds a directory, and blocks for groups of up to 2, 4, 8... ranks, whose pages are taken
  * at their first use. The directory finds the block of a group by its key, a hash of its name:
