@@ -20,7 +20,7 @@ DEADLINES = -m "deadline and $(1)" $$(grep -rl --include='test_*.py' mark.deadli
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test intelmpi torch slow cuda cuda-bench cuda-sanitize sanitize \
-	lint types format docs build clean
+	lint types format docs site build clean
 
 demo: .venv/installed
 	@echo "== Four processes train a network; their gradients are summed by allreduce"
@@ -108,11 +108,15 @@ format: .venv/installed
 docs: .venv/installed
 	$(BIN)/python -m docs.generate
 
+# The documentation site, in build/site; its tutorials are executed.
+site: .venv-docs/installed
+	.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
+
 build: .venv/installed
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch build dist *.egg-info
+	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch .venv-docs build dist *.egg-info
 	find collalgo -name "*.so" -delete
 
 .venv/installed: $(SOURCES)
@@ -150,4 +154,13 @@ clean:
 		networkx pyyaml defusedxml libucx-cu13
 	cp -r .venv/lib/python*/site-packages/*collalgo* \
 		$$(echo .venv-torch/lib/python*/site-packages)
+	touch $@
+
+# Of the documentation, which few build.
+.venv-docs/installed: .venv/installed
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet sphinx myst-nb pydata-sphinx-theme \
+		sphinx-click sphinx-copybutton numpy click rich networkx pyyaml defusedxml
+	cp .venv/lib/python*/site-packages/__editable__*collalgo* \
+		$$(echo .venv-docs/lib/python*/site-packages)
 	touch $@

@@ -101,8 +101,8 @@ class Algorithm(NamedTuple):
     @property
     def of_library(self) -> bool:
         """Whether its schedule is one of the library, not of a user or a file."""
-        module: str = getattr(self.function, "__module__", "")
-        return module.startswith("collalgo.algorithms.")
+        module: str | None = getattr(self.function, "__module__", None)
+        return (module or "").startswith("collalgo.algorithms.")
 
     @property
     def summary(self) -> str:

@@ -13,6 +13,7 @@ COMMANDS = {
     "bound": "collalgo.cli.bound:bound_command",
     "calibrate": "collalgo.cli.calibrate:calibrate_command",
     "cluster": "collalgo.bench.cluster.cli:main",
+    "docs": "collalgo.cli.docs:docs_command",
     "doctor": "collalgo.cli.doctor:doctor_command",
     "elastic": "collalgo.cli.elastic:main",
     "env": "collalgo.cli.env:env_command",

@@ -54,8 +54,10 @@ class Communicator(
 
     Attributes
     ----------
-    rank, size : int
-        The number of this rank, from 0, and the number of ranks.
+    rank : int
+        The number of this rank, from 0.
+    size : int
+        The number of ranks.
     hosts : tuple of int
         The number of the host of each rank.
     label : str
