@@ -69,12 +69,13 @@ def number_of_bytes(value: Any, caller: str) -> int:
             f"{caller}: nbytes is {shown(value)}, of type {type(value).__name__}; pass "
             "a number of bytes, or text as '1M'"
         )
-    if not 0 <= value <= LARGEST or value != int(value):
+    number: Any = value  # which may be infinite, or not a number
+    if not 0 <= number <= LARGEST or number != int(number):
         raise ValueError(
             f"{caller}: nbytes is {shown(value)}; pass a whole number of bytes from 0 "
             "to 2**62"
         )
-    return int(value)
+    return int(number)
 
 
 def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:
