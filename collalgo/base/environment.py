@@ -4,7 +4,7 @@ A variable that is empty counts as not set.
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -97,7 +97,8 @@ NICS = Variable(
     f"{PREFIX}NICS", "The interfaces between hosts, as `eth0,ib0`", names, "all"
 )
 TOPOLOGY = Variable(
-    f"{PREFIX}TOPOLOGY", "The topology file of the hosts, with a core for each rank",
+    f"{PREFIX}TOPOLOGY",
+    "The topology file of several hosts, with a core for each rank; no effect on one",
     file, "the detected topology", of_first_rank=True,
 )  # fmt: skip
 RULES = Variable(
@@ -216,6 +217,23 @@ def warn_unknown(collectives: Iterable[str]) -> None:
             advice = f"did you mean {PREFIX}{near[0]}?" if near else "unset it"
             message = f"the environment variable {name} is unknown; {advice}"
             warn(message, RuntimeWarning, stacklevel=3)
+
+
+def warn_of_topology(hosts: Sequence[int]) -> None:
+    """Warn that the topology of the user has no effect on ranks of one host.
+
+    Parameters
+    ----------
+    hosts
+        The number of the host of each rank.
+    """
+    if TOPOLOGY.given() and 1 == len(set(hosts)) < len(hosts):
+        message = (
+            f"the environment variable {TOPOLOGY.name} has no effect on one host, "
+            "whose measured profile prices the calls; unset it, or call "
+            "comm.replan(Topology.read(path)) to price them on a topology"
+        )
+        warn(message, RuntimeWarning, stacklevel=3)
 
 
 _warned: set[str] = set()

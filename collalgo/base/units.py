@@ -2,6 +2,10 @@
 
 import re
 from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+from collalgo.base.integers import shown
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -40,6 +44,38 @@ def size_in_bytes(text: str) -> int:
     if nbytes > LARGEST:
         raise ValueError(f"{text!r} is {nbytes} bytes; the maximum is {LARGEST}")
     return int(nbytes)
+
+
+def number_of_bytes(value: Any, caller: str) -> int:
+    """A number of bytes that a user passes: a whole number, or text as ``"1M"``.
+
+    >>> number_of_bytes("4K", "select"), number_of_bytes(1e6, "select")
+    (4096, 1000000)
+
+    Raises
+    ------
+    TypeError
+        If it is something else, as a bool.
+    ValueError
+        If it is negative, too large or not whole, or the text not a size.
+    """
+    if isinstance(value, str):
+        try:
+            return size_in_bytes(value)
+        except ValueError as error:
+            raise ValueError(f"{caller}: nbytes is {error}") from None
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(
+            f"{caller}: nbytes is {shown(value)}, of type {type(value).__name__}; pass "
+            "a number of bytes, or text as '1M'"
+        )
+    number: Any = value  # which may be infinite, or not a number
+    if not 0 <= number <= LARGEST or number != int(number):
+        raise ValueError(
+            f"{caller}: nbytes is {shown(value)}; pass a whole number of bytes from 0 "
+            "to 2**62"
+        )
+    return int(number)
 
 
 def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:

@@ -11,6 +11,7 @@ from weakref import finalize
 from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
+from collalgo.bootstrap.foreign_stores import TorchStore
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.liveness_check import LivenessCheck
@@ -43,7 +44,12 @@ def connect_over(store: ExchangeStore, arguments: JoinArguments) -> Context:
     """Connect all processes that share a store of another program."""
     engine = without_mpi(arguments.engine, arguments.position[0])
     exchange = StoreExchange(store, *arguments.position, arguments.timeout)
-    return connect(exchange, engine, arguments.timeout)
+    try:
+        return connect(exchange, engine, arguments.timeout)
+    except BaseException:
+        if isinstance(store, TorchStore):
+            store.take_back()
+        raise
 
 
 def connect(

@@ -69,19 +69,37 @@ class SharedPrefix:
 
 
 class TorchStore:
-    """A store of torch as an :class:`~.store.protocol.ExchangeStore`."""
+    """A store of torch as an :class:`~.store.protocol.ExchangeStore`.
 
-    def __init__(self, store: Any):
+    It may have the keys of an earlier world of these ranks, as the store of torchrun:
+    all ranks count their worlds, and each world has keys of its own.
+
+    Parameters
+    ----------
+    store
+        The store.
+    rank
+        The rank of this process.
+    """
+
+    def __init__(self, store: Any, rank: int):
         self._store = store
+        self._count = f"collalgo/worlds/{rank}"
+        self._prefix = f"collalgo/{store.add(self._count, 1)}"
 
     def set(self, key: str, value: bytes) -> None:
         """Set a key that does not exist yet."""
-        self._store.set(f"collalgo/{key}", value)
+        self._store.set(f"{self._prefix}/{key}", value)
 
     def get(self, key: str, timeout: float) -> bytes:
         """Wait for the value of a key, at most ``timeout`` seconds."""
-        self._store.wait([f"collalgo/{key}"], timedelta(seconds=timeout))
-        return bytes(self._store.get(f"collalgo/{key}"))
+        self._store.wait([f"{self._prefix}/{key}"], timedelta(seconds=timeout))
+        return bytes(self._store.get(f"{self._prefix}/{key}"))
+
+    def take_back(self) -> None:
+        """Do not count a world that this rank has not joined, so that it may retry."""
+        with suppress(RuntimeError):  # the store has ended
+            self._store.add(self._count, -1)
 
 
 class HorovodStore:

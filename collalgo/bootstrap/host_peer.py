@@ -35,7 +35,8 @@ def join(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
             os.close(descriptor)
         join_request.liveness.check()  # the end of a process is the more precise cause
         late = time.monotonic() >= join_request.deadline
-        silence = "it gave no answer in time" if late else "it has left"
+        waited = f"it gave no answer in {join_request.timeout:g} s"
+        silence = waited if late else "it has left"
         raise BootstrapError(
             f"rank {join_request.me} cannot join rank {join_request.root}: "
             f"{answer.decode(errors='replace') or silence}",
@@ -102,8 +103,9 @@ def _connect(address: str, join_request: JoinRequest) -> socket.socket:
         raise
     connection.close()
     raise BootstrapError(
-        f"rank {join_request.me} waited for rank {join_request.root}, which did not "
-        "open the rendezvous in time; check that it was started, and on this host",
+        f"rank {join_request.me} waited {join_request.timeout:g} s for rank "
+        f"{join_request.root}, which did not open the rendezvous; check that it was "
+        "started, and on this host, or pass init a longer join_timeout",
         rank=join_request.me,
         missing=(join_request.root,),
     )

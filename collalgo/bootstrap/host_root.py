@@ -242,8 +242,9 @@ def _timed_out(
         if rank and rank not in peers
     ]
     return BootstrapError(
-        f"rank {join_request.me} waited for ranks {missing} of {join_request.size}, "
-        "which did not join in time; check that they were started, and on this host",
+        f"rank {join_request.me} waited {join_request.timeout:g} s for ranks "
+        f"{missing} of {join_request.size}, which did not join; check "
+        "that they were started, and on this host, or pass init a longer join_timeout",
         rank=join_request.me,
         missing=tuple(missing),
     )

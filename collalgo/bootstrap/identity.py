@@ -103,7 +103,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
     ------
     BootstrapError
         If launchers contradict each other and none is nearer, if one has started ranks
-        on several hosts that cannot connect, or a variable is malformed.
+        on several hosts that cannot connect, or a variable is malformed or missing.
     """
     env = os.environ if environment is None else environment
     chosen = launcher_of(env, by_depth=environment is None)
@@ -111,6 +111,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         return chosen.read(env)
     if env.get(STORE.name) or env.get(JOB.name):
         return _of_run(env)  # which says what is missing
+    _refuse_half(env)
     return Identity(0, 1, "", "none")
 
 
@@ -130,6 +131,19 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
     if nearest == [BY_HAND]:  # a launcher that agrees knows how the ranks connect
         return next(e for e in found if e.numbers(env) == BY_HAND.numbers(env))
     return nearest[0] if nearest else None
+
+
+def _refuse_half(env: Mapping[str, str]) -> None:
+    """Refuse a rank without a size, or a size above 1 without a rank."""
+    for rank, size in (TORCH[:2], HOROVOD[:2]):
+        found = {name: env.get(name, "").strip() for name in (rank, size)}
+        given = next((name for name in found if found[name]), rank)
+        missing = size if given == rank else rank
+        if found[given] and not found[missing] and (given, found[size]) != (size, "1"):
+            raise BootstrapError(
+                f"{given}={found[given]} is set, but {missing} is not; set both on "
+                f"every rank, or unset {given} for a world of one"
+            )
 
 
 def _of_run(env: Mapping[str, str]) -> Identity:

@@ -47,7 +47,7 @@ def connect_by_url(arguments: JoinArguments) -> Context:
     """
     where = arguments.store
     if not isinstance(where, str):
-        return connect_over(_store(where), arguments)
+        return connect_over(_store(where, arguments), arguments)
     url = urlsplit(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
         return _by_environment(arguments)
@@ -72,9 +72,9 @@ def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPr
     )
 
 
-def _store(store: Any) -> ExchangeStore:
+def _store(store: Any, arguments: JoinArguments) -> ExchangeStore:
     if package_of(store) == "torch":
-        return TorchStore(store)
+        return TorchStore(store, arguments.position[0])
     if not callable(getattr(store, "set", None)) or not hasattr(store, "get"):
         raise TypeError(
             f"init: {type(store).__name__} is not a store; pass one with "
@@ -120,7 +120,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
     arguments = replace(arguments, rank=rank, size=size)
     if torchrun_keeps_a_store(env):
-        return connect_over(_store_of_torchrun(arguments.timeout), arguments)
+        return connect_over(_store_of_torchrun(arguments), arguments)
     where = f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}"
     if arguments.secret is not None or SECRET.given():
         return connect_at(where, arguments)
@@ -136,16 +136,16 @@ def _by_environment(arguments: JoinArguments) -> Context:
     )
 
 
-def store_of_launcher(timeout: float) -> ExchangeStore:
+def store_of_launcher(arguments: JoinArguments) -> ExchangeStore:
     """The key-value store that torchrun or horovodrun keeps for its ranks."""
     env = os.environ
     if torchrun_keeps_a_store(env):
-        return _store_of_torchrun(timeout)
+        return _store_of_torchrun(arguments)
     port = int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])
     return HorovodStore(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"], port)
 
 
-def _store_of_torchrun(timeout: float) -> TorchStore:
+def _store_of_torchrun(arguments: JoinArguments) -> TorchStore:
     """The store that torchrun keeps for its ranks."""
     from torch.distributed import PrefixStore, TCPStore
 
@@ -154,7 +154,8 @@ def _store_of_torchrun(timeout: float) -> TorchStore:
         env["MASTER_ADDR"],
         int(env["MASTER_PORT"]),
         is_master=False,
-        timeout=timedelta(seconds=timeout),
+        timeout=timedelta(seconds=arguments.timeout),
     )
     attempt = env.get(RESTART_COUNT, "0")
-    return TorchStore(PrefixStore(f"collalgo {attempt}", store))
+    below = PrefixStore(f"collalgo {attempt}", store)
+    return TorchStore(below, arguments.position[0])

@@ -84,8 +84,8 @@ def selected(
     for name in wanted:
         if name not in by_name:
             raise BootstrapError(
-                f"host {host} has no interface {name} that is up and has an address; "
-                f"it has {', '.join(by_name) or 'none'} (--nics, {NICS.name})"
+                f"host {host} has no interface {name} that is up and has an IPv4 "
+                f"address; it has {', '.join(by_name) or 'none'} (--nics, {NICS.name})"
             )
     return [by_name[name] for name in wanted]
 

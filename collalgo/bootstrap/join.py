@@ -98,7 +98,7 @@ def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
     from collalgo.bootstrap.connect import connect_over
     from collalgo.bootstrap.init_urls import store_of_launcher
 
-    return connect_over(store_of_launcher(arguments.timeout), arguments)
+    return connect_over(store_of_launcher(arguments), arguments)
 
 
 def _rendezvous_name(me: Identity) -> str:

@@ -32,14 +32,17 @@ class JoinRequest(NamedTuple):
         Its rank on this host; rank 0 makes the memory.
     members
         The ranks of the processes of this host, as errors call them.
+    timeout
+        The seconds of the wait for the others.
     deadline
-        The end of the wait, by the monotonic clock.
+        Its end, by the monotonic clock.
     liveness
         Detects the end of one of the processes.
     """
 
     local_rank: int
     members: Sequence[int]
+    timeout: float
     deadline: float
     liveness: LivenessCheck
 

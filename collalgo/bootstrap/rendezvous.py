@@ -191,7 +191,7 @@ def share_memory(
     """Share memory with the other processes of this host that name the same job."""
     address = address_of(job)
     deadline = time.monotonic() + timeout
-    join_request = JoinRequest(local_rank, members, deadline, liveness)
+    join_request = JoinRequest(local_rank, members, timeout, deadline, liveness)
     if local_rank == 0:
         descriptor, processes = serve(address, join_request)
     else:

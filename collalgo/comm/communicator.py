@@ -211,7 +211,7 @@ class Communicator(
     def select(
         self,
         collective: str,
-        nbytes: int,
+        nbytes: float | str,
         *,
         devices: bool = False,
         reproducible: bool = False,

@@ -14,7 +14,11 @@ from numpy.typing import NDArray
 from collalgo._kernels.comm.exit_code import fail_at_exit
 from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.reducing import Reducing
-from collalgo._kernels.engine.transport.transport import PART_OF_NEXT, WHOLE_CALL
+from collalgo._kernels.engine.transport.transport import (
+    PART_OF_LAST,
+    PART_OF_NEXT,
+    WHOLE_CALL,
+)
 from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context, default_timeout, seconds
 from collalgo.comm.call_text import EXCHANGE
@@ -22,12 +26,12 @@ from collalgo.comm.failures import error_of
 from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.dump import remember
+from collalgo.engine.call import Call
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
     from collalgo.bootstrap.host_inventory import PlacedTopology
     from collalgo.comm.devices.calls import DeviceCalls
-    from collalgo.engine.call import Call
 
 #: Seconds that calls in the background have to complete as a process ends.
 UNFINISHED_SECONDS = 5.0
@@ -129,13 +133,29 @@ class Runner(Reducing):
         """The same for a call that is an exchange, or begins with one."""
         return self.exchange(mine, call, timeout, counted=WHOLE_CALL)
 
+    def exchange_bytes(
+        self, mine: bytes, call: str, collective: str = "allgather"
+    ) -> list[bytes]:
+        """The bytes of all ranks, of any lengths, for a call that begins with this.
+
+        By a gather only rank 0 gets them.
+        """
+        lengths = self.exchange_as_call(np.array([len(mine)]), call)[:, 0].tolist()
+        content, found = np.frombuffer(mine, np.uint8), None
+        if collective == "allgather" or self.rank == 0:
+            found = np.empty(sum(lengths), np.uint8)
+        made = Call(collective, content.dtype, len(mine), counts=tuple(lengths))
+        self.run_for(call, made, content, found, counted=PART_OF_LAST)
+        parts = [] if found is None else np.split(found, np.cumsum(lengths)[:-1])
+        return [part.tobytes() for part in parts]
+
     def _waiting(self, timeout: float | None) -> float:
         return self.seconds if timeout is None else seconds(timeout)
 
     def run_for(
         self,
         name: str,
-        call: "Call",
+        call: Call,
         source: NDArray[Any] | None,
         target: NDArray[Any] | None,
         *,

@@ -1,21 +1,17 @@
 """The topology of the ranks of a communicator, gathered over that communicator."""
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
-from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base.digest import hexadecimal
 from collalgo.base.integers import shown
 from collalgo.bootstrap.host_inventory import detected, placed_on
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.sharing import allgather, allgatherv
 from collalgo.comm.types import Communicator
 from collalgo.cost.host_profile import host_profile
 from collalgo.topology.document import build, document
-from collalgo.topology.model import Topology
-from collalgo.topology.ranks import local_view, merge
+from collalgo.topology.model import Kind, Topology
+from collalgo.topology.ranks import add_rank_cores, local_view, merge
 
 if TYPE_CHECKING:
     import mpi4py.MPI
@@ -25,16 +21,19 @@ if TYPE_CHECKING:
 
 def of(comm: "Communicator | mpi4py.MPI.Comm | None" = None) -> Topology:
     """The machines of all ranks as one graph; see ``Topology.of``."""
-    return merge(gathered(local_view(), runner_of(comm)))
+    views = _views(cast("Runner", runner_of(comm)), "Topology.of")
+    topology = merge(views)
+    if not topology.devices(Kind.GPU):
+        add_rank_cores(topology, views[0]["copy"])
+    return topology
 
 
-def gathered(mine: dict[str, Any], runner: CallRunner) -> list[dict[str, Any]]:
-    """The documents of all ranks, as JSON."""
-    content = np.frombuffer(json.dumps(mine).encode(), np.uint8)
-    lengths = allgather(np.array([len(content)]), runner)[:, 0].tolist()
-    joined = allgatherv(content, runner, lengths)
-    parts = np.split(joined, np.cumsum(lengths)[:-1])
-    return [json.loads(part.tobytes()) for part in parts]
+def _views(runner: "Runner", call: str, **more: Any) -> list[dict[str, Any]]:
+    """The machine as each rank sees it, with the GB/s at which a core copies."""
+    mine = {**local_view(), **more, "copy": 1e-9 / host_profile().copy}
+    return [
+        json.loads(v) for v in runner.exchange_bytes(json.dumps(mine).encode(), call)
+    ]
 
 
 def replan(runner: "Runner", topology: Topology | None) -> None:
@@ -44,8 +43,7 @@ def replan(runner: "Runner", topology: Topology | None) -> None:
     """
     given = _document_of(topology)
     seal = hexadecimal(json.dumps(given, sort_keys=True), 32)
-    mine = {**local_view(), "seal": seal, "copy": 1e-9 / host_profile().copy}
-    views = gathered(mine, runner)
+    views = _views(runner, "replan", seal=seal)
     for rank, view in enumerate(views):
         if view["seal"] != views[0]["seal"]:
             raise ValueError(

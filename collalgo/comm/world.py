@@ -8,7 +8,7 @@ from collalgo.base import disk_cache, environment
 from collalgo.base.finalizers import Lock
 from collalgo.base.hooks import hook
 from collalgo.base.signal_handlers import dump_stacks_on_quit
-from collalgo.bootstrap.context import JOIN_TIMEOUT
+from collalgo.bootstrap.context import JOIN_TIMEOUT, checked_timeout
 from collalgo.bootstrap.descent import mark_rank, refuse_child
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
@@ -30,7 +30,7 @@ def init(
     secret: str | None = None,
     engine: str | None = None,
     timeout: float | None = None,
-    join_timeout: float = JOIN_TIMEOUT,
+    join_timeout: float | None = None,
 ) -> Communicator:
     """Join the world that the launcher describes; a process alone is a world of one.
 
@@ -59,7 +59,8 @@ def init(
         Seconds that calls wait for other ranks; by default the environment variable
         ``COLLALGO_TIMEOUT``, or 300.
     join_timeout
-        Seconds to wait for all ranks to join.
+        Seconds to wait for all ranks to join; by default 60, or ``timeout`` if that is
+        passed and shorter.
 
     Returns
     -------
@@ -81,17 +82,26 @@ def init(
         if _world is None or _world.closed or _world.forked:
             environment.check(COLLECTIVES)
             engine = asked_for(engine)
+            seconds = _join_seconds(timeout, join_timeout)
             _install_hooks()
-            _world = _joined(
-                JoinArguments(store, rank, size, secret, engine, join_timeout)
-            )
+            _world = _joined(JoinArguments(store, rank, size, secret, engine, seconds))
             current.of_process.world, current.of_thread.world = _world, None
             if _world.rank == 0:
                 environment.warn_unknown(COLLECTIVES)
                 disk_cache.report_problems()
+                environment.warn_of_topology(_world.hosts)
         if timeout is not None:
             _world.timeout = timeout
         return _world
+
+
+def _join_seconds(timeout: float | None, join_timeout: float | None) -> float:
+    """The seconds to wait for all ranks to join."""
+    if join_timeout is not None:
+        return checked_timeout(join_timeout, "join_timeout")
+    if timeout is not None:
+        return min(checked_timeout(timeout), JOIN_TIMEOUT)
+    return JOIN_TIMEOUT
 
 
 def _joined(arguments: JoinArguments) -> Communicator:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf
 
-from collalgo.base.units import human_time
+from collalgo.base.units import human_time, number_of_bytes
 from collalgo.topology.assumed import marked
 
 #: The relative difference up to which a price is as low as its bound: by rounding.
@@ -45,19 +45,20 @@ class Bound:
     latency: float = 0.0
     assumed: tuple[str, ...] = ()
 
-    def seconds(self, nbytes: float) -> float:
-        """The least time for a number of bytes."""
-        return max(self.latency, float(self.per_byte) * nbytes / 1e9)
+    def seconds(self, nbytes: float | str) -> float:
+        """The least time for a number of bytes, or text as ``"1M"``."""
+        whole = number_of_bytes(nbytes, "Bound")
+        return max(self.latency, float(self.per_byte) * whole / 1e9)
 
-    def is_by_bytes(self, nbytes: float) -> bool:
+    def is_by_bytes(self, nbytes: float | str) -> bool:
         """Whether the bytes of a buffer limit the collective, and not the latency."""
         return self.seconds(nbytes) > self.latency
 
-    def rests_on(self, nbytes: float) -> tuple[str, ...]:
+    def rests_on(self, nbytes: float | str) -> tuple[str, ...]:
         """The assumed speeds that the least time for a number of bytes rests on."""
         return self.assumed if self.is_by_bytes(nbytes) else ()
 
-    def why(self, nbytes: float) -> str:
+    def why(self, nbytes: float | str) -> str:
         """The reason of the least time for a number of bytes."""
         if self.is_by_bytes(nbytes):
             return self.reason

@@ -16,7 +16,7 @@ import numpy as np
 
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import shortened
-from collalgo.base.units import human, human_time
+from collalgo.base.units import human, human_time, number_of_bytes
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -134,7 +134,7 @@ def describe(directed_link: DirectedLink) -> str:
 def simulate(
     algorithm: str | ScheduleFunction,
     topology: Topology | UniformCluster,
-    nbytes: float,
+    nbytes: float | str,
     *,
     collective: str,
     root: int = 0,
@@ -154,7 +154,8 @@ def simulate(
     topology
         The machine; its GPUs, else its cores, its CPUs or its hosts, are the ranks.
     nbytes
-        The bytes of the whole buffer; for an alltoall, of the buffer of each rank.
+        The bytes of the whole buffer, as a number or ``"1M"``; for an alltoall, of the
+        buffer of each rank.
     collective
         The collective that the schedule implements.
     root
@@ -181,6 +182,7 @@ def simulate(
     if figures is not None:
         _warn("simulate(figures=)", "link_model")
         link_model = figures
+    nbytes = number_of_bytes(nbytes, "simulate")
     placement = Placement(topology, order or (), link_model)
     check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, nbytes)

@@ -1,8 +1,8 @@
 """A rank that mpiexec, srun or jsrun has started: its variables, then its command.
 
 Each launcher numbers the ranks by names of its own. This program translates them to
-those of ``collalgo run``, binds the rank, copies its output to files, and becomes the
-command of the rank.
+those of ``collalgo run``, binds the rank, has its output forwarded in whole lines and
+copied to files, and becomes the command of the rank.
 """
 
 import argparse
@@ -13,14 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.base import owned
 from collalgo.base.environment import NICS
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch import environment
 from collalgo.launch.allocation import task_counts
 from collalgo.launch.binding import Binding, cpus_of_ranks
 from collalgo.launch.hosts import RankPosition, positions_by_host
-from collalgo.launch.log_files import STDERR, STDOUT, LogFiles
+from collalgo.launch.line_relay import relay_output
+from collalgo.launch.log_files import LogFiles
 from collalgo.launch.messages import report
 
 
@@ -44,13 +44,16 @@ class Numbers(NamedTuple):
         return rank, size, local_rank, local_size
 
 
-#: Those of Open MPI (and of jsrun for it), of jsrun, and of MPICH and Intel MPI.
+#: Those of MPICH and Intel MPI, whose process manager is Hydra.
+HYDRA = Numbers("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
+
+#: Those of Open MPI (and of jsrun for it), of jsrun, and of Hydra.
 NUMBERS = (
     Numbers(*(f"OMPI_COMM_WORLD_{name}" for name in
               ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))),
     Numbers(*(f"JSM_NAMESPACE_{name}" for name in
               ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))),
-    Numbers("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    HYDRA,
 )  # fmt: skip
 
 
@@ -104,35 +107,6 @@ def _of_slurm(env: Mapping[str, str]) -> RankPosition:
     return RankPosition(rank, size, local, local_size, cross_rank, len(cross))
 
 
-def copy_output(logs: LogFiles, rank: int) -> None:
-    """Let ``tee`` copy what this process and its children write to files."""
-    for descriptor, name in ((1, STDOUT), (2, STDERR)):
-        path = logs.path(rank, name)
-        owned.make_folder(path.parent)
-        reader, writer = os.pipe()
-        child = os.fork()
-        if not child:
-            _become_tee(reader, writer, descriptor, path)
-        os.waitpid(child, 0)
-        os.dup2(writer, descriptor)
-        os.close(reader)
-        os.close(writer)
-
-
-def _become_tee(reader: int, writer: int, descriptor: int, path: Path) -> None:
-    """Become ``tee``, outside the children of the rank and without its signals."""
-    try:
-        if os.fork():
-            os._exit(0)
-        os.setsid()
-        os.dup2(reader, 0)
-        os.dup2(descriptor, 1)
-        os.close(writer)
-        os.execvp("tee", ["tee", "-a", str(path)])
-    finally:
-        os._exit(127)
-
-
 def main() -> int:
     """Become the command of the rank; the exit code if that fails."""
     options = _options(sys.argv[1:])
@@ -140,8 +114,9 @@ def main() -> int:
     try:
         position = position_of(os.environ, counts)
         cpus = cpus_of_ranks(Binding(options.rank_binding), position.local_size)
-        if options.rank_logs is not None:
-            copy_output(LogFiles(options.rank_logs), position.rank)
+        logs = LogFiles(options.rank_logs) if options.rank_logs is not None else None
+        if logs is not None or HYDRA.read(os.environ):
+            relay_output(position.rank, logs)
     except (BootstrapError, OutputError, OSError) as error:
         report(str(error))
         return 1

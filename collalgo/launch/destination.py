@@ -73,7 +73,14 @@ class Destination:
                 self._discard()
                 return
             with suppress(BlockingIOError):
-                rest = rest[os.write(self._descriptor, rest[: self._room]) :]
+                rest = rest[os.write(self._descriptor, self._part(rest)) :]
+
+    def _part(self, rest: memoryview) -> memoryview:
+        """What is written at once: whole lines, unless one is longer than the room."""
+        part = rest[: self._room]
+        if len(part) == len(rest):
+            return part
+        return part[: part.tobytes().rfind(b"\n") + 1 or len(part)]
 
     def _wait_for_room(self) -> bool:
         """Wait until the reader accepts more; False on a timeout."""

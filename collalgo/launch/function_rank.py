@@ -7,6 +7,7 @@ import os
 import sys
 
 from collalgo.base.environment import STORE
+from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.world import init
 from collalgo.errors import CollalgoError
@@ -40,7 +41,9 @@ def _outcome(message: bytes, rank: int) -> tuple[bytes, int]:
         def function(comm: Communicator) -> object:
             return call.function(comm, *call.args)
 
-        result = run_as_rank(init(timeout=call.timeout), function)
+        result = run_as_rank(
+            init(timeout=call.timeout, join_timeout=JOIN_TIMEOUT), function
+        )
         return encode_result(result), 0
     except BaseException as error:
         return encode_failure(failure_of(rank, error)), 1

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 from itertools import count as count_up, islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,10 @@ MAX_SLOTS = 4096
 
 #: Valid host names, after a user's: no option of ssh, and no character that a shell
 #: interprets.
-NAME = re.compile(r"(?!-)[A-Za-z0-9_.@\[\]%-]{1,320}")
+NAME = re.compile(r"(?!-)[A-Za-z0-9_.@%-]{1,320}")
+
+#: An IPv6 address in brackets, perhaps of a user, and what follows.
+IN_BRACKETS = re.compile(r"((?:[^\[\]@]*@)?)\[([^\[\]]*)\](?::(.*))?", re.DOTALL)
 
 SLOTS = re.compile(r"[0-9]{1,9}")
 
@@ -38,7 +42,7 @@ class Host:
     Attributes
     ----------
     name : str
-        Its name for ssh.
+        Its name for ssh; an IPv6 address has no brackets.
     slots : int
         Number of ranks that it can take.
     """
@@ -70,18 +74,42 @@ class RankPosition:
 
 
 def parse_hosts(text: str) -> list[Host]:
-    """The hosts of ``a:4,b:2``; the default is one slot.
+    """The hosts of ``a:4,[::1]:2``; the default is one slot.
 
     Raises
     ------
     BootstrapError
         If a name or a number of slots is invalid.
     """
-    hosts = []
-    for part in (each if ":" in each else f"{each}:1" for each in text.split(",")):
-        name, _, slots = part.strip().rpartition(":")
-        hosts.append(checked_host(name.strip(), slots, f"-H {_quoted(text)}"))
+    hosts, where = [], f"-H {_quoted(text)}"
+    for part in text.split(","):
+        name, slots = _split(part.strip(), where)
+        given = "1" if slots is None else slots
+        hosts.append(checked_host(name.strip(), given, where))
     return hosts
+
+
+def _split(word: str, where: str) -> tuple[str, str | None]:
+    """The name and the slots of ``a:4`` or ``[::1]:4``; None without slots."""
+    if is_ipv6(word.rpartition("@")[2]):
+        raise BootstrapError(
+            f"{where}: write the IPv6 address {_quoted(word)} in brackets: [::1]:4"
+        )
+    if found := IN_BRACKETS.fullmatch(word):
+        user, address, slots = found.groups()
+        return (f"{user}{address}" if is_ipv6(address) else word), slots
+    name, colon, slots = word.rpartition(":")
+    return (name, slots) if colon else (word, None)
+
+
+def is_ipv6(text: str) -> bool:
+    """Whether a text is an IPv6 address, perhaps of an interface: ``fe80::1%eth0``."""
+    address, percent, interface = text.partition("%")
+    try:
+        IPv6Address(address)
+    except ValueError:
+        return False
+    return not percent or bool(NAME.fullmatch(interface))
 
 
 def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
@@ -111,7 +139,7 @@ def hosts_of(given: str | os.PathLike[str] | Sequence[str]) -> list[Host]:
 
 
 def read_hostfile(path: str | os.PathLike[str]) -> list[Host]:
-    """The hosts of a file, one per line: ``a slots=4``, ``a:4`` or ``a``.
+    """The hosts of a file, one per line: ``a slots=4``, ``a:4``, ``a`` or ``[::1]``.
 
     Raises
     ------
@@ -142,7 +170,7 @@ def hosts_of_text(text: str, where: str, slots: int = 1) -> list[Host]:
 
 def _host_of_line(words: list[str], where: str, usual: str) -> Host:
     """The host of a line, which may have settings of other launchers, too."""
-    name, _, slots = words[0].partition(":")
+    name, slots = _split(words[0], where)
     for word in words[1:]:
         key, equals, value = word.partition("=")
         if not equals:
@@ -182,7 +210,9 @@ def checked_host(name: str, slots: str, where: str) -> Host:
     BootstrapError
         If the name or the number of slots is invalid.
     """
-    if not NAME.fullmatch(name):
+    user, at, address = name.rpartition("@")
+    is_name = NAME.fullmatch(f"{user}{at}a" if is_ipv6(address) else name)
+    if not is_name:
         raise BootstrapError(f"{where}: {_quoted(name)!r} is not the name of a host")
     if not SLOTS.fullmatch(slots) or not 1 <= int(slots) <= MAX_SLOTS:
         raise BootstrapError(

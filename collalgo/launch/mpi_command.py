@@ -133,6 +133,11 @@ def mpi_line(mpiexec: Mpiexec, step: Step) -> Line:
                 "only; use Open MPI, MPICH or Intel MPI, or --launcher ssh"
             )
         return Line([mpiexec.path, "-n", str(step.ranks)], {})
+    if address := next((h.name for h in step.hosts if ":" in h.name), None):
+        raise BootstrapError(
+            f"{mpiexec.path} takes no IPv6 addresses, as {address}; give the host a "
+            "name (/etc/hosts), or use --launcher ssh"
+        )
     options, variables = OPTIONS[mpiexec.vendor](mpiexec, step)
     return Line([mpiexec.path, "-n", str(step.ranks), *options], variables)
 

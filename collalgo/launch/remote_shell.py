@@ -13,6 +13,7 @@ from pathlib import Path
 from collalgo.base.environment import RSH
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.errors import BootstrapError
+from collalgo.launch.hosts import is_ipv6
 from collalgo.launch.options import SshOptions
 
 #: The remote shell, unless a variable names another: the user's own client with its
@@ -150,6 +151,8 @@ def is_this_host(name: str) -> bool:
     own = socket.gethostname()
     if name in LOCAL_NAMES or name == own or name in addresses(loopback=True):
         return True
+    if is_ipv6(name):
+        return _has_address(name)
     if name.partition(".")[0] != own.partition(".")[0]:
         return False  # so that no other host is asked of a name server
     with suppress(OSError):
@@ -158,6 +161,14 @@ def is_this_host(name: str) -> bool:
             address.startswith("127.") or address in (*addresses(), "::1")
             for address in found
         )
+    return False
+
+
+def _has_address(address: str) -> bool:
+    """Whether an IPv6 address is of this host, so that a socket can have it."""
+    with suppress(OSError), socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        probe.bind(socket.getaddrinfo(address, 0, socket.AF_INET6)[0][4])
+        return True
     return False
 
 

@@ -3,6 +3,7 @@
 from functools import partial
 
 from collalgo.base.integers import integer
+from collalgo.base.units import number_of_bytes
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
@@ -17,7 +18,7 @@ from collalgo.topology.model import Topology
 
 def select(
     collective: str,
-    nbytes: int,
+    nbytes: float | str,
     *,
     size: int | None = None,
     machine: HostProfile | None = None,
@@ -35,7 +36,7 @@ def select(
     collective
         ``"allreduce"``, ``"broadcast"``, ...
     nbytes
-        Bytes of the larger of input and output of a rank.
+        Bytes of the larger of input and output of a rank, as a number or ``"1M"``.
     size
         The number of ranks; on a topology all of its GPUs, or hosts.
     machine
@@ -78,6 +79,7 @@ def select(
             f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
         )
     check_algorithm(algorithm, "select")
+    nbytes = number_of_bytes(nbytes, "select")
     pricer = _pricer(topology) if topology else _on_host(size, machine)
     question = Question(collective, nbytes, algorithm, reproducible, policy)
     decision = decide(question, pricer)

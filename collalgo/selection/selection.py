@@ -9,6 +9,7 @@ import numpy as np
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.table import candidates as rows_of, is_users, shortened
+from collalgo.base.integers import integer
 from collalgo.base.units import human, human_time
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
@@ -231,6 +232,8 @@ class Selection:
             The number of candidates to list, the cheapest first; None for all. The
             user's own are always listed.
         """
+        if most is not None:
+            most = integer(most, "most", "explain", 1)
         lines = [
             f"{self._headline}; {self.reason}",
             f"decided by {self.decider}; prices from {self.basis}",

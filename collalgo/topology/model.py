@@ -75,7 +75,11 @@ class Topology(DeviceGraph):
 
     @classmethod
     def of(cls, comm: Any = None) -> "Topology":
-        """The machines of all ranks of a communicator as one graph (collective)."""
+        """The machines of all ranks of a communicator as one graph (collective).
+
+        Where no host has GPUs, each rank has a core, ``"host0/rank3"``, so that
+        ``comm.replan`` takes the topology, or one derived of it.
+        """
         topology: Topology = hook("Topology.of")(comm)
         return topology
 

@@ -91,7 +91,7 @@ def _join(topology: Topology) -> None:
 
 
 def add_rank_cores(topology: Topology, bandwidth: float | None = None) -> list[str]:
-    """Add a core for each rank of a CPU, and return their ids by rank.
+    """Add a core for each rank of a CPU, in the order of the ranks; return their ids.
 
     Parameters
     ----------
@@ -100,13 +100,17 @@ def add_rank_cores(topology: Topology, bandwidth: float | None = None) -> list[s
     bandwidth
         The memory bandwidth of a rank in GB/s.
     """
-    found: dict[int, str] = {}
-    for cpu in topology.devices(Kind.CPU):
-        for rank in cpu.attributes.get("ranks", ()):
-            id = topology.add(f"{cpu.host}/rank{rank}", Kind.CORE, host=cpu.host)
-            topology.link(id, cpu.id, LinkKind.SMP, bandwidth)
-            found[rank] = id
-    return [found[rank] for rank in sorted(found)]
+    cpus = {
+        rank: cpu
+        for cpu in topology.devices(Kind.CPU)
+        for rank in cpu.attributes.get("ranks", ())
+    }
+    found = []
+    for rank, cpu in sorted(cpus.items()):
+        id = topology.add(f"{cpu.host}/rank{rank}", Kind.CORE, host=cpu.host)
+        topology.link(id, cpu.id, LinkKind.SMP, bandwidth)
+        found.append(id)
+    return found
 
 
 def _place(topology: Topology, host: str, rank: int, cores: set[int]) -> None:

@@ -129,6 +129,17 @@ def test_a_variable_that_is_misspelt_gives_one_warning(name, near, monkeypatch):
         warn_unknown(COLLECTIVES)
 
 
+@pytest.mark.parametrize("hosts", [(0,), (0, 0), (0, 1)])
+def test_a_topology_without_effect_gives_a_warning(hosts, monkeypatch):
+    monkeypatch.setenv("COLLALGO_TOPOLOGY", __file__)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        environment.warn_of_topology(hosts)
+    assert ["has no effect" in str(each.message) for each in caught] == [True] * (
+        hosts == (0, 0)
+    )
+
+
 def test_no_variable_is_read_that_is_not_in_the_table():
     """Outside of the table, names stand in docstrings and in messages only."""
     for folder in ("collalgo", "bench"):

@@ -1,11 +1,17 @@
 """Sizes as people write them."""
 
+import math
+
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
+from collalgo import Topology, select, simulate, threads
 from collalgo.base.units import LARGEST, UNITS, size_in_bytes, sizes_in_bytes
 from collalgo.cli.main import main
+from collalgo.cost.bounds import bound
+from collalgo.cost.host_profile import HostProfile
 
 
 @given(
@@ -46,6 +52,39 @@ def test_lists_and_ranges():
     assert sizes_in_bytes(f"{LARGEST}") == [LARGEST]
     with pytest.raises(ValueError, match="ends before it begins"):
         sizes_in_bytes("1M..1K")
+
+
+TORUS = Topology.load("torus", dims=(2, 2))
+
+#: Functions that take a number of bytes.
+OF_BYTES = {
+    "select": lambda n: select("allreduce", n, size=2, machine=MACHINE).nbytes,
+    "comm.select": lambda n: threads(lambda c: c.select("allreduce", n).nbytes, 1)[0],
+    "simulate": lambda n: simulate("ring", TORUS, n, collective="allreduce").nbytes,
+    "Bound": lambda n: bound("allreduce", TORUS).seconds(n) * RATE,
+}
+MACHINE = HostProfile(1e-6, 3e-6, 1e-7, 1e-10, 1e-10, cores=2)
+RATE = 1e9 / float(bound("allreduce", TORUS).per_byte)
+
+
+@pytest.mark.parametrize("name", OF_BYTES)
+def test_functions_take_bytes_as_numbers_and_as_text(name):
+    for mib in (1 << 20, 1e6 * 1.048576, np.int32(1 << 20), np.float32(1 << 20), "1M"):
+        assert OF_BYTES[name](mib) == pytest.approx(1 << 20)
+    for wrong in (-8, "-8", 1.5, math.nan, math.inf, 1 << 99, "8q", np.int8(-1)):
+        with pytest.raises(ValueError, match="nbytes is"):
+            OF_BYTES[name](wrong)
+    for wrong in (True, np.bool_(1), None, [8], 1j, b"1M"):
+        with pytest.raises(TypeError, match="nbytes is"):
+            OF_BYTES[name](wrong)
+
+
+def test_an_explanation_lists_some_candidates():
+    chosen = select("allreduce", 8, size=2, machine=MACHINE)
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="explain: most is"):
+            chosen.explain(wrong)
+    assert chosen.explain(1) != chosen.explain(None)
 
 
 @pytest.mark.parametrize(

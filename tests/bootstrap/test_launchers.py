@@ -109,17 +109,37 @@ def test_a_child_of_a_rank_is_told_so_at_once(tmp_path, who, way):
     parent.write_text(PARENT)
     done = subprocess.run(
         [sys.executable, "-m", "collalgo", "run", "-n", "2", parent, way, who],
+        env={**os.environ, "COLLALGO_TOPOLOGY": str(parent)},
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     said = done.stdout + done.stderr
+    assert said.count("COLLALGO_TOPOLOGY has no effect on one host") == 1, said
     assert "was started by rank 1 of 2" in said
     assert done.returncode == 0, said
 
 
-def test_who_waits_in_vain_names_the_variables(who):
-    script = WHO.replace("30", "1")
+@pytest.mark.parametrize(
+    ("variables", "missing"),
+    [
+        ({"RANK": "0"}, "WORLD_SIZE"),
+        ({"WORLD_SIZE": "2"}, "RANK"),
+        ({"RANK": "1", "WORLD_SIZE": " "}, "WORLD_SIZE"),
+        ({"HOROVOD_SIZE": "2"}, "HOROVOD_RANK"),
+    ],
+)
+def test_half_of_an_identity_is_no_world_of_one(variables, missing):
+    (name, value), *_ = variables.items()
+    with pytest.raises(BootstrapError, match=f"{name}={value} is set, but {missing} i"):
+        identity(variables)
+    assert identity(variables | MPICH).size == 3
+    assert identity({"WORLD_SIZE": "1"}).size == 1
+
+
+def test_who_waits_in_vain_names_the_variables_and_the_time(who):
+    script = WHO.replace("join_timeout=30", "timeout=0.5")
     done = subprocess.run(
         [sys.executable, "-c", script], env={**os.environ, **TORCH, "RANK": "0"},
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+    assert "waited 0.5 s for ranks [1, 2] of 3" in done.stderr
     assert "rank and size are from RANK=0 and WORLD_SIZE=3" in done.stderr

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from collalgo import CollalgoError, MismatchError, Op, threads
+from collalgo import CollalgoError, MismatchError, Op, Topology, threads
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.dump import named_records
 from collalgo.elastic import State
@@ -36,6 +36,8 @@ CALLS = {
     "split": lambda c: c.split(0),
     "dup": lambda c: c.dup(),
     "sync": lambda c: State(x=LARGE["a"]).sync(c),
+    "replan": lambda c: c.replan(),
+    "Topology.of": Topology.of,
 }
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from collalgo import Topology, threads
-from collalgo.errors import TopologyError
+from collalgo import Topology, threads, trace
+from collalgo.errors import MismatchError, TopologyError
 
 SIZE = 4
 
@@ -42,6 +42,35 @@ def test_calls_are_right_and_chosen_by_the_new_topology():
         with comm.dup() as group:
             assert "cpu2s" in group.select("allreduce", 1 << 20).basis
             sums(group)
+
+    threads(each, SIZE, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda comm, _: comm.replan(), "replan"),
+        (lambda comm, _: Topology.of(comm), r"Topology\.of"),
+        (lambda comm, path: trace(path, comm).__enter__(), "trace"),
+    ],
+)
+def test_a_rank_that_makes_it_alone_is_told_by_its_name(call, name, tmp_path):
+    def each(comm):
+        with pytest.raises(MismatchError, match=f"rank 1 called {name}"):
+            call(comm, tmp_path / "trace") if comm.rank == 1 else comm.barrier()
+
+    threads(each, 2, timeout=60)
+
+
+def test_the_topology_of_the_ranks_has_a_core_for_each():
+    def each(comm):
+        found = Topology.of(comm)
+        assert [core.id for core in found.devices("core")] == [
+            f"host0/rank{rank}" for rank in range(SIZE)
+        ]
+        comm.replan(found)
+        assert found.name in comm.select("allreduce", 1 << 20).basis
+        sums(comm)
 
     threads(each, SIZE, timeout=60)
 

@@ -74,7 +74,7 @@ def is_right(done, size, *duties):
 @pytest.mark.parametrize(
     ("launcher", "size", "duties"),
     [
-        (TORCHRUN, 2, (*COLLECTIVES, *FRAMEWORK, *OF_OURS)),
+        (TORCHRUN, 2, ("ends_and_begins_again", *COLLECTIVES, *FRAMEWORK, *OF_OURS)),
         pytest.param(OURS, 2, (*COLLECTIVES, *OF_OURS), marks=pytest.mark.slow),
         pytest.param(TORCHRUN, 4, (*COLLECTIVES, *FRAMEWORK), marks=pytest.mark.slow),
     ],

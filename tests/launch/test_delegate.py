@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -213,13 +214,19 @@ def test_the_user_decides_before_the_batch_system(install, monkeypatch):
 def test_real_mpis_start_ranks_with_all_options(name, tmp_path):
     python = python_of(name)
     script = "echo $RANK $LOCAL_SIZE $CROSS_SIZE $HOROVOD_RANK"
+    # More than mpiexec reads at once, and with the end of a line in no read.
+    script += "; yes $(printf %900s | tr ' ' $RANK) | head -n 3000 "
+    script += "| dd bs=200000 iflag=fullblock 2>/dev/null"
     done = subprocess.run(
         [python, "-m", "collalgo", "run", "--mpi", "-n", "2", "--env", "horovod",
          "--bind-to", "numa", "--log-dir", tmp_path, "sh", "-c", script],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert sorted(done.stdout.split("\n")) == ["", "0 2 1 0", "1 2 1 1"], done.stderr
-    assert (tmp_path / "rank.1" / "stdout").read_text() == "1 2 1 1\n"
+    found = Counter(done.stdout.split("\n"))
+    each = {"0 2 1 0": 1, "1 2 1 1": 1, "": 1}
+    assert found == {**each, "0" * 900: 3000, "1" * 900: 3000}, done.stderr
+    own = (tmp_path / "rank.1" / "stdout").read_text()
+    assert own == "1 2 1 1\n" + ("1" * 900 + "\n") * 3000
 
 
 def test_a_rank_without_a_launcher_is_told_so(tmp_path):

@@ -17,8 +17,10 @@ from collalgo.launch.hosts import (
     parse_hosts,
     read_hostfile,
 )
+from collalgo.launch.mpi_command import MPICH, Mpiexec, Step, mpi_line
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.plan import launch_plan
+from collalgo.launch.remote_shell import is_this_host
 
 IS_NO_HOST = r"is not the name of a host|slots; give|is not a setting"
 
@@ -34,9 +36,27 @@ def test_hosts_are_read_from_a_line_or_a_file(tmp_path):
         assert hosts_of(hosts_given) == hosts
 
 
+def test_ipv6_addresses_have_brackets(tmp_path):
+    text = "[::1]:2,ada@[2001:db8::7],[fe80::1%eth0]:3,a:4"
+    hosts = [Host("::1", 2), Host("ada@2001:db8::7", 1), Host("fe80::1%eth0", 3)]
+    assert parse_hosts(text) == [*hosts, Host("a", 4)]
+    path = tmp_path / "hosts"
+    path.write_text("[::1] slots=2\nada@[2001:db8::7]\n[fe80::1%eth0]:3\n")
+    assert read_hostfile(path) == hosts
+    for wrong in ("::1", "2001:db8::7:4", "ada@::1"):
+        with pytest.raises(BootstrapError, match=r"address .* in brackets: \["):
+            parse_hosts(wrong)
+    assert is_this_host("::1")
+    assert not is_this_host("2001:db8::7")
+    with pytest.raises(BootstrapError, match="takes no IPv6 addresses, as ::1"):
+        mpi_line(Mpiexec("mpiexec", MPICH, 4), Step(2, hosts[:1], LaunchOptions(["x"])))
+
+
 @pytest.mark.parametrize("text", ["a:0", "a:x", "a:-1", "-oProxyCommand=x:1", "a b:1",
                                   "a;b:1", ":4", "", "a:99999", "a:²", "a:٣", "a:1_0",
-                                  "a: 4 4", "a:+4", "a" * 200_000, f"a:{'9' * 5000}",
+                                  "[::1]:0", "[::1", "[a]:2", "[::1]2", "[]", "[::1%]",
+                                  "-x@[::1]", "a: 4 4", "a:+4",
+                                  "a" * 200_000, f"a:{'9' * 5000}",
                                   "ä:1", "a\0:1"])  # fmt: skip
 def test_what_is_no_host_is_refused_in_a_line_and_in_a_file(text, tmp_path):
     with pytest.raises(BootstrapError, match=IS_NO_HOST) as line:

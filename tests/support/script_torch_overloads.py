@@ -133,7 +133,7 @@ def refused(comm, store):
         (lambda: group.scatter(x, [x], (rank + 1) % size), ValueError, "on the root"),
         (
             lambda: group.gather([x[: i + 1] for i in range(size)], x, rank),
-            ValueError, "one length",
+            ValueError, "one shape",
         ),
         (lambda: group.broadcast(x, 0, tag=1), TypeError, "tag"),
         (lambda: group.allreduce(x, dist.ReduceOptions()), TypeError, ""),

@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -73,9 +74,13 @@ def two_hosts():
 
 def one_dies():
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # of the launcher, which is in haste
+    models = [nn.parallel.DistributedDataParallel(nn.Linear(3, 3)) for _ in range(2)]
+    models[1].register_comm_hook(None, default_hooks.allreduce_hook)
     dist.barrier()
     if dist.get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
+    for model in models:
+        step_without_a_rank(model)
     work = dist.all_reduce(values(0), async_op=True)
     try:
         work.wait()
@@ -84,6 +89,31 @@ def one_dies():
         time.sleep(0.2)
         os._exit(0)
     raise AssertionError("nobody has died")
+
+
+def step_without_a_rank(model):
+    """The C++ of DDP takes gradients out of what a call gives."""
+    try:
+        model(torch.ones(2, 3)).sum().backward()
+    except Exception as error:
+        assert "rank 1 is gone" in str(error), error
+    else:
+        raise AssertionError("no error")
+
+
+def ends_and_begins_again():
+    """A group ends with a call under way, and another one begins on the same store."""
+    x, size = torch.ones(1 << 20), dist.get_world_size()
+    part = dist.new_group(range(size))
+    works = [dist.all_reduce(x, group=part, async_op=True) for _ in range(2)]
+    dist.destroy_process_group(part)
+    x, work = torch.ones(1 << 20), dist.all_reduce(x, async_op=True)
+    dist.destroy_process_group()
+    for each in (*works, work):
+        each.wait()
+    initialise()
+    dist.all_reduce(x)
+    assert x[0] == size
 
 
 def step_of_state(model, optimizer, tensors):
@@ -163,8 +193,12 @@ def duty_of(name):
     return next(getattr(each, name) for each in modules if hasattr(each, name))
 
 
-def main():
+def initialise():
     dist.init_process_group("collalgo", timeout=timedelta(seconds=60))
+
+
+def main():
+    initialise()
     rank = dist.get_rank()
     for duty in sys.argv[1:]:
         duty_of(duty)()

@@ -1,6 +1,7 @@
 """Duties of ranks under torch: tensors that are sparse, lazy views, or refused."""
 
 import math
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -67,6 +68,10 @@ def refused_tensors():
         (lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BAND), TypeError, "band"),
         (lambda: dist.all_reduce(torch.ones(3, device="meta")), TypeError, "meta"),
         (lambda: dist.broadcast(quantized_per_row(), 0), TypeError, "quint8"),
+        *(
+            (wrong, (TypeError, ValueError), words)
+            for wrong, words in (*wrong_lists(), *wrong_tensors())
+        ),
     ):
         try:
             wrong()
@@ -74,6 +79,43 @@ def refused_tensors():
             assert words in str(error), error
         else:
             raise AssertionError(words)
+
+
+def wrong_lists():
+    """Lists of a wrong length or shape, and what is said of them."""
+    size, rank, x = dist.get_world_size(), dist.get_rank(), torch.ones(2)
+    more, longer = [x] * (size + 1), [torch.ones(3)] * size
+    many = f"has {size + 1} tensors, but the group has {size} ranks"
+    shape = "] has shape (3,), but "
+    for make, name in (
+        (lambda each: dist.all_gather(each, x), "tensor_list"),
+        (lambda each: dist.gather(x, each, group_dst=rank), "gather_list"),
+        (lambda each: dist.scatter(x, each, group_src=rank), "scatter_list"),
+        (lambda each: dist.reduce_scatter(x, each), "input_list"),
+    ):
+        yield partial(make, more), f": {name} {many}"
+        yield (
+            partial(make, longer),
+            f": {name}[{rank if 'er_' not in name else 0}{shape}",
+        )
+    right = [x] * size
+    yield lambda: dist.all_to_all(more, right), f"all_to_all: output_tensor_list {many}"
+    yield lambda: dist.all_to_all(right, more), f"all_to_all: input_tensor_list {many}"
+
+
+def wrong_tensors():
+    """Single tensors of a wrong length or dtype, and what is said of them."""
+    size, x, six = dist.get_world_size(), torch.ones(2), torch.ones(6)
+    double, pg = torch.ones(2 * size).double(), dist.group.WORLD
+    for call, tensors, words in (
+        (dist.all_gather_into_tensor, (x, six), "output_tensor has shape (2,), 2"),
+        (dist.all_gather_into_tensor, (double, x), "output_tensor is of torch.flo"),
+        (dist.reduce_scatter_tensor, (six, x), "input has shape (2,)"),
+        (dist.all_to_all_single, (torch.ones(size), six[: 2 * size]), "output has sh"),
+        (pg.allgather, ([[x.double()] * size], [x]), "tensor_list[0] is of torch.flo"),
+        (pg.allgather_into_tensor_coalesced, ([x, x], [x]), "got 2 outputs, but 1 in"),
+    ):
+        yield partial(call, *tensors), f": {words}"
 
 
 def calls_that_differ():

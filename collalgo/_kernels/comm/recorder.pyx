@@ -38,7 +38,8 @@ cdef enum:
     FEW_CALLS = 16
     LOOKS = 5  # readings of both clocks
 
-cdef str PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
+# The beginnings of the file names of code that is not the user's.
+cdef tuple INSIDE = (os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep,)
 
 cdef struct moment:
     int64_t tick, nanosecond
@@ -79,8 +80,14 @@ cdef class Clock:
         return self.begun.nanosecond + <int64_t>((tick - self.begun.tick) * self.rate)
 
 
+def skip_callers(str beginning):
+    """Look for the places of calls outside of the files of a framework, too."""
+    global INSIDE
+    INSIDE = (*INSIDE, beginning)
+
+
 cdef class CallSite:
-    """The place outside this package that called it."""
+    """The place outside this package, and frameworks that use it, that called it."""
 
     def __init__(self):
         cdef object frame = <object>PyEval_GetFrame()
@@ -88,7 +95,7 @@ cdef class CallSite:
             self.code = frame.f_code
             self.instruction = instruction_of(<PyFrameObject *>frame)
             frame = frame.f_back
-            if frame is None or not self.code.co_filename.startswith(PACKAGE):
+            if frame is None or not self.code.co_filename.startswith(INSIDE):
                 break
 
     @property

@@ -7,18 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo.base import chrome_trace, output_files
 from collalgo.base.chrome_trace import Event
 from collalgo.base.units import human
 from collalgo.comm import current
 from collalgo.comm.current import runner_of
-from collalgo.comm.functions.rooted import gather, gatherv
-from collalgo.comm.functions.sharing import barrier, broadcast
 from collalgo.comm.tracing.dump import named_records
 from collalgo.comm.types import Communicator
 from collalgo.errors import OutputError
@@ -26,7 +23,11 @@ from collalgo.errors import OutputError
 if TYPE_CHECKING:
     import mpi4py.MPI
 
+    from collalgo.comm.runner import Runner
     from collalgo.engine.plan.rows import Plan
+
+#: The call that errors name.
+CALL = "trace"
 
 #: The most calls and steps of a rank in a trace.
 CALLS, STEPS = 1 << 16, 1 << 19
@@ -85,19 +86,16 @@ def trace(
     _refuse(path, runner, force)
     log = runner.log_steps(CALLS, STEPS)
     try:
-        barrier(runner)
+        runner.exchange_as_call(np.zeros(1, np.uint8), CALL)
         start, before = time.monotonic_ns(), runner.recorder.count
         yield
     finally:
         runner.drain()
         steps, lost = log.end()
     text = json.dumps(_track(runner, start, before, steps, lost)).encode()
-    lengths = gather(np.array([len(text)]), runner)
-    everyone = gatherv(np.frombuffer(text, np.uint8), runner)
-    if everyone is not None and lengths is not None:
-        ends = np.cumsum(lengths)[:-1]
-        parts = np.split(everyone, ends)
-        tracks = [Track(*json.loads(part.tobytes())) for part in parts]
+    everyone = runner.exchange_bytes(text, CALL, "gather")
+    if everyone:
+        tracks = [Track(*json.loads(part)) for part in everyone]
         _write(path, tracks, runner.label, force)
 
 
@@ -113,14 +111,15 @@ def _write(path: str | Path, tracks: list[Track], label: str, force: bool) -> No
     output_files.write(path, found, chrome_trace.TRACE, force=force)
 
 
-def _runner(comm: "Communicator | mpi4py.MPI.Comm | None") -> CallRunner:
+def _runner(comm: "Communicator | mpi4py.MPI.Comm | None") -> "Runner":
     """The runner whose calls are traced."""
     own = current.of_thread.world or current.of_process.world
     foreign = current.of_process.foreign
-    return runner_of(foreign if comm is None and own is None else comm)
+    found = runner_of(foreign if comm is None and own is None else comm)
+    return cast("Runner", found)
 
 
-def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
+def _refuse(path: str | Path, runner: "Runner", force: bool) -> None:
     """Check on rank 0 that the file may be written, and raise on every rank if not.
 
     Raises
@@ -134,16 +133,13 @@ def _refuse(path: str | Path, runner: CallRunner, force: bool) -> None:
             output_files.check(path, chrome_trace.TRACE, force=force)
         except OutputError as error:
             refusal = str(error)
-    length = np.array([len(refusal.encode())])
-    broadcast(length, runner)
-    if length[0]:
-        text = np.frombuffer(refusal.encode().ljust(length[0]), np.uint8).copy()
-        broadcast(text, runner)
-        raise OutputError(text.tobytes().decode(), rank=runner.rank, collective="trace")
+    refusal = runner.exchange_bytes(refusal.encode(), CALL)[0].decode()
+    if refusal:
+        raise OutputError(refusal, rank=runner.rank, collective=CALL)
 
 
 def _track(
-    runner: CallRunner,
+    runner: "Runner",
     start: int,
     before: int,
     steps: list[tuple[int, int, int, int, int]],

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import torch
 
+from collalgo._kernels.comm.recorder import skip_callers
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.notes import CallNote, remember
@@ -18,6 +19,7 @@ from collalgo.integrations.torch.buckets import ENGINE
 #: The beginnings of the file names of code that is not the user's.
 OF_COLLALGO = str(Path(__file__).parents[2]) + os.sep
 OF_TORCH = str(Path(torch.__file__).parent) + os.sep
+skip_callers(OF_TORCH)
 
 
 class CallSites:

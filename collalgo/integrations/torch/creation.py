@@ -36,5 +36,5 @@ def create(opts: Any, pg_options: Any) -> CollalgoGroup:
 def _over_store(opts: Any, seconds: float) -> Communicator:
     """A new communicator, whose ranks connect over the store of torch."""
     rank, size = opts.group_rank, opts.group_size
-    arguments = JoinArguments(TorchStore(opts.store), rank, size, timeout=seconds)
+    arguments = JoinArguments(TorchStore(opts.store, rank), rank, size, timeout=seconds)
     return Communicator(connect_over(arguments.store, arguments))

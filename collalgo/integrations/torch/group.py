@@ -11,8 +11,12 @@ from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
 from collalgo.integrations.torch.calls import GroupCalls
 from collalgo.integrations.torch.checks import (
+    Passed,
+    check_alike,
     check_at_root,
     check_one_each,
+    check_pairs,
+    check_whole,
 )
 from collalgo.integrations.torch.ops import reduction_of
 from collalgo.integrations.torch.options import checked
@@ -37,6 +41,10 @@ from collalgo.integrations.torch.overloads import (
 from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import Operand, in_place, joined, split_counts
 from collalgo.integrations.torch.work import GroupWork, seconds_of
+
+#: Seconds that the end of a group waits for its calls in the background, as the end of
+#: a process does.
+CLOSING_SECONDS = 5.0
 
 
 class CollalgoGroup(GroupCalls):
@@ -106,12 +114,16 @@ class CollalgoGroup(GroupCalls):
 
     def reduce_scatter(self, *args: Any, **named: Any) -> GroupWork:
         output, inputs, opts = REDUCE_SCATTER(args, named)
-        check_one_each(inputs, self.comm.size, "reduce_scatter")
+        call, own = "reduce_scatter", Passed("output", output)
+        check_one_each(inputs, self.comm.size, call, "input_list")
+        check_alike(inputs, "input_list", own, call, self.comm.rank)
         counts = [tensor.numel() for tensor in inputs]
         return self._scatter_sum(output, joined(inputs), counts, opts)
 
     def reduce_scatter_single(self, *args: Any, **named: Any) -> GroupWork:
         output, tensor, opts = REDUCE_SCATTER_SINGLE(args, named)
+        whole, part = Passed("input", tensor), Passed("output", output)
+        check_whole(whole, part, self.comm.size, "reduce_scatter_tensor")
         counts = [output.numel()] * self.comm.size
         return self._scatter_sum(output, joined([tensor]), counts, opts)
 
@@ -127,6 +139,7 @@ class CollalgoGroup(GroupCalls):
 
     def reduce_scatter_single_coalesced(self, *args: Any, **named: Any) -> GroupWork:
         outputs, inputs, opts = REDUCE_SCATTER_SINGLES(args, named)
+        check_pairs(outputs, inputs, "reduce_scatter_tensor")
         pairs = zip(outputs, inputs, strict=True)
         return GroupWork.of([self.reduce_scatter_single(o, i, opts) for o, i in pairs])
 
@@ -140,13 +153,17 @@ class CollalgoGroup(GroupCalls):
 
     def allgather(self, *args: Any, **named: Any) -> GroupWork:
         outputs, tensor, opts = ALLGATHER(args, named)
-        check_one_each(outputs, self.comm.size, "allgather")
+        check_one_each(outputs, self.comm.size, "all_gather", "tensor_list")
+        own = Passed("tensor", tensor)
+        check_alike(outputs, "tensor_list", own, "all_gather", self.comm.rank)
         counts, source = [each.numel() for each in outputs], joined([tensor])
         out = joined(outputs)
         return self._make("allgatherv", opts, outputs, source, counts, out=out)
 
     def all_gather_single(self, *args: Any, **named: Any) -> GroupWork:
         output, tensor, opts = ALLGATHER_SINGLE(args, named)
+        whole, part = Passed("output_tensor", output), Passed("input_tensor", tensor)
+        check_whole(whole, part, self.comm.size, "all_gather_into_tensor")
         source, out = joined([tensor]), joined([output], self.comm.size)
         return self._make("allgather", opts, [output], source, out=out)
 
@@ -154,6 +171,7 @@ class CollalgoGroup(GroupCalls):
 
     def all_gather_single_coalesced(self, *args: Any, **named: Any) -> GroupWork:
         outputs, inputs, opts = ALLGATHER_SINGLES(args, named)
+        check_pairs(outputs, inputs, "all_gather_into_tensor")
         pairs = zip(outputs, inputs, strict=True)
         return GroupWork.of([self.all_gather_single(o, i, opts) for o, i in pairs])
 
@@ -161,6 +179,8 @@ class CollalgoGroup(GroupCalls):
 
     def allgather_coalesced(self, *args: Any, **named: Any) -> GroupWork:
         rows, inputs, opts = ALLGATHER_COALESCED(args, named)
+        for row in rows:
+            check_pairs(row, inputs, "all_gather_coalesced")
         columns = zip(*rows, strict=True)
         pairs = zip(columns, inputs, strict=True)
         return GroupWork.of([self.allgather(o, i, opts) for o, i in pairs])
@@ -168,7 +188,8 @@ class CollalgoGroup(GroupCalls):
     def gather(self, *args: Any, **named: Any) -> GroupWork:
         outputs, tensor, opts = GATHER(args, named)
         source, root = joined([tensor]), opts.rootRank
-        if check_at_root(outputs, tensor, self.comm, root, "gather"):
+        own = Passed("tensor", tensor)
+        if check_at_root(outputs, "gather_list", own, self.comm, root):
             out = joined(outputs, self.comm.size)
             return self._make("gather", opts, outputs, source, root, out=out)
         return self._make("gather", opts, [], source, root)
@@ -177,7 +198,8 @@ class CollalgoGroup(GroupCalls):
         output, inputs, opts = SCATTER(args, named)
         out, root = joined([output]), opts.rootRank
         source = Operand(out.tensor)
-        if check_at_root(inputs, output, self.comm, root, "scatter"):
+        own = Passed("tensor", output)
+        if check_at_root(inputs, "scatter_list", own, self.comm, root):
             source = joined(inputs, self.comm.size)
         return self._make("scatter", opts, [output], source, root, out=out)
 
@@ -187,6 +209,8 @@ class CollalgoGroup(GroupCalls):
         sent, kept = split_counts(tensor, of, size), split_counts(output, into, size)
         if into or of:
             return self._swap([output], joined([tensor]), sent, kept, opts)
+        same = Passed("output", output), Passed("input", tensor)
+        check_whole(*same, 1, "all_to_all_single")
         parts, out = joined([tensor], size), joined([output], size)
         return self._make("alltoall", opts, [output], parts, out=out)
 
@@ -196,8 +220,9 @@ class CollalgoGroup(GroupCalls):
         outputs, inputs, opts = ALLTOALL(args, named)
         sent: list[int] = []
         kept: list[int] = []
-        for tensors, counts in ((inputs, sent), (outputs, kept)):
-            check_one_each(tensors, self.comm.size, "alltoall")
+        for what, tensors, counts in ("input", inputs, sent), ("output", outputs, kept):
+            name = f"{what}_tensor_list"
+            check_one_each(tensors, self.comm.size, "all_to_all", name)
             counts.extend(tensor.numel() for tensor in tensors)
         return self._swap(outputs, joined(inputs), sent, kept, opts)
 
@@ -268,6 +293,7 @@ class CollalgoGroup(GroupCalls):
     def shutdown(self) -> None:
         if current.of_process.foreign is self.comm:
             current.of_process.foreign = None
+        current.runner_of(self.comm).progress.leftovers(CLOSING_SECONDS)
         self.comm.close()
 
     def set_timeout(self, timeout: timedelta) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from threading import Lock
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 import torch.distributed as dist
@@ -135,7 +135,7 @@ class GroupWork(dist.Work):
         """Complete a future with the results or the error of the calls."""
         error = self.exception()
         if error is not None:
-            future.set_exception(error)
+            fail(future, error)
             return
         with self._own_stream():
             self.wait()
@@ -171,10 +171,38 @@ class HelpedFuture(torch.futures.Future):
             try:
                 following.set_result(callback(done))
             except Exception as error:
-                following.set_exception(error)
+                fail(following, error)
 
         self.add_done_callback(run_callback)
         return following
+
+
+class Failure:
+    """The value of a failed future.
+
+    The C++ of DDP takes gradients out of any value, and crashes if it has no tensors,
+    which it finds by pickling; that raises the error. The result of a hook is cast to a
+    tensor; that error shows the value.
+    """
+
+    def __init__(self, error: BaseException):
+        self.error = error
+
+    def __reduce_ex__(self, _protocol: object) -> NoReturn:
+        raise self.error
+
+    def __repr__(self) -> str:
+        return f"{type(self.error).__name__}: {self.error}"
+
+
+def fail(future: Any, error: BaseException) -> None:
+    """Complete a future with an error, for its waiters in Python and in C++."""
+
+    def raise_error(failure: Failure) -> NoReturn:
+        raise failure.error
+
+    future._set_unwrap_func(raise_error)
+    future.set_result(Failure(error))
 
 
 class CountDown:
