@@ -21,7 +21,8 @@ from collalgo.base.environment import NICS
 from collalgo.bootstrap.interfaces import Interface, Port, ports, rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import binding, environment, network
-from collalgo.launch.local import LocalLaunch, RankSpec, Scope
+from collalgo.launch.local import LocalLaunch, Scope
+from collalgo.launch.ranks import RankSpec
 from collalgo.launch.signals import FORWARDED
 from collalgo.launch.supervision import OF_COMMAND, Supervision
 
