@@ -43,7 +43,7 @@ class Discovery:
         self._printed = b""
         self._next = self._limit = 0.0
         self._told = ""
-        self.problem = "it has not printed any hosts yet"
+        self.problem = f"{script} has not printed any hosts yet"
 
     def seconds(self) -> float:
         """Seconds to the next look."""

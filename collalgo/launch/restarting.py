@@ -16,19 +16,13 @@ from functools import cache, partial
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
-from collalgo.bootstrap.store.at_url import (
-    StorePlace,
-    embedded_at,
-    replicated_at,
-    store_place,
-)
-from collalgo.bootstrap.store.hosting import Hosting
+from collalgo.bootstrap.store.at_url import store_place
 from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
-from collalgo.launch.etcd_member import EtcdMember
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.messages import report
+from collalgo.launch.node_store import hold_store
 from collalgo.launch.options import RESTARTS, LaunchOptions
 from collalgo.launch.process import exit_code, exit_reason
 from collalgo.launch.ranks import Rank, Ranks, RankSpec
@@ -37,9 +31,6 @@ from collalgo.launch.start_failure import StartFailure
 #: Seconds before the first restart of a rank, which double with each further one, and
 #: at most.
 BACK_OFF, LONGEST_BACK_OFF = 0.1, 60.0
-
-#: Seconds that a launcher which holds the store waits for other nodes to leave.
-DRAIN_SECONDS = 5.0
 
 #: The last line of the traceback of a restarted rank that was not admitted.
 OF_A_LATECOMER = "collalgo.errors.BootstrapError"
@@ -117,26 +108,9 @@ class RestartingLaunch(LocalLaunch):
         where, given = RENDEZVOUS.given(variables), SECRET.value(variables)
         place = store_place(where, JOB.given(variables), secret=given)
         if self.node:
-            _hold_store(place, held)
+            hold_store(place, held)
         once = cache(partial(begin_end, place, "a rank has ended"))
         return self.node or {}, lambda _living: once()
-
-
-def _hold_store(place: StorePlace, held: ExitStack) -> None:
-    """Hold the store of a job if it is on this host, or a member of its etcd."""
-    url = place.url
-    if url.scheme == "collalgo" and url.hostname and url.port:
-        server = embedded_at(place)
-        hosting = Hosting(*server)
-        hosting.begin()
-        held.callback(hosting.end)
-        held.callback(hosting.drain, DRAIN_SECONDS)  # before that
-        if hosting.is_held:
-            held.callback(close_job, *server, "the node that held its store has ended")
-    if url.scheme == "replicated":
-        member = EtcdMember(replicated_at(place))
-        held.callback(member.close)
-        held.callback(member.drain, DRAIN_SECONDS)
 
 
 def back_off(number: int) -> float:

@@ -1,12 +1,14 @@
 """The ranks of this host while they run: no stop, death or start loses one of them."""
 
+import errno
 import os
 import signal
 import sys
 
 import pytest
 
-from collalgo.launch import child, restarting
+from collalgo.errors import RendezvousError
+from collalgo.launch import child, node_store, restarting
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.ranks import RankSpec
@@ -65,13 +67,26 @@ def test_a_node_holds_the_store_until_its_ranks_have_ended(tmp_path, monkeypatch
         def end(self):
             events.append("closed")
 
-    monkeypatch.setattr(restarting, "Hosting", Held)
+    monkeypatch.setattr(node_store, "Hosting", Held)
     options = LaunchOptions(
         shell(CLEANS.format("kill -TERM $PPID")),
         elastic=True, nodes=(1, 1), rendezvous="127.0.0.1:2900",
     )  # fmt: skip
     assert restarting_launch(options, 1).run() == 128 + signal.SIGTERM
     assert events == [True, "closed"]
+
+
+def test_a_node_that_cannot_hold_the_store_says_so(monkeypatch):
+    def refused(_hosting):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(node_store.Hosting, "begin", refused)
+    options = LaunchOptions(
+        ["true"], elastic=True, nodes=(1, 1), rendezvous="127.0.0.1:80"
+    )
+    told = r"cannot hold the store of job job at collalgo://127\.0\.0\.1:80: Permission"
+    with pytest.raises(RendezvousError, match=told):
+        restarting_launch(options, 1).run()
 
 
 def test_a_rank_that_is_restarted_often_holds_no_descriptors(tmp_path, monkeypatch):
@@ -90,7 +105,7 @@ def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch, capfd):
     def refused_once(*words):
         turns.append(words)
         if len(turns) == 2:
-            raise OSError(11, "Resource temporarily unavailable")
+            raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
         return begin(*words)
 
     monkeypatch.setattr(child, "_started", refused_once)
@@ -121,7 +136,7 @@ def test_a_process_that_cannot_be_watched_is_ended(monkeypatch, capfd):
     started, begin = [], child._started
 
     def refused(*_):
-        raise OSError(24, "Too many open files")
+        raise OSError(errno.EMFILE, "Too many open files")
 
     def noted(*words):
         started.append(begin(*words))
