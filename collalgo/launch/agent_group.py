@@ -38,7 +38,7 @@ class AgentGroup(Generic[AnAgent]):
         BootstrapError
             If the system refuses its remote shell.
         """
-        with stop_delayed():  # no process is in no list
+        with stop_delayed():  # each process is in the list
             agent = make()
             self.all.append(agent)
         return agent

@@ -58,8 +58,8 @@ class ElasticLaunch:
     def run(self) -> int:
         """Run the job to its end: its exit code."""
         with ExitStack() as held:
+            held.enter_context(signals_raise())  # also while the job is closed
             job = ElasticJob(self, held)
-            held.enter_context(signals_raise())
             agents = job.nodes.agents
             held.enter_context(signals_forwarded(agents.send_signal, stops=True))
             return run_to_end(job.run, lambda _number: agents.stop(), job.sinks)

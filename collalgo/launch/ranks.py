@@ -113,7 +113,7 @@ class Ranks:
         """
         reads = spec.rank == 0 and self._has_input
         stdin = None if reads else subprocess.DEVNULL
-        with stop_delayed():  # no process is in no list
+        with stop_delayed():  # each process is in the list
             try:
                 rank = Rank(spec, self._command, self.sinks, stdin, self._records)
                 self.all.append(rank)

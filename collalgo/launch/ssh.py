@@ -99,8 +99,7 @@ class SshJob:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with closing(self.server):
-            self._agents.close()
+        self.server.close()
 
     def run(self) -> int:
         """Run the job until it ends or signals stop it: its exit code.
@@ -111,7 +110,11 @@ class SshJob:
             If a host cannot be used.
         """
         agents = self._agents
-        with signals_raise(), signals_forwarded(agents.send_signal, stops=True):
+        with (
+            signals_raise(),
+            signals_forwarded(agents.send_signal, stops=True),
+            closing(agents),
+        ):
             return run_to_end(self._launch, lambda _number: agents.stop(), self._sinks)
 
     def _launch(self) -> int:

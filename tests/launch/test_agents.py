@@ -1,6 +1,7 @@
 """The agents of a job: how they start, what they are sent, and wrong answers."""
 
 import json
+import os
 import signal
 import time
 from contextlib import closing
@@ -15,6 +16,7 @@ from collalgo.launch import agent, agents, environment, output
 from collalgo.launch.agent import GREETING, AgentJob, Greeting
 from collalgo.launch.agent_group import AgentGroup
 from collalgo.launch.agents import AgentStart, try_hosts
+from collalgo.launch.delegate import DelegatedLaunch
 from collalgo.launch.hosts import Host, assign_ranks
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.remote_agent import RemoteAgent, reached_by
@@ -109,3 +111,7 @@ def test_ranks_do_not_inherit_the_job_of_their_launcher(monkeypatch):
     (rank,) = AgentJob(["true"], ".", {}, {0: {}}).plan().specs
     for given in (environment.inherited(), environment.forwarded(), rank.environment):
         assert not names & given.keys()
+    monkeypatch.setattr(DelegatedLaunch, "_run_stamped", lambda _: 0)
+    options = LaunchOptions(["true"], timestamp=True)
+    DelegatedLaunch(["true"], {}, {}, options).run()
+    assert not names & os.environ.keys()
