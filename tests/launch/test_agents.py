@@ -61,14 +61,18 @@ def test_a_wrong_answer_is_one_sentence(group, line):
 
 
 def test_signals_while_the_hosts_start_are_not_for_their_agents(monkeypatch, tmp_path):
+    """As those of a terminal that is resized, which the shell of host b sends here."""
     script = tmp_path / "shell"
     script.write_text(
-        '#!/bin/sh\nkill -WINCH $PPID; kill -USR1 $PPID; shift; exec sh -c "$*"\n'
+        "#!/bin/sh\n"
+        '[ "$1" = b ] && { kill -WINCH $PPID; kill -USR1 $PPID; }\n'
+        'shift; exec sh -c "$*"\n'
     )
     script.chmod(0o700)
     monkeypatch.setenv("COLLALGO_RSH", str(script))
-    options = LaunchOptions(["true"], hosts=HOSTS)
-    assert SshLaunch(options, assign_ranks(HOSTS, 1)).run() == 0
+    hosts = [*HOSTS, Host("b", 1)]
+    options = LaunchOptions(["true"], hosts=hosts)
+    assert SshLaunch(options, assign_ranks(hosts, 2)).run() == 0
 
 
 def test_a_host_that_stays_when_it_was_tried_is_killed(monkeypatch):
