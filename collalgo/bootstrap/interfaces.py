@@ -169,6 +169,11 @@ def in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
+def family_of(host: str) -> socket.AddressFamily:
+    """The family of the addresses of a host, which is IPv6 if it is named by one."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
 def address_towards(host: str) -> str:
     """The address of this host on the route to another one.
 

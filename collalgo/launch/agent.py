@@ -17,13 +17,16 @@ from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
-from collalgo.base.environment import NICS
+from collalgo.base.environment import HOST, NICS
+from collalgo.base.threads import start
 from collalgo.bootstrap.interfaces import Interface, Port, ports, rdma_devices
 from collalgo.engine.transport.waiting import cores
+from collalgo.errors import BootstrapError, CollalgoError
 from collalgo.launch import binding, environment, network
-from collalgo.launch.local import LocalLaunch, RankSpec, Scope
-from collalgo.launch.signals import FORWARDED
-from collalgo.launch.supervision import OF_COMMAND, Supervision
+from collalgo.launch.local import LocalLaunch, Scope
+from collalgo.launch.ranks import RankSpec
+from collalgo.launch.signals import FORWARDED, signals_forwarded
+from collalgo.launch.supervision import OF_COMMAND, RankFailure, Supervision
 
 #: The exit code of an agent that was sent no job.
 NO_JOB = 77
@@ -128,7 +131,7 @@ class AgentJob:
             RankSpec(int(rank), self._common(share) | own, bound)
             for (rank, own), bound, share in ranks
         ]
-        how = self.command, specs, None, Scope.ONE_HOST, False, self._supervision()
+        how = self.command, specs, None, Scope.ONE_HOST, False, self.supervision()
         if self.restarts is None:
             return LocalLaunch(*how)
         from collalgo.launch.restarting import RestartingLaunch
@@ -146,12 +149,12 @@ class AgentJob:
         nics = NICS.given(self.environment)
         return {
             **environment.thread_limit(len(self.ranks)),
-            **os.environ,
+            **environment.inherited(),
             **environment.of_nics(nics, restricted, share),
             **self.environment,
         }
 
-    def _supervision(self) -> Supervision:
+    def supervision(self) -> Supervision:
         """Failures are shown; those of a function go to the store of the job."""
         if not self.is_function:
             return OF_COMMAND
@@ -195,12 +198,40 @@ def main() -> int:
         name, content = found
         if name == "run":
             listener.close()
-            job = AgentJob.decode(content)
-            os.chdir(job.folder)
-            Thread(target=_watch_launcher, args=[requests.rest], daemon=True).start()
-            return job.plan().run()
+            return _run(AgentJob.decode(content), requests.rest)
         _say(json.dumps(ANSWERS[name](**content)))
     return NO_JOB  # the launcher has only asked
+
+
+def _run(job: AgentJob, numbers: bytes) -> int:
+    """Run a job: the exit code. Signals of the launcher may have come with it."""
+    with signals_forwarded(_ignore, stops=False):  # until there are ranks
+        try:
+            _enter(job.folder)
+            plan = job.plan()
+            watch = Thread(target=_watch_launcher, args=[numbers], daemon=True)
+            start(watch)
+        except (CollalgoError, OSError) as error:
+            reason = f"host {HOST.given(job.environment)} cannot start ranks: {error}"
+            failures = [RankFailure(int(rank), reason) for rank in job.ranks]
+            job.supervision().tell(failures, False)
+            return 1
+        return plan.run()
+
+
+def _ignore(_number: int) -> None:
+    """Send a signal to no rank."""
+
+
+def _enter(folder: str) -> None:
+    """Change to the working directory of the job."""
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise BootstrapError(
+            f"the working directory {folder} cannot be used there ({error.strerror}); "
+            "start the job from a folder that all hosts have"
+        ) from None
 
 
 def _say(line: str) -> None:

@@ -4,12 +4,15 @@ import selectors
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
 from collalgo.base.environment import TOPOLOGY
 from collalgo.errors import BootstrapError
+from collalgo.launch.agent_group import AgentGroup
 from collalgo.launch.hosts import Host
 from collalgo.launch.network import (
     Answers,
@@ -22,7 +25,7 @@ from collalgo.launch.network import (
 from collalgo.launch.nics import HostNics, nics_of_ranks
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
-from collalgo.launch.remote_agent import RemoteAgent, answers
+from collalgo.launch.remote_agent import RemoteAgent, reached_by
 from collalgo.launch.remote_shell import RemoteShell, remote_shell
 from collalgo.launch.signals import clear_wakeup, register_wakeup
 
@@ -51,7 +54,7 @@ class AgentStart:
     sinks
         Destinations of output.
     agents
-        The list that each agent is added to, so that the caller can close it.
+        The group that each agent is started in, so that the caller can close it.
     """
 
     def __init__(
@@ -59,7 +62,7 @@ class AgentStart:
         hosts: Sequence[Host],
         shell: RemoteShell,
         sinks: Sinks,
-        agents: list[RemoteAgent],
+        agents: AgentGroup[RemoteAgent],
     ):
         self._waiting = list(reversed(hosts))
         self._shell, self._sinks, self._agents = shell, sinks, agents
@@ -81,9 +84,9 @@ class AgentStart:
             while self._starting or (self._waiting and not self._failures):
                 self._begin()
                 ready = self._selector.select(max(deadline - time.monotonic(), 0))
-                if not ready:
-                    break
                 self._take_greetings([key.data for key, _ in ready])
+                if self._starting and time.monotonic() >= deadline:
+                    break
                 if self._failures:
                     deadline = min(deadline, time.monotonic() + MORE_SECONDS)
         if self._failures or self._starting:
@@ -92,8 +95,12 @@ class AgentStart:
     def _begin(self) -> None:
         """Start agents as long as there is room for them."""
         while self._waiting and len(self._starting) < AT_ONCE and not self._failures:
-            agent = RemoteAgent(self._waiting.pop(), self._shell, self._sinks)
-            self._agents.append(agent)
+            make = partial(RemoteAgent, self._waiting.pop(), self._shell, self._sinks)
+            try:
+                agent = self._agents.start(make)
+            except BootstrapError as error:
+                self._failures.append(str(error))
+                break
             self._starting.add(agent)
             self._selector.register(agent.streams[0].pipe, selectors.EVENT_READ, agent)
 
@@ -104,8 +111,7 @@ class AgentStart:
             if not isinstance(agent, RemoteAgent):
                 continue
             try:
-                line = agent.read_line()
-                if line is None or not agent.take_greeting(line):
+                if not any(map(agent.take_greeting, agent.lines())):
                     continue
             except EOFError:
                 self._failures.append(agent.failure())
@@ -130,9 +136,9 @@ def start_agents(
     hosts: Sequence[Host],
     options: LaunchOptions,
     sinks: Sinks,
-    agents: list[RemoteAgent],
+    agents: AgentGroup[RemoteAgent],
 ) -> None:
-    """Start the agents of some hosts, into the list, in the order of the hosts.
+    """Start the agents of some hosts, into the group, in the order of the hosts.
 
     Raises
     ------
@@ -141,7 +147,7 @@ def start_agents(
     """
     shell = remote_shell(options.ssh)
     AgentStart(hosts, shell, sinks, agents).run(options.start_timeout)
-    agents.sort(key=lambda agent: hosts.index(agent.host))
+    agents.all.sort(key=lambda agent: hosts.index(agent.host))
 
 
 class JobNetwork:
@@ -199,6 +205,7 @@ class JobNetwork:
         """What each agent reaches: of the launcher, then of each of its targets."""
         points = [agent.greeting.endpoint(agent.host.name) for agent in self._agents]
         self._points: Sequence[Endpoint] = points
+        counts = {}
         for number, agent in enumerate(self._agents):
             others = [points[other] for other in targets(number, len(points))]
             hosts = [
@@ -206,7 +213,8 @@ class JobNetwork:
                 for each in (self._own, *others)
             ]
             agent.ask("try", {"hosts": hosts})
-        return answers(self._agents, deadline)
+            counts[agent] = len(hosts)
+        return reached_by(counts, deadline)
 
     def _hosts(
         self, tried: Mapping[RemoteAgent, list[list[str]]], nics: Sequence[str]
@@ -257,24 +265,17 @@ def try_hosts(
         The errors of unusable hosts, by their names, and the network of the others.
     """
     shell, problems = remote_shell(options.ssh), {}
-    agents: list[RemoteAgent] = []
-    try:
+    with closing(AgentGroup[RemoteAgent]()) as agents:
         for host in hosts:
-            before = len(agents)
             try:
                 AgentStart([host], shell, sinks, agents).run(options.start_timeout)
             except BootstrapError as error:
                 problems[host.name] = str(error)
-                for agent in agents[before:]:
-                    agent.close()
-                del agents[before:]
-        network = _network(agents, options)
-        for agent in agents:
+        usable = [agent for agent in agents.all if agent.host.name not in problems]
+        network = _network(usable, options)
+        for agent in usable:
             agent.request_stop()
-            agent.process.wait(options.start_timeout)
-    finally:
-        for agent in agents:
-            agent.close()
+            agent.await_end(options.start_timeout)
     return problems, network
 
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TypeVar
 
@@ -49,24 +49,12 @@ class Child:
     ):
         self.returncode: int | None = None
         self.process = _started(command, stdin, environment, cpus)
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        prefix = b"" if rank is None else f"[{rank}] ".encode()
-        self.streams = [
-            Stream(
-                pipe,
-                destination,
-                prefix,
-                sinks.log(rank, name),
-                sinks.stamp,
-                tracebacks,
-            )
-            for pipe, destination, name, tracebacks in (
-                (self.process.stdout, sinks.out, STDOUT, None),
-                (self.process.stderr, sinks.err, STDERR, sinks.tracebacks(rank)),
-            )
-        ]
-        self.descriptor = os.pidfd_open(self.process.pid)
+        with ExitStack() as undone:
+            undone.enter_context(self.process)
+            undone.callback(self.process.kill)
+            self.streams = _streams(self.process, sinks, rank)
+            self.descriptor = os.pidfd_open(self.process.pid)
+            undone.pop_all()
 
     @property
     def ended(self) -> bool:
@@ -106,15 +94,21 @@ class Child:
         """Kill the remaining descendants, and close the descriptors."""
         close_children([self])
 
-    def _release(self) -> None:
-        """Reap the process, and close the descriptors."""
-        self.process.wait()
+    def release_descriptors(self) -> None:
+        """Close the descriptors of a process that has ended, and do not reap it."""
         if self.process.stdin is not None:
             with suppress(BrokenPipeError):  # with what it did not read
                 self.process.stdin.close()
         for stream in self.streams:
             stream.pipe.close()
-        os.close(self.descriptor)
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor = -1
+
+    def _release(self) -> None:
+        """Reap the process, and close the descriptors."""
+        self.process.wait()
+        self.release_descriptors()
 
 
 def signal_children(children: Iterable[Child], number: int) -> None:
@@ -184,6 +178,21 @@ def _started(
         start_new_session=True,
         preexec_fn=partial(_begin, os.getpid(), cpus),  # noqa: PLW1509 (takes no lock)
     )
+
+
+def _streams(
+    process: subprocess.Popen[bytes], sinks: Sinks, rank: int | None
+) -> list[Stream]:
+    """Standard output and error of a process, which may be a rank."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    prefix = b"" if rank is None else f"[{rank}] ".encode()
+    out, err = sinks.log(rank, STDOUT), sinks.log(rank, STDERR)
+    tracebacks = sinks.tracebacks(rank)
+    return [
+        Stream(process.stdout, sinks.out, prefix, out, sinks.stamp),
+        Stream(process.stderr, sinks.err, prefix, err, sinks.stamp, tracebacks),
+    ]
 
 
 def _begin(launcher: int, cpus: Cpus | None) -> None:

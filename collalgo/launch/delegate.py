@@ -19,6 +19,7 @@ from collalgo.launch.child import (
     signal_children,
     signal_groups,
 )
+from collalgo.launch.environment import OF_A_RANK
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.messages import report
 from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
@@ -82,6 +83,8 @@ class DelegatedLaunch:
         With times before its lines this process stays, to write them.
         """
         report(self.shown)
+        for name in OF_A_RANK:
+            os.environ.pop(name, None)
         os.environ.update(self.variables)
         if not self.options.timestamp:
             os.execv(self.line[0], list(self.line))

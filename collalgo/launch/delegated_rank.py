@@ -40,7 +40,9 @@ class Numbers(NamedTuple):
             rank, size, local_rank, local_size = (int(env[name]) for name in self)
         except ValueError:
             shown = ", ".join(f"{name}={env[name]}" for name in self)
-            raise BootstrapError(f"the launcher sets no numbers: {shown}") from None
+            raise BootstrapError(
+                f"the launcher's variables of rank and size are not numbers: {shown}"
+            ) from None
         return rank, size, local_rank, local_size
 
 

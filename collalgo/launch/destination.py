@@ -29,6 +29,7 @@ class Destination:
 
     def __init__(self, file: IO[bytes] | None, name: str):
         self.patience = math.inf  # seconds that the reader may take no output
+        self.may_fail = False
         self._descriptor = None if file is None else file.fileno()
         self._name = name
         self._owner: object = None  # of the unfinished line, if there is one
@@ -50,7 +51,7 @@ class Destination:
         Raises
         ------
         OutputError
-            If it cannot be written, as on a full disk.
+            If it cannot be written, as on a full disk, unless it may fail.
         """
         if self._owner not in (None, stream):
             data = b"\n" + data
@@ -59,6 +60,8 @@ class Destination:
             self._write_all(data)
         except OSError as error:
             self._discard()
+            if self.may_fail:
+                return
             if isinstance(error, BrokenPipeError):  # its reader has ended
                 raise
             raise OutputError(

@@ -12,6 +12,7 @@ from collalgo.errors import BootstrapError
 from collalgo.launch.hosts import LARGEST, Host, hosts_of_text
 from collalgo.launch.messages import report
 from collalgo.launch.process import end_with_parent, exit_reason
+from collalgo.launch.signals import stop_delayed
 
 #: Seconds between the end of a call of the script and the next one.
 PAUSE = 1.0
@@ -43,7 +44,7 @@ class Discovery:
         self._printed = b""
         self._next = self._limit = 0.0
         self._told = ""
-        self.problem = "it has not printed any hosts yet"
+        self.problem = f"{script} has not printed any hosts yet"
 
     def seconds(self) -> float:
         """Seconds to the next look."""
@@ -88,13 +89,14 @@ class Discovery:
     def _begin(self) -> None:
         self._printed, self._limit = b"", time.monotonic() + CALL_SECONDS
         self._next = time.monotonic() + PAUSE
-        self._call = subprocess.Popen(
-            [self._script.absolute()],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-            preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 (takes no lock)
-        )
+        with stop_delayed():  # the process is closed
+            self._call = subprocess.Popen(
+                [self._script.absolute()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                preexec_fn=partial(end_with_parent, os.getpid()),  # noqa: PLW1509 (takes no lock)
+            )
         assert self._call.stdout is not None
         os.set_blocking(self._call.stdout.fileno(), False)
 

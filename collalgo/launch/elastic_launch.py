@@ -8,15 +8,15 @@ import secrets
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
-from collalgo.base.environment import HOST, MEMBER, MEMBERS, NICS, RENDEZVOUS, SECRET
+from collalgo.base.environment import MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.interfaces import in_url
 from collalgo.bootstrap.store.job_end import close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
+from collalgo.launch.agent_group import agent_job
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.network import Endpoint, Listener
@@ -58,10 +58,11 @@ class ElasticLaunch:
     def run(self) -> int:
         """Run the job to its end: its exit code."""
         with ExitStack() as held:
+            held.enter_context(signals_raise())  # also while the job is closed
             job = ElasticJob(self, held)
-            held.enter_context(signals_raise())
-            held.enter_context(signals_forwarded(job.nodes.send, stops=True))
-            return run_to_end(job.run, lambda _number: job.nodes.stop(), job.sinks)
+            agents = job.nodes.agents
+            held.enter_context(signals_forwarded(agents.send_signal, stops=True))
+            return run_to_end(job.run, lambda _number: agents.stop(), job.sinks)
 
     def placement(self) -> Placement:
         """Where its ranks would run; nothing is started, and no host is asked."""
@@ -113,13 +114,10 @@ class ElasticJob:
         self._port: int = server.port
         self._here: Endpoint = listener.endpoint("of the launcher")
         self._common = {
-            **environment.forwarded(),
             **environment.of_any_job(),
             MEMBERS.name: ":".join(map(str, plan.members)),
             SECRET.name: secret.hex(),
         }
-        if options.nics:
-            self._common[NICS.name] = ",".join(options.nics)
         times = plan.members[0], options.start_timeout
         close = partial(close_job, "127.0.0.1", server.port, secret)
         self.nodes = Nodes(self._start, *times, plan.discovery(), close)
@@ -142,21 +140,16 @@ class ElasticJob:
         address = next((each for each in wanted if each in reached), reached[0])
         options, starts = self._options, node.starts
         node.starts += 1
-        return AgentJob(
-            list(options.command),
-            str(Path.cwd()),
-            {
-                **self._common,
-                RENDEZVOUS.name: f"collalgo://{in_url(str(address))}:{self._port}",
-                HOST.name: node.host.name,
-                RESTART_COUNT: str(starts),
-            },
-            {each.rank: self._variables(each, node) for each in self._positions(node)},
-            options.binding.value,
-            agent.network(list(options.nics)).restricted,
-            is_function=options.is_function,
-            restarts=RESTARTS if options.restarts is None else options.restarts,
-        )
+        every = {
+            **self._common,
+            RENDEZVOUS.name: f"collalgo://{in_url(str(address))}:{self._port}",
+            RESTART_COUNT: str(starts),
+        }
+        ranks = {e.rank: self._variables(e, node) for e in self._positions(node)}
+        restricted = agent.network(list(options.nics)).restricted
+        restarts = RESTARTS if options.restarts is None else options.restarts
+        how = options, node.host, every, ranks, restricted
+        return agent_job(*how, restarts=restarts)
 
     def _positions(self, node: Node) -> list[RankPosition]:
         """The ranks of a host; how many the job has is known where hosts are named."""

@@ -5,7 +5,8 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from collalgo.base.environment import JOB, NICS, STORE
+from collalgo.base.environment import JOB, NICS, VARIABLES
+from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
@@ -17,6 +18,9 @@ UCX_DEVICES = "UCX_NET_DEVICES"
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
+
+#: What the library, or torchrun, has set for this process, if it is itself a rank.
+OF_A_RANK = {RESTART_COUNT, *(each.name for each in VARIABLES if each.internal)}
 
 #: The variables of a rank, whatever starts it, each with the field of its position:
 #: those of torchrun, and ``LOCAL_SIZE`` and ``CROSS_*``, for which it has none.
@@ -43,16 +47,16 @@ DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 def inherited() -> dict[str, str]:
     """The variables of this process that ranks of a new job on this host get too.
 
-    Not the store of the job that this process may be a rank of.
+    Not those of the job that this process may be a rank of.
     """
-    return {name: value for name, value in os.environ.items() if name != STORE.name}
+    return {name: v for name, v in os.environ.items() if name not in OF_A_RANK}
 
 
 def forwarded() -> dict[str, str]:
     """The variables of this process that ranks on other hosts get too."""
     return {
         name: value
-        for name, value in os.environ.items()
+        for name, value in inherited().items()
         if name not in NOT_FORWARDED and not name.startswith(NOT_FORWARDED_PREFIXES)
     }
 

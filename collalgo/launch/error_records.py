@@ -8,7 +8,6 @@ import json
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -27,34 +26,51 @@ MOST_BYTES = 64 << 20
 SHOWN_LINES = 60
 
 
+#: The keys of the starts of this process. None is used twice, as a process that a rank
+#: has left may outlive its launch.
+_KEYS = count(1)
+
+
 class ErrorRecords:
-    """The records of the ranks of a launcher; each start has a key."""
+    """The records of the ranks of a launch; each start has a key."""
 
     def __init__(self) -> None:
-        self._file = os.memfd_create(NAME, os.MFD_CLOEXEC)
-        self._keys = count(1)
+        self._file: int | None = None
+        self._read = 0  # bytes
+        self._found: dict[str, Sequence[str]] = {}
 
     def next(self) -> tuple[str, dict[str, str]]:
         """The key of a rank that is started, and the variable that holds it."""
-        key = str(next(self._keys))
+        if self._file is None:
+            self._file = os.memfd_create(NAME, os.MFD_CLOEXEC)
+        key = str(next(_KEYS))
         return key, {ERRORS.name: f"/proc/{os.getpid()}/fd/{self._file}#{key}"}
 
     def traceback(self, key: str) -> Sequence[str]:
         """The lines of the first error that a rank has recorded; empty without one."""
-        length = min(os.fstat(self._file).st_size, MOST_BYTES)
-        content = os.pread(self._file, length, 0)
-        for line in content.splitlines():
+        self._read_further()
+        return self._found.get(key, [])
+
+    def close(self) -> None:
+        """Release the memory."""
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+
+    def _read_further(self) -> None:
+        """Read the records that are complete since the last time."""
+        if self._file is None:
+            return
+        length = min(os.fstat(self._file).st_size, MOST_BYTES) - self._read
+        content = os.pread(self._file, length, self._read)
+        complete, newline, _ = content.rpartition(b"\n")
+        self._read += len(complete + newline)
+        for line in complete.splitlines():
             with suppress(ValueError, RecursionError):
                 match json.loads(line):
-                    case {"key": str(found), "traceback": str(text)} if found == key:
-                        return text.splitlines()[-SHOWN_LINES:]
-        return []
-
-
-@cache
-def of_this_launcher() -> ErrorRecords:
-    """The records of all ranks that this process starts."""
-    return ErrorRecords()
+                    case {"key": str(key), "traceback": str(text)}:
+                        lines = text.splitlines()[-SHOWN_LINES:]
+                        self._found.setdefault(key, lines)
 
 
 def record_error(text: str) -> None:

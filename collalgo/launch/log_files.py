@@ -11,8 +11,8 @@ from collalgo.base import owned
 from collalgo.errors import OutputError
 from collalgo.launch.messages import report
 
-#: A line with the prefix of its rank.
-LINE = re.compile(rb"\[(\d+)\] ([^\n]*\n)")
+#: The prefix of a line: its rank.
+PREFIX = re.compile(rb"\[(\d+)\] ")
 
 #: The most bytes of an unfinished line that wait for its end.
 PARTIAL_BYTES = 65536
@@ -70,16 +70,38 @@ class LogFiles:
 
     def of_lines(self, name: str) -> Log:
         """Takes lines with the prefixes of their ranks."""
-        rest = bytearray()
+        return _PrefixedLines(self, name).write
 
-        def write(data: bytes) -> None:
-            rest.extend(data)
-            end = rest.rfind(b"\n") + 1
-            for number, line in LINE.findall(rest[:end]):
-                self.write(int(number), name, line)
-            del rest[: end or max(len(rest) - PARTIAL_BYTES, 0)]
 
-        return write
+class _PrefixedLines:
+    """Writes lines with the prefixes of their ranks to the files of these.
+
+    A long line is written in parts, as they come.
+    """
+
+    def __init__(self, files: LogFiles, name: str):
+        self._files, self._name = files, name
+        self._rest, self._continues = b"", False
+        self._rank: int | None = None
+
+    def write(self, data: bytes) -> None:
+        """Take the next part of the output."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._write_part(line + b"\n")
+            self._continues = False
+        if len(self._rest) > PARTIAL_BYTES:
+            self._write_part(self._rest)
+            self._rest, self._continues = b"", True
+
+    def _write_part(self, part: bytes) -> None:
+        """Write a line, or a part of one, to the file of the rank that begins it."""
+        if not self._continues:
+            found = PREFIX.match(part)
+            self._rank = None if found is None else int(found[1])
+            part = part if found is None else part[found.end() :]
+        if self._rank is not None:
+            self._files.write(self._rank, self._name, part)
 
 
 def _without_waiting(path: str, flags: int) -> int:

@@ -25,6 +25,9 @@ from collalgo.errors import BootstrapError
 #: Seconds in which an address has to answer.
 ANSWER_SECONDS = 3.0
 
+#: Seconds before a listener that could not accept a connection tries again.
+PAUSE = 0.1
+
 #: Characters of the word that a listener sends.
 WORD = 32
 
@@ -66,19 +69,22 @@ class Listener:
         self.word = secrets.token_hex(WORD // 2)
         self._socket = socket.create_server(("", 0), backlog=128)
         self.port: int = self._socket.getsockname()[1]
+        self._is_closed = False
         start(Thread(target=self._serve, name="collalgo listener", daemon=True))
 
     def _serve(self) -> None:
-        while True:
+        while not self._is_closed:
             try:
                 connection, _ = self._socket.accept()
-            except OSError:  # it is closed
-                return
+            except OSError:  # it is closed, or there are too few descriptors
+                time.sleep(PAUSE)
+                continue
             with suppress(OSError), connection:
                 connection.send(self.word.encode())
 
     def close(self) -> None:
         """Stop."""
+        self._is_closed = True
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()

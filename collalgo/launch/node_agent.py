@@ -17,7 +17,7 @@ from collalgo.launch.remote_shell import RemoteShell
 JobOf = Callable[["NodeAgent", list[str]], AgentJob]
 
 
-class _Answers(Stream):
+class _AgentOutput(Stream):
     """The output of an agent: at first its answers, then the output of its ranks."""
 
     def __init__(self, pipe: IO[bytes], sinks: Sinks, take: Callable[[], bool]):
@@ -44,8 +44,6 @@ class NodeAgent(RemoteAgent):
 
     Attributes
     ----------
-    has_job : bool
-        Whether it was sent its job.
     problem : str
         The reason why it cannot be used; empty if it can.
     began : float
@@ -64,11 +62,11 @@ class NodeAgent(RemoteAgent):
     ):
         super().__init__(host, shell, sinks)
         self._launcher, self._job_of = launcher, job_of
-        self.has_job, self.problem, self.began = False, "", time.monotonic()
+        self.problem, self.began = "", time.monotonic()
         self.is_stopping = False
         assert self.process.stdout is not None
-        self._answers = _Answers(self.process.stdout, sinks, self._take)
-        self.streams[0] = self._answers
+        self._output = _AgentOutput(self.process.stdout, sinks, self._take)
+        self.streams[0] = self._output
 
     def network(self, nics: list[str]) -> HostNetwork:
         """The interfaces of the host that may lead to others; bridges do not.
@@ -99,8 +97,10 @@ class NodeAgent(RemoteAgent):
     def _take(self) -> bool:
         """Take the answers that have arrived; False at the end of the output."""
         try:
-            while not self.has_job and (line := self.read_line()) is not None:
+            for line in self.lines():
                 self._take_line(line)
+                if self.has_job:
+                    break
         except EOFError:
             return False
         except (BootstrapError, ValueError) as error:
@@ -123,4 +123,4 @@ class NodeAgent(RemoteAgent):
                 "host"
             )
         self.send(self._job_of(self, reached))
-        self.has_job, self._answers.is_answering = True, False
+        self._output.is_answering = False

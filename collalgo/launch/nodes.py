@@ -6,24 +6,20 @@ failed repeatedly is left out for longer, and the job no longer waits for it.
 """
 
 import shlex
-import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 
-from collalgo.launch.child import (
-    Deadline,
-    as_completed,
-    close_children,
-    kill_children,
-)
+from collalgo.errors import BootstrapError
+from collalgo.launch.agent_group import AgentGroup
+from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.discovery import Discovery
 from collalgo.launch.hosts import Host
 from collalgo.launch.messages import report
 from collalgo.launch.node_agent import NodeAgent
 from collalgo.launch.process import exit_code
-from collalgo.launch.signals import stop_delayed
-from collalgo.launch.supervision import STOP_SECONDS
 
 #: Seconds before a host is tried again: at first, and at most.
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
@@ -84,11 +80,15 @@ class Node:
         """Whether its ranks run."""
         return self.agent is not None and self.agent.has_job
 
-    def fail(self, agent: NodeAgent) -> float:
-        """Note that its agent has failed: the seconds before it is tried again."""
-        code = agent.returncode or 0
-        self.is_excluded = agent.has_job and 0 < code != SHELL_FAILED
-        if agent.has_job and time.monotonic() - agent.began > STEADY:
+    def fail(self, agent: NodeAgent | None) -> float:
+        """Note that its agent has failed: the seconds before it is tried again.
+
+        Without an agent, it could not be started.
+        """
+        worked = agent is not None and agent.has_job
+        code = agent.returncode if agent is not None else None
+        self.is_excluded = worked and 0 < (code or 0) != SHELL_FAILED
+        if agent is not None and worked and time.monotonic() - agent.began > STEADY:
             self.failures = 0
         pause = EXCLUSION if self.is_excluded else FIRST_PAUSE
         pause *= 2.0 ** min(self.failures, 10)
@@ -128,11 +128,11 @@ class Nodes:
         self._close: Callable[[str], None] | None = close
         self._discovery = discovery
         self._nodes: dict[Host, Node] = {}
-        self.agents: list[NodeAgent] = []
+        self.agents = AgentGroup[NodeAgent]()
         self._ranks = 0
         self._enough_at = time.monotonic()
         self._has_finished, self._next_report = False, Deadline()
-        self._failed: tuple[str, int] = "no host could be used", 1
+        self._failed: tuple[str, int] | None = None
         self._late = 0
 
     def change(self, hosts: Sequence[Host]) -> None:
@@ -153,7 +153,7 @@ class Nodes:
 
     def run(self) -> int:
         """Supervise the hosts to the end of the job: its exit code."""
-        while not self._has_finished or self._running():
+        while not self._has_finished or self.agents.running():
             self._update_hosts()
             self._start_due()
             self._wait()
@@ -162,34 +162,14 @@ class Nodes:
                 return self._give_up()
         return self._late
 
-    def stop(self) -> None:
-        """Make all agents stop their ranks, and forward the output meanwhile."""
-        running = self._running()
-        for agent in running:
-            agent.request_stop()
-            if not agent.has_job:
-                agent.kill()
-        for _ in as_completed(running, Deadline(3 * STOP_SECONDS)):
-            pass
-
     def close(self) -> None:
         """Kill all processes, and release all resources."""
-        for agent in self.agents:
-            agent.close()
-        if self._discovery is not None:
-            self._discovery.close()
-
-    def send(self, number: int) -> None:
-        """Send a signal to all ranks; SIGSTOP is not for their agents."""
-        for agent in self._running():
-            if agent.has_job:
-                as_sent = signal.SIGTSTP if number == signal.SIGSTOP else number
-                agent.send_signal(as_sent)
+        with ExitStack() as held:
+            held.callback(self.agents.close)
+            if self._discovery is not None:
+                self._discovery.close()
 
     # ---- the loop
-
-    def _running(self) -> list[NodeAgent]:
-        return [agent for agent in self.agents if not agent.ended]
 
     def _update_hosts(self) -> None:
         if self._discovery is None or self._has_finished:
@@ -204,34 +184,29 @@ class Nodes:
             is_idle = node.agent is None and node.is_wanted
             if is_idle and node.due <= now and not self._has_finished:
                 node.is_excluded = False
-                node.agent = self._start(node)
-                self.agents.append(node.agent)
+                try:
+                    node.agent = self.agents.start(partial(self._start, node))
+                except BootstrapError as error:
+                    self._try_again(str(error), 1, node.fail(None))
 
     def _wait(self) -> None:
         """Forward the output for a while, or until an agent ends."""
         deadline = Deadline(self._seconds_to_poll())
-        for agent in as_completed(self._running(), deadline):
+        for agent in as_completed(self.agents.running(), deadline):
             deadline.at_most(0.0)
             self._end(agent)
-        self._release_ended()
-        if not self._running() and not self._has_finished:
+        self.agents.release_ended()
+        if not self.agents.running() and not self._has_finished:
             time.sleep(deadline.left() or 0.0)
         self._end_late()
-        if self._next_report.left() == 0 and (working := self._running()):
+        if self._next_report.left() == 0 and (working := self.agents.running()):
             self._next_report = Deadline(REPORT_SECONDS)
             names = ", ".join(agent.host.name for agent in working)
             report(f"waiting for {names}, which still run after another host has ended")
 
-    def _release_ended(self) -> None:
-        """Release the resources of agents that have ended; a job may start many."""
-        with stop_delayed():  # none is closed twice
-            ended = [agent for agent in self.agents if agent.ended]
-            self.agents = self._running()
-            close_children(ended)
-
     def _end_late(self) -> None:
         """End the agents that do not start in time."""
-        for agent in self._running():
+        for agent in self.agents.running():
             if not agent.has_job and time.monotonic() - agent.began > self._patience:
                 agent.give_up(f"it did not start within {self._patience:g} s")
 
@@ -267,8 +242,13 @@ class Nodes:
         is_lost = agent.has_job and not node.is_excluded
         what = "is lost" if is_lost else "cannot be used"
         what = "has failed" if node.is_excluded else what
-        self._failed = f"host {name} {what}: {why}", exit_code(code) if code else 1
-        report(f"{self._failed[0]}; it is tried again in {pause:g} s")
+        failed = f"host {name} {what}: {why}"
+        self._try_again(failed, exit_code(code) if code else 1, pause)
+
+    def _try_again(self, failed: str, code: int, pause: float) -> None:
+        """Report a failure of a host, which is tried again after a pause."""
+        self._failed = failed, code
+        report(f"{failed}; it is tried again in {pause:g} s")
 
     def _close_if_too_few(self) -> None:
         up = sum(node.host.slots for node in self._nodes.values() if node.is_up)
@@ -292,8 +272,10 @@ class Nodes:
 
     def _give_up(self) -> int:
         """Stop the remaining hosts, and report the last failure."""
-        self.stop()
-        reason, code = self._failed
+        late = ", ".join(a.host.name for a in self.agents.running() if not a.has_job)
+        self.agents.stop()
+        what = f"host {late} did not start within {self._patience:g} s"
+        reason, code = self._failed or (what if late else "no host could be used", 1)
         if self._discovery is not None and self._discovery.problem:
             reason = self._discovery.problem
         report(f"{reason} (fewer than {self._least} ranks are left)")

@@ -64,9 +64,10 @@ class Sinks(NamedTuple):
     stamp: Callable[[], bytes] = no_stamp
     shown: ShownTracebacks | None = None
 
-    def limit_wait(self, seconds: float) -> None:
-        """Drop output that the reader does not take within some seconds."""
-        self.out.patience = self.err.patience = seconds
+    def begin_stop(self, seconds: float) -> None:
+        """Drop output that cannot be written, or waits some seconds for its reader."""
+        for each in (self.out, self.err):
+            each.patience, each.may_fail = seconds, True
 
     def tracebacks(self, rank: int | None) -> Tracebacks | None:
         """Takes the standard error of a rank, or lines of several with their ranks."""

@@ -205,10 +205,12 @@ def _check_rendezvous(options: LaunchOptions) -> None:
 
 def _check_url(url: str, job: str) -> None:
     """Refuse a URL or an id that names no job."""
-    from collalgo.bootstrap.store.at_url import store_place
+    from collalgo.bootstrap.store.at_url import replicated_at, store_place
 
     try:
-        store_place(url, job)
+        place = store_place(url, job)
+        if place.url.scheme == "replicated":
+            replicated_at(place)  # which counts its members
     except ValueError as error:
         raise OptionError(f"--rendezvous and --id: {error}") from None
 

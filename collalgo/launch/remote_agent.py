@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -41,36 +41,47 @@ class RemoteAgent(Child):
         The host.
     greeting : Greeting
         The greeting of the agent, once it has started.
+    has_job : bool
+        Whether it was sent its job.
+
+    Raises
+    ------
+    BootstrapError
+        If the system refuses the process.
     """
 
     greeting: Greeting
 
     def __init__(self, host: Host, shell: RemoteShell, sinks: Sinks):
-        self.host = host
+        self.host, self.has_job = host, False
         self._received = bytearray()
         self.command = shell.line(host.name, AGENT)
-        super().__init__(self.command, sinks, stdin=subprocess.PIPE)
+        try:
+            super().__init__(self.command, sinks, stdin=subprocess.PIPE)
+        except OSError as error:
+            raise BootstrapError(
+                f"host {host.name} cannot be used: {self.command[0]} cannot be started "
+                f"({error.strerror})"
+            ) from None
 
-    def read_line(self) -> str | None:
-        """The next line of the agent; None until it is complete.
+    def lines(self) -> Iterator[str]:
+        """The lines of the agent that are complete after one read of its output.
 
         Raises
         ------
         EOFError
             If the agent has ended.
         """
-        if b"\n" not in self._received:
-            assert self.process.stdout is not None
-            with suppress(BlockingIOError):
-                part = os.read(self.process.stdout.fileno(), 65536)
-                if not part or len(self._received) > MOST_BYTES:
-                    raise EOFError
-                self._received += part
-        line, newline, rest = self._received.partition(b"\n")
-        if not newline:
-            return None
-        self._received = rest
-        return line.decode(errors="replace").strip()
+        assert self.process.stdout is not None
+        with suppress(BlockingIOError):
+            part = os.read(self.process.stdout.fileno(), 65536)
+            if not part or len(self._received) > MOST_BYTES:
+                raise EOFError
+            self._received += part
+        while end := self._received.find(b"\n") + 1:
+            line = self._received[:end].decode(errors="replace").strip()
+            del self._received[:end]
+            yield line
 
     def take_greeting(self, line: str) -> bool:
         """Whether a line is the greeting; the start-up output of a shell is not.
@@ -147,10 +158,14 @@ class RemoteAgent(Child):
     def send(self, job: AgentJob) -> None:
         """Send the job. Its secrets are on no command line."""
         self._write(job.encode())
+        self.has_job = True
 
     def send_signal(self, number: int) -> None:
-        """Make the agent send its ranks a signal."""
-        self._write(bytes([number]))
+        """Make the agent send its ranks a signal, also within a handler of one."""
+        assert self.process.stdin is not None
+        if not self.process.stdin.closed:
+            with suppress(BrokenPipeError):
+                os.write(self.process.stdin.fileno(), bytes([number]))
 
     def _write(self, data: bytes) -> None:
         """Write to the agent, unless it has ended, which its exit code reports."""
@@ -167,17 +182,17 @@ class RemoteAgent(Child):
             self.process.stdin.close()
 
 
-def answers(
-    agents: Sequence[RemoteAgent], deadline: float
-) -> Mapping[RemoteAgent, Any]:
-    """The answers of some agents to a request that each of them was sent.
+def reached_by(
+    agents: Mapping[RemoteAgent, int], deadline: float
+) -> Mapping[RemoteAgent, list[list[str]]]:
+    """The addresses by which each agent reaches some hosts, of which it was sent some.
 
     Raises
     ------
     BootstrapError
-        If one of them does not answer in time.
+        If one of them does not answer in time, or sends something else.
     """
-    found: dict[RemoteAgent, Any] = {}
+    found: dict[RemoteAgent, list[list[str]]] = {}
     with selectors.DefaultSelector() as selector:
         register_wakeup(selector)
         for agent in agents:
@@ -189,15 +204,15 @@ def answers(
                 raise BootstrapError(late.failure())
             clear_wakeup()
             for agent in (key.data for key, _ in ready if key.data in agents):
-                line = _line(agent)
-                if line is not None:
-                    found[agent] = json.loads(line)
+                if (line := _answer(agent)) is not None:
+                    found[agent] = agent.take_reached(line, agents[agent])
                     selector.unregister(agent.streams[0].pipe)
     return found
 
 
-def _line(agent: RemoteAgent) -> str | None:
+def _answer(agent: RemoteAgent) -> str | None:
+    """The next line of an agent; None until it is complete."""
     try:
-        return agent.read_line()
+        return next(agent.lines(), None)
     except EOFError:
         raise BootstrapError(agent.failure()) from None

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -126,7 +127,7 @@ def remote_shell(options: SshOptions | None = None) -> RemoteShell:
     Raises
     ------
     BootstrapError
-        If the variable holds no command, or the options are not for it.
+        If the variable names no program, or the options are not for it.
     """
     source = next((name for name in VARIABLES if os.environ.get(name)), None)
     extra = options.words if options is not None else []
@@ -137,6 +138,8 @@ def remote_shell(options: SshOptions | None = None) -> RemoteShell:
         shell = RemoteShell(tuple(shlex.split(given)), source)
     except ValueError as error:
         raise BootstrapError(f"{source} is not a command: {given} ({error})") from None
+    if not shell.words or shutil.which(shell.words[0]) is None:
+        raise BootstrapError(f"{source} names no program that can be run: {given}")
     if extra and not shell.is_ssh:
         raise BootstrapError(
             f"{shlex.join(extra)} is for ssh, but {source} names {given}; unset "

@@ -16,35 +16,21 @@ from functools import cache, partial
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.identity import RESTART_COUNT
-from collalgo.bootstrap.store.at_url import (
-    StorePlace,
-    embedded_at,
-    replicated_at,
-    store_place,
-)
-from collalgo.bootstrap.store.hosting import Hosting
+from collalgo.bootstrap.store.at_url import store_place
 from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
-from collalgo.launch.etcd_member import EtcdMember
-from collalgo.launch.local import (
-    LocalLaunch,
-    Rank,
-    RankSpec,
-    stop,
-)
+from collalgo.launch.local import LocalLaunch
 from collalgo.launch.messages import report
+from collalgo.launch.node_store import hold_store
 from collalgo.launch.options import RESTARTS, LaunchOptions
-from collalgo.launch.output import Sinks
 from collalgo.launch.process import exit_code, exit_reason
-from collalgo.launch.session_guard import SessionGuard
+from collalgo.launch.ranks import Rank, Ranks, RankSpec
+from collalgo.launch.start_failure import StartFailure
 
 #: Seconds before the first restart of a rank, which double with each further one, and
 #: at most.
 BACK_OFF, LONGEST_BACK_OFF = 0.1, 60.0
-
-#: Seconds that a launcher which holds the store waits for other nodes to leave.
-DRAIN_SECONDS = 5.0
 
 #: The last line of the traceback of a restarted rank that was not admitted.
 OF_A_LATECOMER = "collalgo.errors.BootstrapError"
@@ -81,24 +67,20 @@ class RestartingLaunch(LocalLaunch):
     restarts: int = RESTARTS
     node: dict[str, str] | None = None
 
-    def _run(self, ranks: list[Rank], sinks: Sinks, guard: SessionGuard) -> int:
-        """Start the ranks, into the list, and supervise them."""
-        with ExitStack() as held:
-            common, end = (
-                self._of_host(held) if self.node is None else self._of_node(held)
+    def _run(self, ranks: Ranks, held: ExitStack) -> int:
+        """Start the ranks, and supervise them; hold the store until they have ended."""
+        common, end = self._of_host(held) if self.node is None else self._of_node(held)
+
+        def start(spec: RankSpec, count: int) -> None:
+            before = int(spec.environment.get(RESTART_COUNT, 0))
+            counted = {RESTART_COUNT: str(before + count)}
+            ranks.start(
+                spec._replace(environment={**spec.environment, **common, **counted})
             )
 
-            def start(spec: RankSpec, count: int) -> None:
-                before = int(spec.environment.get(RESTART_COUNT, 0))
-                counted = {RESTART_COUNT: str(before + count)}
-                every = {**spec.environment, **common, **counted}
-                mine = spec._replace(environment=every)
-                ranks.append(Rank(mine, self.command, sinks, self._stdin(spec)))
-                guard.add(ranks[-1].process.pid)
-
-            for spec in self.specs:
-                start(spec, 0)
-            return _Supervision(self, ranks, start, end).run(sinks)
+        for spec in self.specs:
+            start(spec, 0)
+        return _Supervision(self, ranks, start, end).run()
 
     def _of_host(self, held: ExitStack) -> tuple[dict[str, str], End]:
         """The variables of ranks that are all on this host, and the end of the job."""
@@ -126,26 +108,9 @@ class RestartingLaunch(LocalLaunch):
         where, given = RENDEZVOUS.given(variables), SECRET.value(variables)
         place = store_place(where, JOB.given(variables), secret=given)
         if self.node:
-            _hold_store(place, held)
+            hold_store(place, held)
         once = cache(partial(begin_end, place, "a rank has ended"))
         return self.node or {}, lambda _living: once()
-
-
-def _hold_store(place: StorePlace, held: ExitStack) -> None:
-    """Hold the store of a job if it is on this host, or a member of its etcd."""
-    url = place.url
-    if url.scheme == "collalgo" and url.hostname and url.port:
-        server = embedded_at(place)
-        hosting = Hosting(*server)
-        hosting.begin()
-        held.callback(hosting.end)
-        held.callback(hosting.drain, DRAIN_SECONDS)  # before that
-        if hosting.is_held:
-            held.callback(close_job, *server, "the node that held its store has ended")
-    if url.scheme == "replicated":
-        member = EtcdMember(replicated_at(place))
-        held.callback(member.close)
-        held.callback(member.drain, DRAIN_SECONDS)
 
 
 def back_off(number: int) -> float:
@@ -197,16 +162,16 @@ class _Supervision:
     ----------
     plan : RestartingLaunch
         The plan.
-    ranks : list of Rank
-        All that were started.
+    ranks : Ranks
+        Their processes.
     start : callable
-        Starts a rank, into the list, after a number of restarts.
+        Starts a rank after a number of restarts.
     end : callable
         Called with the number that run, at each end once one had exit code 0.
     """
 
     plan: RestartingLaunch
-    ranks: list[Rank]
+    ranks: Ranks
     start: Callable[[RankSpec, int], None]
     end: End
     due: dict[int, float] = field(default_factory=dict)
@@ -215,21 +180,22 @@ class _Supervision:
     has_finished: bool = False
     late: Rank | None = None
 
-    def run(self, sinks: Sinks) -> int:
+    def run(self) -> int:
         """Supervise the ranks to the end of the job: its exit code."""
         while self._living() or self.due:
             deadline = Deadline(self._seconds_to_restart())
-            for ended in as_completed(self.ranks, deadline):
+            for ended in as_completed(self.ranks.running(), deadline):
                 self._end(ended)
                 if self.has_finished:
                     self.end(self._living())
                 deadline.at_most(self._seconds_to_restart())
+            self.ranks.release_ended()
             if self._are_too_few():
-                return self._give_up(sinks)
+                return self._give_up()
             self._restart()
         if not self.has_finished:
-            return self._give_up(sinks)
-        return 0 if self.late is None else self._report_late(self.late, sinks)
+            return self._give_up()
+        return 0 if self.late is None else self._report_late(self.late)
 
     def _are_too_few(self) -> bool:
         """Whether the job cannot go on."""
@@ -238,7 +204,7 @@ class _Supervision:
 
     def _living(self) -> int:
         """The number of ranks that run."""
-        return sum(not rank.ended for rank in self.ranks)
+        return len(self.ranks.running())
 
     def _seconds_to_restart(self) -> float:
         """Seconds to the next restart, or to the next check if ranks are too few."""
@@ -256,17 +222,24 @@ class _Supervision:
             self.due.clear()
             return
         self.lost.append(rank)
-        number = self.deaths[rank.rank] = self.deaths[rank.rank] + 1
         words = f"rank {rank.rank} {exit_reason(code)}"
-        if self.has_finished:
-            if self._is_missed(rank):
-                self.late = rank
-            report(f"{words}; the job ends without it")
-        elif number <= self.plan.restarts:
-            self.due[rank.rank] = time.monotonic() + back_off(number)
-            report(f"{words}; restart {number} of {self.plan.restarts}")
+        if not self.has_finished:
+            self._restart_later(rank.rank, words)
+            return
+        self.deaths[rank.rank] += 1
+        if self._is_missed(rank):
+            self.late = rank
+        report(f"{words}; the job ends without it")
+
+    def _restart_later(self, rank: int, words: str) -> None:
+        """Restart a rank after a delay, unless it was restarted often enough."""
+        self.deaths[rank] += 1
+        number, most = self.deaths[rank], self.plan.restarts
+        if number <= most:
+            self.due[rank] = time.monotonic() + back_off(number)
+            report(f"{words}; restart {number} of {most}")
         else:
-            report(f"{words} after {self.plan.restarts} restarts; it is not restarted")
+            report(f"{words} after {most} restarts; it is not restarted")
 
     def _is_missed(self, rank: Rank) -> bool:
         """Whether the work of a rank that fails after the training is missing."""
@@ -280,18 +253,21 @@ class _Supervision:
         for rank, moment in list(self.due.items()):
             if time.monotonic() >= moment:
                 del self.due[rank]
-                self.start(specs[rank], self.deaths[rank])
+                try:
+                    self.start(specs[rank], self.deaths[rank])
+                except StartFailure as error:
+                    self._restart_later(rank, str(error))
 
-    def _report_late(self, rank: Rank, sinks: Sinks) -> int:
+    def _report_late(self, rank: Rank) -> int:
         """Report a rank that has failed after others had finished."""
-        sinks.err.end_line()
+        self.ranks.sinks.err.end_line()
         self.plan.supervision.tell([rank.failure()], False)
         return exit_code(rank.returncode or 0)
 
-    def _give_up(self, sinks: Sinks) -> int:
+    def _give_up(self) -> int:
         """Stop the remaining ranks, and report the last that has died."""
-        stop(self.ranks, signal.SIGTERM)
-        sinks.err.end_line()
+        self.ranks.stop(signal.SIGTERM)
+        self.ranks.sinks.err.end_line()
         last = self.lost[-1].failure()
         words = f"{last.reason} (fewer than {self.plan.least} ranks are left)"
         self.plan.supervision.tell([last._replace(reason=words)], False)

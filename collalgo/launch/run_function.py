@@ -22,16 +22,14 @@ from collalgo.launch.hosts import MAX_SLOTS, MOST_RANKS, assign_ranks, hosts_of
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.options import START_SECONDS, LaunchOptions, SshOptions
 from collalgo.launch.rank_function import Failure, raise_first
-from collalgo.launch.ssh import Job, SshLaunch
+from collalgo.launch.signals import STOPS
+from collalgo.launch.ssh import SshJob, SshLaunch
 from collalgo.launch.supervision import RankFailure, Supervision
 
 Result = TypeVar("Result")
 
 #: The command line of a rank.
 COMMAND = (sys.executable, "-m", "collalgo.launch.function_rank")
-
-#: The errors that may stop the launcher.
-STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def spawn(
@@ -196,11 +194,11 @@ def _run_on_hosts(call: bytes, options: LaunchOptions) -> list[Any]:
 
     plan = SshLaunch(options, positions)
     with (
-        Job(plan, Supervision(GRACE, tell, by_python=True)) as job,
+        SshJob(plan, Supervision(GRACE, tell, by_python=True)) as job,
         opened(job.variables) as store,
     ):
         store.put_call(call)
-        code = job.run(job.launch)
+        code = job.run()
         return _results(store, sum(map(len, positions.values())), code)
 
 

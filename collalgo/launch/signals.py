@@ -69,14 +69,17 @@ class _Delay:
 
 @contextmanager
 def stop_delayed() -> Iterator[None]:
-    """Raise StopRequested at the end only, since what was read must be written."""
+    """Raise StopRequested at the end only, instead of an error of the body.
+
+    What was read must be written, and what was started be noted.
+    """
     _Delay.depth += 1
     try:
         yield
     finally:
         _Delay.depth -= 1
-    if not _Delay.depth:
-        check_stop()
+        if not _Delay.depth:
+            check_stop()
 
 
 def check_stop() -> None:
@@ -100,9 +103,9 @@ def signals_raise() -> Iterator[None]:
         _Request.was_seen = True
         if _Request.is_over:
             return
-        before, last = last, time.monotonic()
-        if last - before >= SAME_REQUEST:
-            _Delay.number = number
+        now = time.monotonic()
+        if now - last >= SAME_REQUEST:
+            last, _Delay.number = now, number
             if not _Delay.depth:
                 check_stop()
 

@@ -2,17 +2,15 @@
 
 import secrets
 import shlex
-import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 
-from collalgo.base.environment import HOST, NICS, SECRET, STORE
+from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
-from collalgo.launch.agent import AgentJob
+from collalgo.launch.agent_group import AgentGroup, agent_job
 from collalgo.launch.agents import JobNetwork, Shares, start_agents
 from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import Host, RankPosition
@@ -27,7 +25,6 @@ from collalgo.launch.signals import signals_forwarded, signals_raise
 from collalgo.launch.supervision import (
     OF_COMMAND,
     PEER_FAILED,
-    STOP_SECONDS,
     RankFailure,
     Supervision,
     run_to_end,
@@ -51,8 +48,8 @@ class SshLaunch:
 
     def run(self) -> int:
         """Run the job to its end: its exit code."""
-        with Job(self) as job:
-            return job.run(job.launch)
+        with SshJob(self) as job:
+            return job.run()
 
     def placement(self) -> Placement:
         """The placement of the ranks, where it is known without their hosts.
@@ -71,7 +68,7 @@ class SshLaunch:
         return Placement(list(ranks), commands)
 
 
-class Job:
+class SshJob:
     """A job of several hosts while it runs: its store, and the agents of its hosts.
 
     Attributes
@@ -96,28 +93,31 @@ class Job:
             STORE.name: f"127.0.0.1:{self.server.port}",
             SECRET.name: secret.hex(),
         }
-        self._agents: list[RemoteAgent] = []
+        self._agents = AgentGroup[RemoteAgent]()
 
-    def __enter__(self) -> "Job":
+    def __enter__(self) -> "SshJob":
         return self
 
     def __exit__(self, *_: object) -> None:
-        for agent in self._agents:
-            agent.close()
         self.server.close()
 
-    def run(self, work: Callable[[], int]) -> int:
-        """Run the job until it ends or signals stop it: its exit code."""
-        agents = self._agents
-        with signals_raise(), signals_forwarded(partial(_send, agents), stops=True):
-            try:
-                return run_to_end(work, lambda _number: _stop(agents), self._sinks)
-            except OSError as error:
-                reason = f"host {len(agents)} cannot be reached: {error}"
-                self._supervision.tell([RankFailure(0, reason)], False)
-                return 1
+    def run(self) -> int:
+        """Run the job until it ends or signals stop it: its exit code.
 
-    def launch(self) -> int:
+        Raises
+        ------
+        BootstrapError
+            If a host cannot be used.
+        """
+        agents = self._agents
+        with (
+            signals_raise(),
+            signals_forwarded(agents.send_signal, stops=True),
+            closing(agents),
+        ):
+            return run_to_end(self._launch, lambda _number: agents.stop(), self._sinks)
+
+    def _launch(self) -> int:
         """Start the agents and their ranks, and supervise them."""
         network = self._start_agents()
         shares = network.shares(self._positions)
@@ -130,7 +130,7 @@ class Job:
         hosts, begin = list(self._positions), time.monotonic()
         start_agents(hosts, self._options, self._sinks, self._agents)
         self._say(f"{len(hosts)} agents started in {time.monotonic() - begin:.2f} s")
-        return JobNetwork(self._agents, self._options)
+        return JobNetwork(self._agents.all, self._options)
 
     def _say_network(self, network: JobNetwork, shares: Shares) -> None:
         """Tell the addresses and the NICs that are used."""
@@ -148,48 +148,37 @@ class Job:
     def _start_ranks(self, network: JobNetwork, shares: Shares) -> None:
         """Send each agent its ranks."""
         common = self._common(network)
-        for agent in self._agents:
+        for agent in self._agents.all:
+            host = agent.host
             ranks = {
                 position.rank: environment.of_rank(position, self._options.dialect)
-                for position in self._positions[agent.host]
+                for position in self._positions[host]
             }
-            job = AgentJob(
-                list(self._options.command),
-                str(Path.cwd()),
-                {**common, HOST.name: agent.host.name},
-                ranks,
-                self._options.binding.value,
-                network.of_host[agent.host].restricted,
-                shares[agent.host],
-                self._options.is_function,
-            )
-            agent.send(job)
+            restricted = network.of_host[host].restricted
+            how = self._options, host, common, ranks, restricted
+            agent.send(agent_job(*how, shares=shares[host]))
 
     def _common(self, network: JobNetwork) -> dict[str, str]:
         """The variables of all ranks."""
-        first = self._agents[0]
+        first = self._agents.all[0]
         master = network.of_host[first.host].working[0].address
-        nics = {NICS.name: ",".join(self._options.nics)} if self._options.nics else {}
         return {
-            **environment.forwarded(),
             **environment.of_job(master, first.greeting.free_port),
             **self.variables,
             STORE.name: f"{','.join(network.launcher)}:{self.server.port}",
-            **nics,
         }
 
     def _supervise(self) -> int:
         """Forward the output until all agents have ended, or one has failed."""
-        agents = self._agents
         failed: list[RemoteAgent] = []
         deadline = Deadline()
-        for ended in as_completed(agents, deadline):
+        for ended in as_completed(self._agents.all, deadline):
             if ended.returncode:
                 deadline.at_most(self._supervision.settle + 1.0)
                 failed.append(ended)
         if not failed:
             return 0
-        _stop(agents)
+        self._agents.stop()
         failed.sort(key=lambda agent: agent.returncode == PEER_FAILED)
         self._report_loss(failed[0])
         return exit_code(failed[0].returncode or 0)
@@ -203,18 +192,3 @@ class Job:
             ranks = self._positions[first.host]
             lost = [RankFailure(each.rank, reason) for each in ranks]
             self._supervision.tell(lost, False)
-
-
-def _send(agents: Sequence[RemoteAgent], number: int) -> None:
-    """Send a signal to all ranks; SIGSTOP is not for their agents."""
-    for agent in agents:
-        agent.send_signal(signal.SIGTSTP if number == signal.SIGSTOP else number)
-
-
-def _stop(agents: list[RemoteAgent]) -> None:
-    """Make all agents stop their ranks, and forward the output meanwhile."""
-    for agent in agents:
-        if not agent.ended:
-            agent.request_stop()
-    for _ in as_completed(agents, Deadline(3 * STOP_SECONDS)):
-        pass

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from collalgo.errors import OutputError
 from collalgo.launch.messages import report
 from collalgo.launch.output import Sinks
 from collalgo.launch.signals import StopRequested, ignore_requests
@@ -80,19 +79,28 @@ def run_to_end(
 ) -> int:
     """Run the processes of a job: the exit code of ``work``, or of its interruption.
 
-    ``stop`` is called with the number of the signal that asked to stop.
+    ``stop`` is called with the number of the signal that the processes get: the one
+    that asked to stop, or SIGTERM if the output cannot be written.
     """
     try:
-        return work()
-    except StopRequested as request:
-        sinks.limit_wait(STOP_SECONDS)
-        with suppress(StopRequested):  # a second request: end them at once
-            stop(request.number)
-        return 128 + request.number
-    except BrokenPipeError:  # the reader of our output has ended
-        return 128 + signal.SIGPIPE
-    except OutputError as error:
-        report(str(error))
-        return 1
+        number, code = _interrupted(work)
+        if number is not None:
+            sinks.begin_stop(STOP_SECONDS)
+            with suppress(StopRequested):  # a second request: end them at once
+                stop(number)
+        return code
     finally:
         ignore_requests()
+
+
+def _interrupted(work: Callable[[], int]) -> tuple[int | None, int]:
+    """The signal that is to stop the processes, if any, and the exit code."""
+    try:
+        return None, work()
+    except StopRequested as request:
+        return request.number, 128 + request.number
+    except BrokenPipeError:  # the reader of our output has ended
+        return signal.SIGTERM, 128 + signal.SIGPIPE
+    except OSError as error:  # as on a full disk
+        report(str(error))
+        return signal.SIGTERM, 1

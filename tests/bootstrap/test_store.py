@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from threading import Event, Thread
 from unittest.mock import patch
@@ -264,3 +265,14 @@ def test_a_client_does_not_take_itself_for_the_store():
         pytest.raises(StoreError, match="TCP connected to itself"),
     ):
         Client(["127.0.0.1"], port, SECRET, 0.0)
+
+
+def test_a_store_listens_at_an_address_of_ipv6():
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as error:
+        pytest.skip(f"::1 cannot be used: {error.strerror}")
+    server = Server(SECRET, "::1")
+    with closing(server), closing(Client(["::1"], server.port, SECRET, 10)) as client:
+        client.set("key", b"value")
+        assert client.get("key", 10) == b"value"

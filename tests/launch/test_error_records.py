@@ -55,7 +55,8 @@ def recording(monkeypatch):
     def main(error):
         raise error
 
-    return main, records, key
+    yield main, records, key
+    records.close()
 
 
 def test_the_first_error_counts_and_nothing_else_is_recorded(recording):
@@ -74,6 +75,17 @@ def test_the_first_error_counts_and_nothing_else_is_recorded(recording):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1 << 20
+
+
+def test_each_record_is_read_once_and_no_key_comes_back(recording, monkeypatch):
+    main, records, key = recording
+    with pytest.raises(ValueError, match="v"):
+        main(ValueError("v"))
+    assert records.traceback(key)
+    monkeypatch.setattr(json, "loads", None)
+    assert records.traceback(key)
+    records.close()
+    assert ErrorRecords().next()[0] != key
 
 
 def test_what_is_malformed_is_ignored_and_what_is_long_is_cut(recording):

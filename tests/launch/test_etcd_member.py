@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -131,6 +131,30 @@ touch once; echo the disk is full; exit 7
         "the disk is full",
     ]
     assert not list(tmp_path.glob("collalgo-etcd-*"))
+
+
+def test_jobs_of_one_name_do_not_take_each_others_members(
+    tmp_path, monkeypatch, servers
+):
+    """They differ in their secrets; a second launcher of one job has no member."""
+    program = tmp_path / "etcd"
+    program.write_text("#!/bin/sh\nexec sleep 60\n")
+    program.chmod(0o700)
+    monkeypatch.setattr(etcd_member, "etcd_program", lambda: str(program))
+    monkeypatch.setattr(etcd_member, "has_begun", lambda *_: False)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with ExitStack() as held:
+        members = [
+            held.enter_context(
+                closing(
+                    etcd_member.EtcdMember(
+                        ReplicatedStore((servers[0],), "job", secret)
+                    )
+                )
+            )
+            for secret in (b"one", b"one", b"other")
+        ]
+        assert [member.is_running for member in members] == [True, False, True]
 
 
 def test_a_member_that_answers_late_belongs_to_a_cluster(monkeypatch):

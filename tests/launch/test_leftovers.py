@@ -9,7 +9,8 @@ from itertools import product
 
 import pytest
 
-from collalgo.launch.local import LocalLaunch, Rank, RankSpec
+from collalgo.launch.local import LocalLaunch
+from collalgo.launch.ranks import Rank, RankSpec
 from collalgo.launch.session_guard import SessionGuard
 from tests.launch.test_run import COLLALGO, alive, gone
 from tests.support.leisure import at_leisure

@@ -1,9 +1,11 @@
 """Which addresses hosts are reached by: what is tried, and what follows from it."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections import Counter
+from contextlib import closing
 
 import pytest
 from collalgo.bench.cluster.kernel import inside, namespace
@@ -95,6 +97,27 @@ def test_loopback_is_taken_where_hosts_are_names_of_one_machine_only():
         BootstrapError, match=r"not reached by all .* \(by 0 of 1 hosts"
     ):
         list(networks([point], [Answers(Counter(), 1)]))
+
+
+def test_a_listener_goes_on_when_it_was_out_of_descriptors(monkeypatch):
+    create = socket.create_server
+
+    class Refusing(socket.socket):
+        refused = False
+
+        def accept(self):
+            if not self.refused:
+                self.refused = True
+                raise OSError(24, "Too many open files")
+            return super().accept()
+
+    def refusing(*words, **further):
+        return Refusing(fileno=create(*words, **further).detach())
+
+    monkeypatch.setattr(socket, "create_server", refusing)
+    with closing(Listener()) as listener:
+        point = listener.endpoint("a")
+        assert "127.0.0.1" in reached(point)
 
 
 def test_an_address_counts_as_reached_only_if_its_listener_tells_the_word():

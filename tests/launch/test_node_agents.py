@@ -2,6 +2,7 @@
 
 import os
 import signal
+from contextlib import closing
 
 import pytest
 
@@ -69,6 +70,33 @@ def test_a_host_whose_agent_talks_nonsense_is_given_up(
     assert "not an answer; it is tried again in 1 s" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("sh", "-c", "yes"), "did not start within 0.2 s"),
+        (
+            ("/no/such/shell",),
+            "cannot be used: /no/such/shell cannot be started (No such file or "
+            "directory)",
+        ),
+    ],
+)
+def test_a_host_that_never_starts_is_given_up(capfd, monkeypatch, words, problem):
+    """Also if its shell prints lines without end, or is no program."""
+    monkeypatch.setattr(nodes, "POLL_SECONDS", 0.05)
+    sinks, here = output.sinks(), Listener()
+
+    def start(node):
+        shell = RemoteShell(words, "TEST")
+        return NodeAgent(node.host, shell, sinks, here.endpoint(""), None)
+
+    with closing(here), closing(nodes.Nodes(start, 1, 0.2)) as hosts:
+        hosts.change([Host("a", 1)])
+        assert hosts.run() != 0
+    told = capfd.readouterr().err
+    assert f"host a {problem} (fewer than 1 ranks are left)" in told
+
+
 class Script:
     """Stands for a script that tells other hosts at each look."""
 
@@ -93,7 +121,7 @@ def test_a_host_that_is_dropped_and_told_again_at_once_has_not_failed(agent_of):
     def start(node):
         started.append((node.failures, node.is_excluded))
         agent = agent_of("cat; sleep 0.3; exit 143" if len(started) == 1 else "exit 0")
-        agent.has_job, agent._answers.is_answering = True, False
+        agent.has_job, agent._output.is_answering = True, False
         return agent
 
     hosts = nodes.Nodes(start, 1, 30, Script([a], [], [a]))
@@ -110,7 +138,7 @@ def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
 
     def start(node):
         agent = agent_of('[ "$0" = a ] || { sleep 1; exit 5; }', node.host.name)
-        agent.has_job, agent._answers.is_answering = True, False
+        agent.has_job, agent._output.is_answering = True, False
         return agent
 
     closed = []

@@ -148,3 +148,14 @@ def test_a_log_is_what_the_ranks_wrote(tmp_path):
     lines(b"wo\n[1] more\n")
     assert (tmp_path / "rank.1/stdout").read_bytes() == b"one\nmore\n"
     assert (tmp_path / "rank.2/stdout").read_bytes() == b"two\n"
+
+
+def test_a_line_of_any_length_goes_to_the_file_of_the_rank_that_begins_it(tmp_path):
+    logs = LogFiles(tmp_path)
+    write = logs.of_lines("stdout")
+    long = b"x [2] " * PARTIAL_BYTES
+    for part in (b"[1] " + long[:100], long[100:], b"end\n[2] mine\nof [3] none\n"):
+        write(part)
+    assert logs.path(1, "stdout").read_bytes() == long + b"end\n"
+    assert logs.path(2, "stdout").read_bytes() == b"mine\n"
+    assert not logs.path(3, "stdout").exists()

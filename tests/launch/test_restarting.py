@@ -206,6 +206,10 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
             "not of the form collalgo://HOST:PORT",
         ),
         ("--elastic --nodes 2 --rendezvous [::1", "is not a URL"),
+        (
+            "--elastic --nodes 2 --rendezvous replicated://a:1,b:1",
+            "names 2 members; pass at least 3",
+        ),
         ("--elastic --nodes 2 --rendezvous etcd://a,,b", "etcd://HOST:PORT,HOST:PORT"),
         ("--elastic --nodes 2 --rendezvous file:///%00", "of the form file:///FOLDER"),
         ("--elastic --nodes 2 --rendezvous a:1 --id a/b", "'a/b' is not a job id"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from collalgo.base.finalizers import serving
 from collalgo.base.threads import start
+from collalgo.bootstrap.interfaces import family_of
 from collalgo.bootstrap.store.data import Data
 from collalgo.bootstrap.store.liveness import is_closed_by_peer, is_silent, keep_alive
 from collalgo.bootstrap.store.session import (
@@ -90,7 +91,9 @@ class Server:
         self._closing = False
         self._refused: set[str] = set()
         self.other_secrets: set[str] = set()
-        self._listener = socket.create_server((host, port), backlog=1024)
+        self._listener = socket.create_server(
+            (host, port), family=family_of(host), backlog=1024
+        )
         self.port: int = self._listener.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._end = asyncio.Event()
