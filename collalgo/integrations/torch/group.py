@@ -243,11 +243,12 @@ class CollalgoGroup(GroupCalls):
         device_types: Any = None,  # noqa: ARG002  all that the backend serves
     ) -> "CollalgoGroup | None":
         """A group of some ranks, in their order here; None on the others."""
-        checked(opts)
+        options = checked(opts)
         if self.comm.rank not in ranks:
             return None
         comm = self.comm.group(sorted(ranks))
         comm.timeout = timeout.total_seconds() if timeout else self.comm.timeout
+        options.apply(comm)
         group = CollalgoGroup(comm, dist.PrefixStore(f"{ranks}/", self._store))
         group.setGroupName(group_name or f"{self._name}:split:{ranks}")
         group.setGroupDesc(group_desc or f"{self._description}:split")
