@@ -244,7 +244,18 @@ def test_the_command_prints_json():
     assert [one["nbytes"] for one in several] == [8, 32, 128]
 
 
+def test_the_json_has_the_choices_of_peers():
+    result = invoke("broadcast", "-n", "2", "--size", "8,128", "--json", "--peers")
+    for one in json.loads(result.output):
+        assert {"openmpi", "mpich", "gloo"} == set(one["peers"])
+        assert one["peers"]["mpich"]["decider"] == "the policy of mpich"
+
+
 def test_the_command_refuses_what_is_wrong():
     assert "give either -n" in invoke("broadcast", "8").output
     assert "no policy" in invoke("scan", "8", "-n", "2", "--policy", "x").output
+    assert (
+        "--all needs one size"
+        in invoke("scan", "-n", "2", "--size", "8,9", "--all").output
+    )
     assert "is not a size" in invoke("scan", "8q", "-n", "2").output
