@@ -52,6 +52,7 @@ class Job:
     def __init__(self, commands: Sequence[tuple[list[str], dict[str, str]]]):
         self.steps: list[Step] = []
         self.launchers: list[subprocess.Popen[bytes]] = []
+        self._workers: dict[int, int] = {}  # descriptors, by process number
         for command in commands:
             Thread(target=self._supervise, args=command, daemon=True).start()
 
@@ -68,8 +69,14 @@ class Job:
         assert made.stdout is not None
         for line in made.stdout:
             if found := re.search(rb"\[\d+, \d+, [\d.]+\]", line):
-                self.steps.append(Step(*json.loads(found[0])))
+                self._add(Step(*json.loads(found[0])))
         made.wait()
+
+    def _add(self, step: Step) -> None:
+        self.steps.append(step)
+        if step.process not in self._workers:
+            with suppress(ProcessLookupError):
+                self._workers[step.process] = os.pidfd_open(step.process)
 
     def until(self, workers: int, size: int, after: float) -> float:
         """The time at which a number of workers have made a step, after some time.
@@ -104,13 +111,15 @@ class Job:
         return sorted({s.process for s in self.steps if s.time > time.monotonic() - 1})
 
     def end(self) -> None:
-        """Kill all processes."""
+        """Kill all processes that have not ended."""
         for launcher in self.launchers:
-            with suppress(ProcessLookupError):
+            if launcher.poll() is None:
                 os.killpg(launcher.pid, signal.SIGKILL)
-        for process in {each.process for each in self.steps}:
+        while self._workers:
+            _, worker = self._workers.popitem()
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGKILL)
+                signal.pidfd_send_signal(worker, signal.SIGKILL)
+            os.close(worker)
 
 
 @contextmanager

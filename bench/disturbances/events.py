@@ -35,12 +35,7 @@ def agent() -> Iterator[Times]:
         words = ["-n", "4", "--min", "1", "sleep", "1000"]
         launcher = subprocess.Popen([sys.executable, "-m", "collalgo", "run", *words])
         try:
-            ranks: list[int] = []
-            while len(ranks) < 4:
-                time.sleep(0.05)
-                children = [p for p in processes() if p.parent == launcher.pid]
-                ranks = [p.number for p in children if _name(p.number) == "sleep"]
-            watched = [os.pidfd_open(each) for each in ranks]
+            watched = [os.pidfd_open(each) for each in _ranks(launcher)]
             began = time.monotonic()
             launcher.kill()
             for each in watched:
@@ -49,6 +44,18 @@ def agent() -> Iterator[Times]:
         finally:
             launcher.kill()
             launcher.wait()
+
+
+def _ranks(launcher: subprocess.Popen[bytes]) -> list[int]:
+    """The four processes of a job, once all have begun to sleep."""
+    end = time.monotonic() + PATIENCE
+    while launcher.poll() is None and time.monotonic() < end:
+        children = [p for p in processes() if p.parent == launcher.pid]
+        ranks = [p.number for p in children if _name(p.number) == "sleep"]
+        if len(ranks) == 4:
+            return ranks
+        time.sleep(0.05)
+    raise TimeoutError(f"four ranks have not started within {PATIENCE:g} s")
 
 
 def _name(process: int) -> str:
@@ -61,8 +68,10 @@ def _await(descriptor: int) -> None:
     """Wait for the end of a process that need not be a child."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    poll.poll(PATIENCE * 1e3)
+    has_ended = poll.poll(PATIENCE * 1e3)
     os.close(descriptor)
+    if not has_ended:
+        raise TimeoutError(f"a process has not ended within {PATIENCE:g} s")
 
 
 def pause(seconds: float) -> Iterator[Times]:

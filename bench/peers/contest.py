@@ -47,15 +47,18 @@ class ContestError(RuntimeError):
 class Contestant:
     """The ranks of a library, waiting for commands."""
 
-    def __init__(
-        self, name: str, log: IO[str], processes: Sequence[subprocess.Popen[str]]
-    ):
+    def __init__(self, name: str, log: IO[str]):
         self.name = name
         self.version = ""
         self.profile: dict[str, Any] | None = None  # of the host, if it has one
         self._log = log
-        self._processes = processes
+        self._processes: list[subprocess.Popen[str]] = []
         self._streams: dict[int, IO[str]] = {}
+
+    def start(self, command: Sequence[str], **options: Any) -> None:
+        """Start one of its processes."""
+        made = subprocess.Popen(command, stdin=subprocess.DEVNULL, **options)
+        self._processes.append(made)
 
     def add(self, hello: Mapping[str, Any], stream: IO[str]) -> None:
         """Add a rank that has started."""
@@ -72,8 +75,7 @@ class Contestant:
             for stream in self._streams.values():
                 stream.write(json.dumps(command) + "\n")
                 stream.flush()
-            lines = [self._streams[rank].readline() for rank in range(self.ranks)]
-            return [json.loads(line) for line in lines]
+            return [_answer(self._streams[rank]) for rank in range(self.ranks)]
         except (OSError, ValueError) as error:
             raise self.failure(f"does not answer ({error})") from None
 
@@ -114,6 +116,21 @@ class Contestant:
         return times
 
 
+def _answer(stream: IO[str]) -> dict[str, Any]:
+    """The next answer of a rank.
+
+    Raises
+    ------
+    OSError
+        If the rank has ended.
+    """
+    line = stream.readline()
+    if not line:
+        raise ConnectionError("a rank has ended")
+    answer: dict[str, Any] = json.loads(line)
+    return answer
+
+
 @contextmanager
 def contestants(peers: Sequence[Peer], ranks: int) -> Iterator[list[Contestant]]:
     """Start collalgo and the peers, each with ``ranks`` ranks.
@@ -150,11 +167,14 @@ def _start(peer: Peer | None, ranks: int, folder: Path) -> Contestant:
         settings = {**peer.settings, "TMPDIR": str(folder)}
         environments = [{**one, **settings} for one in environments]
     streams: dict[str, Any] = {"stdout": log, "stderr": log, "text": True}
-    processes = [
-        subprocess.Popen(command, env=one, stdin=subprocess.DEVNULL, **streams)
-        for one in environments
-    ]
-    return Contestant(name, log, processes)
+    found = Contestant(name, log)
+    try:
+        for one in environments:
+            found.start(command, env=one, **streams)
+    except BaseException:
+        found.close()
+        raise
+    return found
 
 
 def _command(peer: Peer | None, ranks: int, folder: Path) -> list[str]:
@@ -195,7 +215,10 @@ def _accept(listener: socket.socket, one: Contestant, ranks: int) -> None:
         with connection:  # the stream keeps it open
             connection.settimeout(ANSWER)
             stream = connection.makefile("rw")
-        one.add(json.loads(stream.readline()), stream)
+        try:
+            one.add(_answer(stream), stream)
+        except (OSError, ValueError) as error:
+            raise one.failure(f"does not start ({error})") from None
 
 
 def race_cell(

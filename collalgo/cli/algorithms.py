@@ -9,8 +9,14 @@ from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console
-from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
+from collalgo.cli.algorithm_argument import (
+    algorithms_named,
+    prove_roots,
+    sizes_of,
+    the_only,
+)
 from collalgo.cli.export import export
+from collalgo.cli.machine import check_has_root, root_option
 from collalgo.cli.options import (
     collective_option,
     force_option,
@@ -109,7 +115,7 @@ def _ranges() -> Table:
     show_default=f"{SHOWN}, or that of the MSCCL file",
     help="Number of ranks.",
 )
-@click.option("--root", type=click.IntRange(0), default=0, help="Rank of the root.")
+@root_option
 @click.option("--svg", **writes(drawing.DRAWING), help="SVG file to write.")
 @force_option
 @load_option
@@ -126,7 +132,9 @@ def show(
     ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION, FILE.xml
     or FILE.json.
     """
-    meant = algorithms_named(algorithm, collective)[0]
+    meant = the_only(algorithms_named(algorithm, collective))
+    if isinstance(meant, Algorithm):
+        check_has_root(meant.collective, root)
     size = size or next(iter(sizes_of(meant)), SHOWN)
     if root >= size:
         raise click.UsageError(f"root {root} is out of range; there are {size} ranks")

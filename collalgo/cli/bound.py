@@ -12,18 +12,19 @@ from collalgo.cli.machine import (
     assuming,
     check_has_root,
     faults_options,
-    load_machine,
     parameters_argument,
     root_option,
     sizes_option,
+    with_and_without,
 )
 from collalgo.cli.words import epilog
 from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.link_model import DEFAULTS
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError
 from collalgo.topology.assumed import extremes, kind_of, marked
 from collalgo.topology.faults import WHOLE, Faults
-from collalgo.topology.model import LinkKind
+from collalgo.topology.model import LinkKind, Topology
 
 
 @click.command("bound", epilog=epilog("bound", "cut", "assumed"))
@@ -58,17 +59,18 @@ def bound_command(
     check_has_root(collective, root)
     kinds = [LinkKind(kind) for kind in only] or None
 
-    def bound_on(faults: Faults, speeds: dict[str, float]) -> Bound:
+    machine, intact = with_and_without(faults, what, parameters)
+
+    def bound_on(machine: Topology | UniformCluster, speeds: dict[str, float]) -> Bound:
         model = assuming(DEFAULTS, {**assume, **speeds})
-        machine = load_machine(what, parameters, faults)
         return bound(collective, machine, root, kinds, model)
 
     try:
         with patience("computing the bound"):
-            found = bound_on(faults, {})
-            whole = bound_on(WHOLE, {}) if faults != WHOLE else None
+            found = bound_on(machine, {})
+            whole = bound_on(intact, {}) if faults != WHOLE else None
             spans = _spans(found, assume)
-            ends = [bound_on(faults, speeds) for speeds in _fastest_and_slowest(spans)]
+            ends = [bound_on(machine, each) for each in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     for nbytes in sizes:

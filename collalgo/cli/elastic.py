@@ -36,7 +36,12 @@ _JOB = (
         show_default="that of the members on this host",
         help="Store of the job: etcd://HOST:PORT, HOST:PORT or file:///FOLDER.",
     ),
-    click.option("--id", "job", show_default="job", help="Id of the job."),
+    click.option(
+        "--id",
+        "job",
+        show_default="job; without --rendezvous that of the members on this host",
+        help="Id of the job.",
+    ),
 )
 
 
@@ -139,13 +144,22 @@ def _print(event: Event) -> None:
 
 
 def _follow(store: KeyValueStore) -> None:
-    """Print the events of a job until it is closed or its store has ended."""
-    is_over: list[bool] = []
+    """Print the events of a job until it is closed or its store has ended.
+
+    Raises
+    ------
+    OSError
+        If they cannot be printed, as a pipe was closed.
+    """
+    is_over: list[OSError | None] = []
 
     def tell(event: Event) -> None:
-        _print(event)
+        try:
+            _print(event)
+        except OSError as error:
+            is_over.append(error)
         if event["event"] == "closed":
-            is_over.append(True)
+            is_over.append(None)
 
     follow(store, tell)
     try:
@@ -154,6 +168,8 @@ def _follow(store: KeyValueStore) -> None:
             store.read(CLOSED)
     except CollalgoError:
         pass  # the job has ended with its store
+    if is_over and is_over[0] is not None:
+        raise is_over[0]
 
 
 @main.command("timeline")

@@ -152,6 +152,20 @@ def load_machine(
     return load(what, parameters, faults)
 
 
+def with_and_without(
+    faults: Faults, what: str, parameters: tuple[str, ...]
+) -> tuple[Topology | UniformCluster, Topology | UniformCluster]:
+    """A machine with its faults, and without, read once, as it may be a stream."""
+    try:
+        if faults == WHOLE:
+            found = load_machine(what, parameters)
+            return found, found
+        whole = load(what, parameters)
+        return faults.of(whole), whole
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
+
+
 def load(
     what: str, parameters: tuple[str, ...] = (), faults: Faults = WHOLE
 ) -> Topology:

@@ -17,12 +17,13 @@ from collalgo.cli.machine import (
     assuming,
     faults_options,
     figures_option,
-    load_machine,
+    with_and_without,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
 from collalgo.cli.selection_table import Others, show
 from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
@@ -33,9 +34,13 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
 from collalgo.selection.selection import SHOWN, Selection
 from collalgo.topology.faults import WHOLE, Faults
+from collalgo.topology.model import Topology
 
 #: The most ranks on hosts that differ, for which hundreds of prices take minutes.
 MOST_UNEQUAL = 2048
+
+#: A machine with its faults, and without.
+Machines = tuple[Topology | UniformCluster | None, Topology | UniformCluster | None]
 
 #: The terms in the output that the help explains.
 SAID = epilog(
@@ -104,31 +109,39 @@ def select_command(
     dgx1v --hosts 4. One size prints the prices of all algorithms, a range of sizes, the
     default, a table of the choices.
     """
-    sizes, words = _sizes_and_parameters(words, range_)
+    sizes, words = _sizes_and_parameters(words, range_, only_one=everything)
     words += _shape(options)
     _check_target(ranks, topology, words, assume, faults)
-    prices = partial(_pricer, topology, words, assuming(figures, assume))
+    machine, whole = _machines(topology, words, faults)
+    pricer_of = partial(_pricer, assuming(figures, assume))
     try:
-        pricer = prices(faults)
+        pricer = pricer_of(machine)
         decide = partial(select, collective, size=ranks, topology=pricer)
         chosen = _choices(decide, sizes, options)
         others = _others(decide, sizes, pricer) if peers else {}
-        losses = _losses(chosen, pricer, prices, faults, partial(decide, **options))
+        intact = None if machine is whole else pricer_of(whole)
+        losses = _losses(chosen, pricer, intact, partial(decide, **options))
         if picture:
             _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        _print_json(chosen, losses)
-    elif len(chosen) > 1 or peers:
-        show(chosen, others, losses)
+        _print_json(chosen, others, losses)
     else:
-        _explain(chosen[0], losses, everything)
+        _print(chosen, others, losses, everything)
 
 
-def _explain(chosen: Selection, losses: Sequence[Loss], everything: bool) -> None:
-    """Print the explanation of a choice, and its loss by faults."""
-    text = chosen.explain(None if everything else SHOWN)
+def _print(
+    chosen: Sequence[Selection],
+    others: Others,
+    losses: Sequence[Loss],
+    everything: bool,
+) -> None:
+    """Print a table of choices, or the explanation of one and its loss by faults."""
+    if len(chosen) > 1 or others:
+        show(chosen, others, losses)
+        return
+    text = chosen[0].explain(None if everything else SHOWN)
     click.echo(wrapped("\n".join([text, *map(str, losses)])))
 
 
@@ -147,7 +160,7 @@ def _choices(
 
 
 def _sizes_and_parameters(
-    words: tuple[str, ...], range_: str | None
+    words: tuple[str, ...], range_: str | None, *, only_one: bool
 ) -> tuple[list[int], tuple[str, ...]]:
     """The sizes, if any precede the parameters of the topology, and the parameters."""
     if words and "=" not in words[0]:
@@ -157,6 +170,8 @@ def _sizes_and_parameters(
         range_, words = " ".join(words[:parts]), words[parts:]
     sizes = parse_sizes(None, None, range_ or "8..1G")
     assert sizes is not None
+    if only_one and len(sizes) > 1:
+        raise click.UsageError(f"--all needs one size, but {len(sizes)} are given")
     return sizes, words
 
 
@@ -184,40 +199,49 @@ def _check_target(
         raise click.UsageError("--without and --degraded need --topology")
 
 
+def _machines(topology: str | None, words: tuple[str, ...], faults: Faults) -> Machines:
+    """The machine with its faults, and without; the same one if it has none."""
+    if topology is None:
+        return None, None
+    return with_and_without(faults, topology, words)
+
+
 def _losses(
     chosen: Sequence[Selection],
     pricer: TopologyPricer | None,
-    prices: Callable[[Faults], TopologyPricer | None],
-    faults: Faults,
+    whole: TopologyPricer | None,
     decide: Callable[..., Selection],
 ) -> list[Loss]:
-    """The loss of each choice by faults, if any, against the whole machine."""
-    if pricer is None or faults == WHOLE:
+    """The loss of each choice against that for the whole machine, if it has faults."""
+    if pricer is None or whole is None:
         return []
-    whole, placement = prices(WHOLE), pricer.placement
-    return [
-        Loss.of(one, decide(one.nbytes, topology=whole), placement) for one in chosen
-    ]
+    decided = [decide(one.nbytes, topology=whole) for one in chosen]
+    pairs = zip(chosen, decided, strict=True)
+    return [Loss.of(one, other, pricer.placement) for one, other in pairs]
 
 
-def _print_json(chosen: Sequence[Selection], losses: Sequence[Loss]) -> None:
+def _print_json(
+    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
+) -> None:
     """Print a selection as a mapping, several as a list of them."""
     found = [one.as_dict() for one in chosen]
+    for i, one in enumerate(found if others else ()):
+        one["peers"] = {
+            name: None if (other := row[i]) is None else other.as_dict()
+            for name, row in others.items()
+        }
     for one, loss in zip(found, losses, strict=False):
         one["whole"] = loss.as_dict()
     click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
 
 
 def _pricer(
-    topology: str | None,
-    words: tuple[str, ...],
-    link_model: LinkModel,
-    faults: Faults,
+    link_model: LinkModel, machine: Topology | UniformCluster | None
 ) -> TopologyPricer | None:
     """The prices on a topology, if one is given; the same for all sizes."""
-    if topology is None:
+    if machine is None:
         return None
-    pricer = TopologyPricer(load_machine(topology, words, faults), link_model)
+    pricer = TopologyPricer(machine, link_model)
     if pricer.placement.cluster is None and pricer.size > MOST_UNEQUAL:
         raise TopologyError(
             f"{pricer.topology.name}: {pricer.size} ranks on hosts that differ are "

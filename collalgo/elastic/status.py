@@ -139,7 +139,10 @@ def event_of_epoch(past: PastEpoch) -> Event:
 
 
 def follow(store: KeyValueStore, tell: Callable[[Event], None]) -> list[Subscription]:
-    """Call a function with each event from now on; a thread of the store does so."""
+    """Call a function with the events in the store, then with each as it comes.
+
+    A thread of the store does so.
+    """
 
     def see(change: Change) -> None:
         if change.value is None:

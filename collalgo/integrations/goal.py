@@ -206,9 +206,9 @@ class Operations:
             return
         before = self._before
         if len(before) > 1 and len(self._first) > 1:
-            meeting = self._labelled("calc 0")
-            self.lines += [f"{meeting} requires {label}" for label in before]
-            before = [meeting]
+            barrier = self._labelled("calc 0")
+            self.lines += [f"{barrier} requires {label}" for label in before]
+            before = [barrier]
         self.lines += [
             f"{label} requires {one}" for label in self._first for one in before
         ]

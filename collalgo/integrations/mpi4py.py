@@ -20,7 +20,7 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
 from collalgo.engine.transport.mpi import Mpi, unlink_mpich_memory
-from collalgo.errors import BootstrapError, CommunicatorClosed
+from collalgo.errors import BootstrapError, CollalgoError, CommunicatorClosed
 
 _keyval: int | None = None
 
@@ -62,7 +62,7 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
     by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(arguments.engine)
     if not (by_pmi and asked not in {None, "mpi"}):
         try:
-            return communicator(_world_of(me), asked, arguments.timeout)
+            from mpi4py import MPI
         except (ImportError, RuntimeError) as error:
             if asked == "mpi" or not by_pmi:
                 raise BootstrapError(
@@ -70,6 +70,8 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
                     f"connect to the other ranks ({error}); install it with: "
                     "pip install collalgo[mpi]"
                 ) from None
+        else:
+            return communicator(_world_of(MPI, me), asked, arguments.timeout)
     launcher = pmi.connection(os.environ, me.rank, me.size, arguments.timeout)
     longest = launcher.longest_text
     ucx = _usable_by_all(launcher, lambda: without_mpi(asked, me.rank), longest)
@@ -89,7 +91,7 @@ def _usable_by_all(
     problem = ""
     try:
         engine = make()
-    except BootstrapError as error:
+    except CollalgoError as error:
         problem = str(error)
     for rank, told in enumerate(exchange_group.allgather(problem[:longest])):
         if told:
@@ -98,7 +100,7 @@ def _usable_by_all(
     return engine
 
 
-def _world_of(me: Identity) -> Any:
+def _world_of(mpi: Any, me: Identity) -> Any:
     """``MPI.COMM_WORLD``, which must have the size that the launcher started.
 
     Raises
@@ -106,18 +108,16 @@ def _world_of(me: Identity) -> Any:
     BootstrapError
         If MPI does not recognise the launcher; each process is then a world of size 1.
     """
-    from mpi4py import MPI
-
-    if MPI.COMM_WORLD.Get_size() != me.size:
-        name, version = MPI.get_vendor()
+    if mpi.COMM_WORLD.Get_size() != me.size:
+        name, version = mpi.get_vendor()
         raise BootstrapError(
             f"{me.launcher} has started {me.size} ranks, but {name} "
             f"{'.'.join(map(str, version))}, which mpi4py uses, finds "
-            f"{MPI.COMM_WORLD.Get_size()}; use the launcher of that MPI, of srun an "
+            f"{mpi.COMM_WORLD.Get_size()}; use the launcher of that MPI, of srun an "
             "--mpi that it knows (pmi2 or pmix), or collalgo run -H",
             rank=me.rank,
         )
-    return MPI.COMM_WORLD
+    return mpi.COMM_WORLD
 
 
 def communicator(
@@ -193,9 +193,13 @@ def _connect(comm: Any, engine: str | None, timeout: float) -> Communicator:
     """Connect the ranks within each host and, if there are several, between hosts."""
     private = comm.Dup()
     exchange_group = OverMpi(private)
-    ours = _engine(engine, private, exchange_group)
-    # Mpi calls a collective of MPI to find the ranks on each host: all ranks must.
-    same_engine(exchange_group.allgather(ours.kind))
+    try:
+        ours = _engine(engine, private, exchange_group)
+        # Mpi calls a collective of MPI to find the ranks on each host: all ranks must.
+        same_engine(exchange_group.allgather(ours.kind))
+    except BootstrapError:  # of all ranks alike, which free it together
+        private.Free()
+        raise
     connection = connect(exchange_group, ours, timeout)
     unlink_mpich_memory()
     if connection.engine is None or not isinstance(ours, Mpi):

@@ -87,18 +87,22 @@ def _rules(path: str, _when: float) -> "Rules":
 
 
 @lru_cache(maxsize=8)
-def rules_of(name: str) -> "Rules":
-    """The rules of a peer, or of a file."""
-    from collalgo.selection.rules import Rules, of_peer
+def _of_peer(name: str) -> "Rules":
+    from collalgo.selection.rules import of_peer
 
+    return of_peer(name)
+
+
+def rules_of(name: str) -> "Rules":
+    """The rules of a peer, or of a file as it is now."""
     if name in PEERS:
-        return of_peer(name)
+        return _of_peer(name)
     if Path(name).suffix not in (".yaml", ".yml", ".json"):
         raise ValueError(
             f"there is no policy {name!r}; choose one of {', '.join(PEERS)}, or a "
             "rules file (.yaml)"
         )
-    return Rules.read(name)
+    return _rules(name, _changed(name))
 
 
 def of_policy(policy: str, collective: str, size: int, world: "World | None") -> BySize:

@@ -1,6 +1,7 @@
 """Draw the prices of algorithms over size."""
 
 from collections.abc import Sequence
+from math import nan
 from pathlib import Path
 
 from collalgo.algorithms.table import shortened
@@ -44,7 +45,7 @@ def plot(
         times = [_seconds(one, name) * 1e6 for one in chosen]
         axes.loglog(sizes, times, linewidth=0.8, label=shortened(name))
     for name, row in others.items():
-        times = [float("nan") if x is None else x.seconds * 1e6 for x in row]
+        times = [nan if x is None else x.seconds * 1e6 for x in row]
         axes.loglog(sizes, times, linestyle=":", label=f"as {name}")
     best = [one.seconds * 1e6 for one in chosen]
     axes.loglog(sizes, best, color="black", linewidth=2.5, label="the choice")
@@ -71,5 +72,5 @@ def _worth_drawing(chosen: Sequence[Selection]) -> list[str]:
 
 
 def _seconds(one: Selection, name: str) -> float:
-    """The price of an algorithm in its best order."""
-    return min(c.seconds for c in one.able if c.algorithm == name)
+    """The price of an algorithm in its best order; NaN if it cannot run."""
+    return min((c.seconds for c in one.able if c.algorithm == name), default=nan)

@@ -121,7 +121,7 @@ def with_assumed_speeds(
     if not links:
         return topology
     known = Topology(topology.name, topology.source)
-    known.warnings = topology.warnings
+    known.warnings = [*topology.warnings]
     known.copy_from(topology)
     rules = _Rules(topology, given)
     passing = []

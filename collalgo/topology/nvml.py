@@ -20,13 +20,12 @@ def add_nvlinks(topology: Topology) -> None:
         return
     try:
         pynvml.nvmlInit()
+        try:
+            _links(topology, pynvml)
+        finally:
+            pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
         topology.warn(f"NVLinks are unknown: {error}")
-        return
-    try:
-        _links(topology, pynvml)
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def _links(topology: Topology, nvml: Any) -> None:
@@ -36,16 +35,26 @@ def _links(topology: Topology, nvml: Any) -> None:
         if "busid" in device.attributes
     }
     for index in range(nvml.nvmlDeviceGetCount()):
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
-        gpu = by_busid.get(short_busid(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)))
-        if gpu is None:
-            continue
-        attributes = topology.device(gpu).attributes
-        major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
-        attributes |= {"dev": index, "sm": 10 * major + minor}
-        for link in range(nvml.NVML_NVLINK_MAX_LINKS):
-            with suppress(nvml.NVMLError):
-                _link(topology, nvml, handle, link, gpu, by_busid)
+        try:
+            _links_of(topology, nvml, index, by_busid)
+        except nvml.NVMLError as error:
+            topology.warn(f"NVLinks of GPU {index} are unknown: {error}")
+
+
+def _links_of(
+    topology: Topology, nvml: Any, index: int, by_busid: dict[str, str]
+) -> None:
+    """Add the properties of a GPU and its NVLinks."""
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    gpu = by_busid.get(short_busid(_text(nvml.nvmlDeviceGetPciInfo(handle).busId)))
+    if gpu is None:
+        return
+    attributes = topology.device(gpu).attributes
+    major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
+    attributes |= {"dev": index, "sm": 10 * major + minor}
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        with suppress(nvml.NVMLError):
+            _link(topology, nvml, handle, link, gpu, by_busid)
 
 
 def _link(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from collalgo.errors import TopologyError
-from collalgo.topology.model import Kind, LinkKind, Topology
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
 
 #: The most virtual ports of a NIC.
 MOST_PORTS = 64
@@ -24,13 +24,26 @@ def keep_nics(machine: Topology, count: int) -> None:
 
 def hide_switches(machine: Topology) -> None:
     """Link the devices below PCIe switches to the CPU, as hypervisors do."""
-    for switch in machine.devices(Kind.PCI):
-        up, down = _around(machine, switch.id)
-        for other in down:
-            for link in list(machine.links_of(switch.id)):
-                if link.other(switch.id) == other:
-                    machine.link(other, up[0], LinkKind.PCIE, link.bandwidth)
-        machine.remove([switch.id])
+    left = [switch.id for switch in machine.devices(Kind.PCI)]
+    while left:
+        # One below another is linked to the CPU once that one is hidden.
+        found = next((id for id in left if _around(machine, id)[0]), None)
+        if found is None:
+            raise TopologyError(
+                f"{machine.name}: virtual=true hides the PCIe switch {left[0]}, from "
+                "which no PCIe switches lead to a CPU; add the link to its CPU"
+            )
+        left.remove(found)
+        _hide(machine, found)
+
+
+def _hide(machine: Topology, switch: str) -> None:
+    """Link the devices below a PCIe switch to its CPU."""
+    up, down = _around(machine, switch)
+    for link in list(machine.links_of(switch)):
+        if link.other(switch) in down:
+            machine.link(link.other(switch), up[0], LinkKind.PCIE, link.bandwidth)
+    machine.remove([switch])
 
 
 def _around(machine: Topology, switch: str) -> tuple[Sequence[str], Sequence[str]]:
@@ -95,7 +108,7 @@ def split_nics(machine: Topology, ports: int) -> None:
             f"{machine.name}: ports={ports} must be from 1 to {MOST_PORTS}"
         )
     for nic in machine.devices(Kind.NIC) if ports > 1 else ():
-        (slot,) = machine.links_of(nic.id)
+        slot = _slot(machine, nic.id, ports)
         machine.remove([nic.id])
         card = machine.add(f"{nic.id}/card", Kind.CARD, host=nic.host)
         machine.link(card, slot.other(nic.id), slot.kind, slot.bandwidth)
@@ -106,3 +119,14 @@ def split_nics(machine: Topology, ports: int) -> None:
                 f"{nic.id}/port{number}", Kind.NIC, host=nic.host, **each
             )
             machine.link(port, card, LinkKind.PCIE, slot.bandwidth)
+
+
+def _slot(machine: Topology, nic: str, ports: int) -> Link:
+    """The only link of a NIC."""
+    links = list(machine.links_of(nic))
+    if len(links) != 1:
+        raise TopologyError(
+            f"{machine.name}: ports={ports} splits NICs with one link, but {nic} has "
+            f"{len(links)}; pass the topology of one host, and hosts="
+        )
+    return links[0]

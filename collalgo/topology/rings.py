@@ -5,11 +5,14 @@ rings, and a GPU with k cables can be in k directed rings at most.
 """
 
 from collections.abc import Iterator
-from time import monotonic
 from typing import NamedTuple
 
 from collalgo.topology.domains import fast_domains
 from collalgo.topology.model import FAST, Kind, Topology
+
+#: The most steps of a search for cycles, a second or two. Ranks search each for itself
+#: and use the same cycles, so no clock cuts it.
+STEPS = 100_000
 
 #: The number of cables between any two GPUs.
 Cables = dict[str, dict[str, int]]
@@ -28,7 +31,7 @@ class Ring(NamedTuple):
 
 
 def rings(
-    topology: Topology, gpus: tuple[str, ...] | None = None, seconds: float = 2.0
+    topology: Topology, gpus: tuple[str, ...] | None = None, steps: int = STEPS
 ) -> list[Ring]:
     """Find cycles through all GPUs of a domain that share no cable.
 
@@ -38,8 +41,8 @@ def rings(
         The machine.
     gpus
         The ids of GPUs; by default those of the largest NVLink domain.
-    seconds
-        The time limit of the search.
+    steps
+        The most steps of the search.
 
     Returns
     -------
@@ -53,7 +56,7 @@ def rings(
     if switched:
         return [switched]
     cables = _cables(topology, gpus)
-    best = most_cycles(cables, seconds)
+    best = most_cycles(cables, steps)
     speed = _per_cable(topology, gpus)
     # Two GPUs are a cycle whose only cable carries a directed ring each way.
     directions = 1 if len(gpus) == 2 else 2
@@ -107,20 +110,20 @@ def _per_cable(topology: Topology, gpus: tuple[str, ...]) -> float | None:
 
 
 def most_cycles(
-    cables: Cables, seconds: float = 2.0
+    cables: Cables, steps: int = STEPS
 ) -> list[tuple[tuple[str, ...], int]]:
     """Hamiltonian cycles that share no cable, each with its multiplicity.
 
-    The search stops at the greatest number that the cables of any node allow, or at the
-    time limit with the best result so far.
+    The search stops at the greatest number that the cables of any node allow, or after
+    a number of steps with the best result so far.
     """
-    until, most = monotonic() + seconds, _bound(cables)
+    left, most = iter(range(steps)), _bound(cables)
     cables = {node: dict(row) for node, row in cables.items()}
     best: list[tuple[tuple[str, ...], int]] = []
-    for found in _choices(cables, until, [0]):
+    for found in _choices(cables, left, [0]):
         if _total(found) > _total(best):
             best = found
-        if _total(best) >= most or monotonic() > until:
+        if _total(best) >= most:
             break
     return sorted(best, key=lambda cycle: -cycle[1])
 
@@ -136,21 +139,19 @@ def _bound(cables: Cables) -> int:
 
 
 def _choices(
-    cables: Cables, until: float, least: list[int], taken: int = 0
+    cables: Cables, left: Iterator[int], least: list[int], taken: int = 0
 ) -> Iterator[list[tuple[tuple[str, ...], int]]]:
-    """Sets of cycles, depth first, pruned by the upper bound."""
+    """Sets of cycles, depth first, pruned by the upper bound, in the steps left."""
     yield []
     if taken + _bound(cables) <= least[0]:
         return
-    for cycle in _cycles(cables, until):
+    for cycle in _cycles(cables, left):
         count = min(cables[a][b] for a, b in _edges(cycle))
         _take(cables, cycle, count)
-        for rest in _choices(cables, until, least, taken + count):
+        for rest in _choices(cables, left, least, taken + count):
             least[0] = max(least[0], taken + count + _total(rest))
             yield [(cycle, count), *rest]
         _take(cables, cycle, -count)
-        if monotonic() > until:
-            return
 
 
 def _edges(cycle: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -165,12 +166,12 @@ def _take(cables: Cables, cycle: tuple[str, ...], count: int) -> None:
         cables[b][a] -= count
 
 
-def _cycles(cables: Cables, until: float) -> Iterator[tuple[str, ...]]:
+def _cycles(cables: Cables, left: Iterator[int]) -> Iterator[tuple[str, ...]]:
     """Hamiltonian cycles, those along the most cables first."""
     nodes = list(cables)
     first, path, seen = nodes[0], [nodes[0]], {nodes[0]}
     stack = [iter(_onward(cables, first, seen))]
-    while stack and monotonic() < until:
+    while stack and next(left, None) is not None:
         node = next(stack[-1], None)
         if node is None:
             stack.pop()

@@ -1,7 +1,10 @@
 """Tori of GPUs that are cut into hosts: both axes mix NVLinks and NICs."""
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import count
 
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, wire
@@ -32,14 +35,16 @@ def tiled_torus(
     _check(shape, dims, tile)
     topology = Topology(f"tiled torus {shape}", "built")
     gpus = [_gpu(topology, i, dims, tile) for i in range(math.prod(dims))]
+    numbers: dict[str, Iterator[int]] = defaultdict(count)
+    join = partial(_join, topology, nvlink=nvlink, cable=cable, numbers=numbers)
     for axis, length in enumerate(dims):
         stride = math.prod(dims[:axis])
         for i, gpu in enumerate(gpus):
             position = i // stride % length
             if position + 1 < length:
-                _join(topology, gpu, gpus[i + stride], nvlink, cable)
+                join(gpu, gpus[i + stride])
             elif length > 2:
-                _join(topology, gpu, gpus[i - position * stride], nvlink, cable)
+                join(gpu, gpus[i - position * stride])
     return topology
 
 
@@ -80,18 +85,30 @@ def _gpu(
     return topology.add(f"{name}/gpu{local}", Kind.GPU, host=name)
 
 
-def _join(topology: Topology, a: str, b: str, nvlink: float, cable: Cable) -> None:
-    """Join two GPUs by an NVLink, or by a NIC of each if their hosts differ."""
-    if topology.device(a).host == topology.device(b).host:
+def _join(
+    topology: Topology,
+    a: str,
+    b: str,
+    *,
+    nvlink: float,
+    cable: Cable,
+    numbers: Mapping[str, Iterator[int]],
+) -> None:
+    """Join two GPUs by an NVLink, or by a NIC of each if their hosts differ.
+
+    ``numbers`` are those of the next NICs of each host.
+    """
+    hosts = [topology.device(gpu).host or "" for gpu in (a, b)]
+    if hosts[0] == hosts[1]:
         topology.link(a, b, LinkKind.NVLINK, nvlink)
         return
-    wire(topology, _nic(topology, a, cable), _nic(topology, b, cable), cable)
+    nics = [f"{host}/nic{next(numbers[host])}" for host in hosts]
+    for gpu, host, name in zip((a, b), hosts, nics, strict=True):
+        _nic(topology, gpu, host, name, cable)
+    wire(topology, nics[0], nics[1], cable)
 
 
-def _nic(topology: Topology, gpu: str, cable: Cable) -> str:
+def _nic(topology: Topology, gpu: str, host: str, name: str, cable: Cable) -> None:
     """Add a NIC of its own to a GPU."""
-    host = topology.device(gpu).host
-    name = f"{host}/nic{len(topology.devices(Kind.NIC, host=host))}"
     nic = topology.add(name, Kind.NIC, host=host, speed=cable.bandwidth)
     topology.link(gpu, nic, LinkKind.PCIE, cable.bandwidth)
-    return nic

@@ -50,6 +50,19 @@ def test_we_alone_are_a_contest(here):
     assert open_descriptors() == before
 
 
+def test_a_rank_that_ends_when_it_has_connected_is_named(tmp_path, monkeypatch):
+    script = tmp_path / "ends.py"
+    script.write_text(
+        "import socket, sys\nsocket.socket(socket.AF_UNIX).connect(sys.argv[3])\n"
+    )
+    monkeypatch.setattr(contest.worker, "__file__", str(script))
+    with (
+        pytest.raises(ContestError, match=r"does not start \(a rank has ended"),
+        contestants([], 1),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("collective", PLACES)
 def test_a_peer_makes_the_same_call(here, collective):
     from mpi4py import MPI

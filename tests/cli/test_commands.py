@@ -38,7 +38,7 @@ def test_an_unknown_command_is_refused():
 @pytest.mark.parametrize(
     ("group", "arguments", "part"),
     [
-        (main, ["bound", "allreduce", "dgx1v"], "collalgo.cli.bound.load_machine"),
+        (main, ["bound", "allreduce", "dgx1v"], "collalgo.cli.bound.with_and_without"),
         (main, ["bench"], "collalgo.bench.cli.measured"),
         (bench, ["run"], "collalgo.bench.cli.measured"),
     ],
@@ -105,7 +105,26 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
         (["algorithms", "-c", "scan", "-n", "5"], "recursive_doubling"),
         (["algorithms", "-c", "allgather", "-n", "5"], "needs an even number"),
         (["algorithms", "show", "ring", "-c", "allreduce", "-n", "4"], "⊕3 2/4"),
-        (["algorithms", "show", "binomial", "-n", "2", "--root", "2"], "out of range"),
+        (
+            [
+                "algorithms",
+                "show",
+                "binomial",
+                "-n",
+                "2",
+                "--root",
+                "2",
+                "-c",
+                "scatter",
+            ],
+            "out of range",
+        ),
+        (["algorithms", "show", "ring", "-c", "allreduce", "--root", "1"], "no root"),
+        (["algorithms", "show", "ring"], "choose one algorithm, by -c: "),
+        (
+            ["algorithms", "show", "examples/own_algorithm.py", "-c", "scan"],
+            "none has the collective",
+        ),
         (["algorithms", "show", "nothing"], "there is no algorithm 'nothing'"),
         (
             ["verify", "k_nomial(radix=5)", "-c", "reduce", "-n", "9"],

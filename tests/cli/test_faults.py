@@ -1,6 +1,7 @@
 """The options for faults: what each command says of them."""
 
 import json
+import os
 import re
 
 import pytest
@@ -8,6 +9,7 @@ from click.testing import CliRunner
 
 from collalgo import Topology, simulate
 from collalgo.cli.main import main
+from collalgo.topology.document import text
 
 FAULTS = ("--without", "gpu0-gpu3", "--degraded", "gpu1-gpu5=0.5")
 
@@ -40,6 +42,17 @@ def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():
     told = simulate(whole["algorithm"], machine, 1 << 13, collective="broadcast")
     assert broken["whole"]["seconds_with_faults"] == pytest.approx(told.seconds)
     assert broken["seconds"] <= told.seconds * (1 + 1e-9)
+
+
+def test_a_stream_is_read_once():
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as file:
+        file.write(text(Topology.load("dgx1v")))
+    try:
+        found = run("bound", "broadcast", f"/dev/fd/{reading}", *FAULTS)
+    finally:
+        os.close(reading)
+    assert "without the faults at least" in found
 
 
 def test_a_range_of_sizes_has_columns_of_losses_and_lost_ranks_have_no_old_schedule():

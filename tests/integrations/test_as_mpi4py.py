@@ -96,6 +96,30 @@ def test_a_status_that_is_not_0_ends_the_job(how, words):
     assert job.returncode in (1, 3), job.stderr  # rank 0 may fail first
 
 
+#: The program joins in another thread, with long arguments, and ends by a code.
+THREAD = """
+import sys, threading
+sys.stdout.close()
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+def main():
+    MPI.Init()
+    assert MPI.Is_thread_main()
+    assert len(MPI.INFO_ENV.Get("argv")) == MPI.MAX_INFO_VAL
+    MPI.COMM_WORLD.Abort(256)
+thread = threading.Thread(target=main)
+thread.start()
+thread.join()
+"""
+
+
+def test_abort_ends_with_a_status_that_is_not_0():
+    job = started(1, sys.executable, "-c", THREAD, "x" * 2000, seconds=30)
+    assert job.returncode == 1, job.stderr
+    assert "Traceback" not in job.stderr
+
+
 def test_the_package_comes_first_on_the_path():
     environment = {"PYTHONPATH": "/elsewhere"}
     as_mpi4py.put_in_front(environment)

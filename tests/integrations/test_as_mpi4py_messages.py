@@ -1,6 +1,7 @@
 """Messages of programs of mpi4py."""
 
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from collalgo import threads
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.errors import MpiException
+from collalgo.integrations.as_mpi4py.generalized import Grequest
 from collalgo.integrations.as_mpi4py.matching import Matching
 from collalgo.integrations.as_mpi4py.message_operations import Receive, wait_for_any
+from collalgo.integrations.as_mpi4py.serving import Serving
 from collalgo.integrations.as_mpi4py.specs import simple
 from tests.support.mpi4py_job import started
 
@@ -90,6 +93,36 @@ def test_more_short_messages_than_a_rank_keeps_arrive_in_their_order():
     threads(on_each_rank, 2, timeout=60)
 
 
+class Failing:
+    """Messages whose first poll fails; then it sets an event."""
+
+    is_waiting = True
+
+    def __init__(self):
+        self.polls, self.polled = [], threading.Event()
+
+    def listen(self):
+        pass
+
+    def poll(self):
+        self.polls.append(None)
+        if len(self.polls) == 1:
+            raise MemoryError
+        self.polled.set()
+        raise MpiException(NUMBERS["ERR_OTHER"])
+
+
+def test_messages_are_served_again_after_an_error(monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr(threading, "excepthook", lambda _: ended.set())
+    matching = Failing()
+    serving = Serving(matching)
+    serving.count_call()
+    assert ended.wait(30)
+    serving.count_call()
+    assert matching.polled.wait(30)
+
+
 def test_a_message_that_nobody_sends_is_given_up():
     def on_each_rank(comm):
         comm.timeout = 0.05
@@ -103,3 +136,14 @@ def test_a_message_that_nobody_sends_is_given_up():
             wait_for_any([receive])
 
     threads(on_each_rank, 1, timeout=60)
+
+
+@pytest.mark.parametrize("ends_first", [True, False])
+def test_a_freed_request_reports_its_end_once(ends_first):
+    ends = []
+    request = Grequest.Start(free_fn=lambda: ends.append("over"))
+    other = Grequest(request)
+    for act in (other.Complete, request.Free)[:: 1 if ends_first else -1]:
+        assert ends == []
+        act()
+    assert ends == ["over"]

@@ -121,29 +121,36 @@ def test_ranks_of_srun_on_one_node_need_no_mpi():
 @pytest.mark.parametrize(
     ("kind", "missing"),
     at_leisure(
-        product(["mpi", "pmi"], [(0,), (1,), (0, 1, 2)]),
-        {("mpi", (0, 1, 2)), ("pmi", (1,))},
+        product(["mpi", "pmi", "plugin"], [(0,), (1,), (0, 1, 2)]),
+        {("plugin", (1,)), ("pmi", (1,))},
     ),
 )
 def test_a_rank_that_misses_the_requested_engine_is_named_at_once(
     kind, missing, tmp_path
 ):
     script = WITHOUT if kind == "pmi" else ""
-    script += MISSES.format(missing=missing)
+    script += MISSES.format(missing=missing, kind=kind)
     done = meets("mpich", script, tmp_path, COLLALGO_ENGINE="ucx")
     assert done.returncode != 0
     named = set(map(int, re.findall(r"rank (\d) cannot use UCX", done.stderr)))
     assert named <= set(missing)
     assert named
-    assert "pip install collalgo[ucx]" in done.stderr
+    if kind != "plugin":
+        assert "pip install collalgo[ucx]" in done.stderr
 
 
 MISSES = """
 import os
-import collalgo.engine.transport.ucx as ucx
-if int(os.environ["PMI_RANK"]) in {missing}:
-    ucx._libraries = lambda: ["/none/libucp.so.0"]
 import collalgo
+import collalgo.bootstrap.connect as connect
+import collalgo.engine.transport.ucx as ucx
+rank = int(os.environ["PMI_RANK"])
+if rank in {missing}:
+    ucx._libraries = lambda: ["/none/libucp.so.0"]
+    if {kind!r} == "plugin":
+        def added_engine(_):
+            raise collalgo.PluginError(f"rank {{rank}} cannot use UCX of a plug-in")
+        connect.added_engine = added_engine
 collalgo.init()
 """
 

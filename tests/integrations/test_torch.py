@@ -33,7 +33,8 @@ FRAMEWORK = (
 OF_OURS = (
     "elastic_state", "elastic_sums",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
-    "results_are_in_place", "futures_are_of_all_calls",
+    "results_are_in_place", "futures_are_of_all_calls", "failures_of_results",
+    "timeouts_are_of_all_calls",
 )  # fmt: skip
 
 pytestmark = [

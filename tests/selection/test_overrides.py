@@ -1,6 +1,7 @@
 """Overrides of the price: an argument, the environment, a rules file, a peer."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -200,6 +201,23 @@ def invoke(*words):
     return CliRunner().invoke(main, ["select", *words])
 
 
+def test_a_policy_is_read_again_when_its_file_has_changed(tmp_path):
+    file = tmp_path / "mine.yaml"
+    for when, name in enumerate(("pairwise", "bruck", "pairwise")):
+        file.write_text(MINE.replace("0: bruck", f"0: {name}"))
+        os.utime(file, (when, when))
+        chosen = select("alltoall", 8, size=3, policy=str(file))
+        assert chosen.algorithm == name
+
+
+def test_an_algorithm_of_some_sizes_only_is_plotted(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(MINE.replace("4096: ring", '4096: "two_shot(segments=2)"'))
+    words = ("-n", "3", "--size", "1K,64M", "--policy", str(file), "--plot")
+    result = invoke("allreduce", *words, str(tmp_path / "f.svg"))
+    assert result.exit_code == 0, result.output
+
+
 def test_the_command_prints_a_table_over_sizes(tmp_path):
     picture = tmp_path / "prices.svg"
     result = invoke(
@@ -226,7 +244,18 @@ def test_the_command_prints_json():
     assert [one["nbytes"] for one in several] == [8, 32, 128]
 
 
+def test_the_json_has_the_choices_of_peers():
+    result = invoke("broadcast", "-n", "2", "--size", "8,128", "--json", "--peers")
+    for one in json.loads(result.output):
+        assert {"openmpi", "mpich", "gloo"} == set(one["peers"])
+        assert one["peers"]["mpich"]["decider"] == "the policy of mpich"
+
+
 def test_the_command_refuses_what_is_wrong():
     assert "give either -n" in invoke("broadcast", "8").output
     assert "no policy" in invoke("scan", "8", "-n", "2", "--policy", "x").output
+    assert (
+        "--all needs one size"
+        in invoke("scan", "-n", "2", "--size", "8,9", "--all").output
+    )
     assert "is not a size" in invoke("scan", "8q", "-n", "2").output

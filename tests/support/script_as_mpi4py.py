@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 from mpi4py import MPI
+from mpi4py.util import pkl5
 
 comm = MPI.COMM_WORLD
 rank, size = comm.Get_rank(), comm.Get_size()
@@ -27,6 +28,29 @@ def messages():
     assert found.recv() == {"from": left}
     sent.wait()
     assert comm.sendrecv(rank, MPI.PROC_NULL, source=MPI.PROC_NULL) is None
+
+
+def refused_sends():
+    """A receive beside a send that is refused does not take the next message."""
+    lost, room = np.full(1, -1.0), np.zeros(1)
+    ring = comm.Create_cart([size], periods=[True])
+    for call in (
+        lambda: comm.Sendrecv(room, size, recvbuf=lost, source=left),
+        lambda: comm.Isendrecv(room, size, recvbuf=lost, source=left),
+        lambda: comm.sendrecv(0, size, source=left),
+        lambda: ring.neighbor_alltoall([0]),
+    ):
+        try:
+            call()
+        except (MPI.Exception, ValueError):
+            pass
+        else:
+            raise AssertionError("a send to no rank was made")
+    sent = comm.Isend(np.full(1, rank, float), right)
+    comm.Recv(room, left)
+    sent.Wait()
+    assert (room[0], lost[0]) == (left, -1)
+    assert ring.neighbor_allgather(rank) == [left, right]
 
 
 def overtaken():
@@ -192,8 +216,18 @@ def communicators():
     assert ring.neighbor_alltoall(["down", "up"]) == ["up", "down"]
 
 
+def groups_with_a_peer():
+    """Calls of pkl5 on the peer go on after its leaders have made an intercomm."""
+    half = comm.Split(rank % 2, rank)
+    between = half.Create_intercomm(0, comm, 1 - rank % 2)
+    assert between.Get_remote_size() == size - half.Get_size()
+    assert pkl5.Intracomm(comm).gather(rank) == (None if rank else [*range(size)])
+    between.Free()
+
+
 for check in (
     messages,
+    refused_sends,
     overtaken,
     long_messages,
     beside_a_collective,
@@ -203,6 +237,7 @@ for check in (
     operations,
     objects,
     communicators,
+    groups_with_a_peer,
 ):
     check()
 sys.stdout.write(f"right {rank} of {size};\n")

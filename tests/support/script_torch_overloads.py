@@ -185,7 +185,8 @@ def beside_calls(comm, store):
 def splits(comm, store):
     """Groups of a group."""
     rank, group = comm.rank, CollalgoGroup(comm, store)
-    part = group.split_group([1, 0])
+    part = group.split_group([1, 0], opts=Options(is_high_priority_stream=True))
+    assert part.comm._runner.devices.has_high_priority
     part.allreduce(x := torch.tensor([rank])).wait()
     assert (x.item(), part.rank(), part.size()) == (1, rank, 2)
     alone = group.split_group([0], SECONDS)
@@ -196,6 +197,20 @@ def splits(comm, store):
         assert "one job" in str(error)
     else:
         raise AssertionError("merged")
+
+
+def in_inference_mode(comm, store):
+    """Another thread may make the copies of tensors that only this mode can change."""
+    group, size = CollalgoGroup(comm, store), comm.size
+    for _ in range(20):
+        with torch.inference_mode():
+            apart = [torch.zeros(2) for _ in range(2 * size)][::2]
+            works = [group.allgather([apart], [torch.ones(2)])]
+            mine = torch.zeros(2)
+            works.append(group.reduce_scatter([mine], [apart]))
+        for work in works:
+            work.wait()
+        assert mine.tolist() == [size] * 2
 
 
 def ends_of_calls(comm, store):
@@ -229,7 +244,7 @@ if __name__ == "__main__":
         print(f"{size} ranks: {calls} calls; gloo refuses", *refusals)
     for size, *checks in (
         (3, packed_in_order, means_of_small_integers),
-        (2, refused, beside_calls, splits, ends_of_calls),
+        (2, refused, beside_calls, splits, in_inference_mode, ends_of_calls),
     ):
         for check in checks:
             collalgo.threads(partial(check, store=dist.HashStore()), size)

@@ -4,12 +4,17 @@ The first member tells the address of a store that nobody holds, and leaves as s
 the handler connects with it.
 """
 
+import tempfile
 import threading
 from contextlib import closing
 
-from torch.distributed.elastic.rendezvous import RendezvousParameters
+from torch.distributed.elastic.rendezvous import (
+    RendezvousConnectionError,
+    RendezvousParameters,
+)
 
 from collalgo import elastic
+from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.integrations.torch import elastic as handlers
@@ -45,6 +50,34 @@ def meet(where):
     return told[0], found, attempts
 
 
+def check_addresses():
+    """A folder and this host's own name are no reason to tell the loopback address."""
+    (outside, *_), own = addresses(loopback=True), handlers._own_address
+    handlers.address_towards = lambda _: "127.0.1.1"
+    assert own("file:///shared/job") == own("this_host:2379") == outside
+    assert own("127.0.0.1:2379") == "127.0.1.1"
+    handlers.address_towards = lambda _: "10.1.2.3"
+    assert own("etcd://b:2379,c:2379") == own("b:2379") == "10.1.2.3"
+
+
+def check_unknown_host(folder):
+    """A rendezvous without an address ends."""
+    before = set(threading.enumerate())
+
+    def fail(**_):
+        raise OSError("no route")
+
+    handlers.addresses = fail
+    try:
+        where = f"file://{folder}"
+        handlers.create(RendezvousParameters("collalgo", where, "job", 1, 2))
+    except RendezvousConnectionError as error:
+        assert "no route" in str(error), error
+    else:
+        raise AssertionError("no error")
+    assert set(threading.enumerate()) <= before
+
+
 with closing(Server(user_secret(), "127.0.0.1")) as server:
     member, found, attempts = meet(f"127.0.0.1:{server.port}")
 assert (member.rank, member.size) == (0, 2), member
@@ -52,4 +85,7 @@ assert (found.rank, found.world_size) == (0, 1), found
 assert attempts[0] is False, attempts
 assert attempts[-1] is True, attempts
 assert found.store.timeout.total_seconds() == handlers.CONNECT_SECONDS
+check_addresses()
+with tempfile.TemporaryDirectory() as folder:
+    check_unknown_host(folder)
 print("right")

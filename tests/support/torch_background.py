@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from datetime import timedelta
 from functools import partial
 
 import torch
@@ -126,8 +127,10 @@ class Ending:
     def done(self):
         return self.ended
 
-    def wait(self, _):
+    def wait(self, seconds):
         assert self.ended
+        self.seconds = seconds
+        time.sleep(0.001)
 
     def exception(self):
         return None
@@ -136,6 +139,31 @@ class Ending:
         self.ended = True
         for callback in self.callbacks:
             callback(self)
+
+
+def failures_of_results():
+    """What fails after a call is the error of the future and of each wait."""
+    from collalgo.integrations.torch.work import GroupWork
+
+    work = GroupWork([], [], [lambda: 1 // 0])
+    for wait in (work.get_future().wait, work.wait, work.wait):
+        try:
+            wait()
+        except (RuntimeError, ZeroDivisionError) as error:
+            assert "by zero" in str(error), error
+        else:
+            raise AssertionError("no error")
+
+
+def timeouts_are_of_all_calls():
+    """The second call of a work has the time that the first has left."""
+    from collalgo.integrations.torch.work import GroupWork
+
+    first, last = Ending(), Ending()
+    first.end()
+    last.end()
+    GroupWork([first, last], []).wait(timedelta(seconds=30))
+    assert last.seconds < first.seconds <= 30
 
 
 def futures_are_of_all_calls():

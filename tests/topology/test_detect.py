@@ -10,6 +10,7 @@ import pytest
 import collalgo
 from collalgo import Topology
 from collalgo.base.cpu_list import cores_of
+from collalgo.topology.assumed import with_assumed_speeds
 from collalgo.topology.detect import detect
 from collalgo.topology.document import document
 from collalgo.topology.nvml import add_nvlinks
@@ -198,6 +199,31 @@ class FakeNvml:
         return SimpleNamespace(
             busId="0000:FF:00.0" if other is None else self.BUSIDS[other]
         )
+
+
+def test_a_lost_gpu_is_a_warning(sysfs, monkeypatch):
+    class Lost(FakeNvml):
+        def nvmlDeviceGetHandleByIndex(self, index):
+            if index:
+                raise self.NVMLError("GPU is lost")
+            return index
+
+    monkeypatch.setitem(sys.modules, "pynvml", Lost())
+    machine = detect(sysfs, "box")
+    add_nvlinks(machine)
+    assert machine.device("box/gpu0").attributes["sm"] == 70
+    assert machine.warnings[-1] == "NVLinks of GPU 1 are unknown: GPU is lost"
+    Lost.nvmlDeviceGetCount = lambda self: self.nvmlDeviceGetHandleByIndex(1)
+    add_nvlinks(machine)
+    assert machine.warnings[-1] == "NVLinks are unknown: GPU is lost"
+
+
+def test_a_topology_with_assumed_speeds_has_warnings_of_its_own(sysfs):
+    machine = detect(sysfs, "box")
+    machine.link("box/gpu0", "box/gpu1", "pcie")
+    known = with_assumed_speeds(machine)
+    known.warn("of this one")
+    assert "of this one" not in machine.warnings
 
 
 def test_nvml_adds_the_nvlinks(sysfs, monkeypatch):

@@ -7,8 +7,9 @@ import networkx as nx
 import pytest
 
 from collalgo import Topology, TopologyError, simulate
+from collalgo.topology import rewiring
 from collalgo.topology.domains import fast_domains
-from collalgo.topology.model import Kind
+from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.presets import FABRICS, machines, names
 from collalgo.topology.rings import bandwidth, rings
 
@@ -253,6 +254,30 @@ def test_virtual_ports_share_the_speed_and_the_slot_of_their_nic(nics, ports):
         for t in (found, whole)
     ]
     assert seconds[0] >= 0.99 * seconds[1]
+
+
+def test_ports_of_a_cluster_and_switches_without_a_cpu_are_refused():
+    with pytest.raises(TopologyError, match=r"ports=2 splits .*nic0 has 2; pass"):
+        rewiring.split_nics(Topology.load("dgx1v", hosts=2), 2)
+    with pytest.raises(TopologyError, match="hides the PCIe switch s0, from which no"):
+        rewiring.hide_switches(switches("gpu-s0", "s0-s1"))
+
+
+def test_a_switch_below_another_is_hidden_too():
+    machine = switches("gpu-s0", "s0-s1", "s1-cpu")
+    rewiring.hide_switches(machine)
+    assert [set(link.ends) for link in machine.links] == [{"gpu", "cpu"}]
+
+
+def switches(*links):
+    """A host with two PCIe switches, of which the inner one comes first."""
+    machine = Topology("nested")
+    kinds = {"s0": Kind.PCI, "s1": Kind.PCI, "gpu": Kind.GPU, "cpu": Kind.CPU}
+    for name, kind in kinds.items():
+        machine.add(name, kind, host="h")
+    for link in links:
+        machine.link(*link.split("-"), LinkKind.PCIE, 12.0)
+    return machine
 
 
 @pytest.mark.parametrize("ports", [0, -1, 65, 1.5])

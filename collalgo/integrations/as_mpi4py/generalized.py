@@ -24,7 +24,7 @@ class OfProgram(Operation):
     def __init__(self, query: Any, free: Any, cancel: Any, arguments: Any, named: Any):
         self._query, self._free, self._cancel = query, free, cancel
         self._arguments, self._named = tuple(arguments or ()), dict(named or {})
-        self.is_complete = self._is_known = False
+        self.is_complete = self.is_freed = self._is_known = False
 
     def is_over(self) -> bool:
         """Whether the program has completed it."""
@@ -51,6 +51,11 @@ class OfProgram(Operation):
         """Report the end of the request to the program."""
         if self._free is not None:
             self._call(self._free)
+
+    def free_if_over(self) -> None:
+        """Report the end of a request that was freed, once it has been completed."""
+        if self.is_freed and self.is_complete:
+            self.free()
 
     def cancel(self) -> None:
         """Ask the program to give it up."""
@@ -93,6 +98,14 @@ class Grequest(Request):
         """Complete the request with a value."""
         operation = self.state.operation
         operation.value, operation.is_complete = obj, True
+        operation.free_if_over()
+
+    def Free(self) -> None:
+        """Free the request; ``free_fn`` is called once it has been completed."""
+        operation = self.state.operation
+        super().Free()
+        operation.is_freed = True
+        operation.free_if_over()
 
 
 KINDS.append(Grequest)

@@ -38,10 +38,14 @@ class Info(Handle):
 
     @classmethod
     def Create_env(cls, args: Any = None) -> "Info":
-        """Make an info that describes how this process was started."""
+        """Make an info that describes how this process was started.
+
+        Its texts are cut to the longest of an info.
+        """
         line = list(sys.argv if args is None else args)
         items = {"command": line[0] if line else "", "argv": " ".join(line[1:])}
-        return cls.Create(items)
+        longest = NUMBERS["MAX_INFO_VAL"]
+        return cls.Create({key: text[:longest] for key, text in items.items()})
 
     def Dup(self) -> "Info":
         """A copy."""

@@ -15,7 +15,7 @@ from collalgo.integrations.as_mpi4py.groups import Group, GroupState
 from collalgo.integrations.as_mpi4py.infos import INFO_NULL
 from collalgo.integrations.as_mpi4py.inter_collectives import InterCollectives
 from collalgo.integrations.as_mpi4py.inter_objects import InterObjects
-from collalgo.integrations.as_mpi4py.internals import private_comm
+from collalgo.integrations.as_mpi4py.internals import next_private, private_comm
 from collalgo.integrations.as_mpi4py.pickling import object_target
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.sending import finished
@@ -46,6 +46,12 @@ class InterState(CommState):
     def members(self) -> tuple[int, ...]:
         """The ranks of the world that make collectives together."""
         return self.joint
+
+    def close(self) -> None:
+        """As of all communicators, with that of this group."""
+        super().close()
+        if self.local is not None:
+            self.local.state.close()
 
 
 #: The calls of Create_from_groups, by what identifies them.
@@ -163,7 +169,7 @@ def create_intercomm(
     context = state.child_context("inter", by_all=True)
     told = None
     if state.rank == local_leader:
-        peer, _ = private_comm(peer_comm)
+        peer = private_comm(peer_comm)
         told = _swapped(peer, [signed(context), *state.ranks], remote_leader, tag)
     other, *remote = integers.broadcast(state.engine, told, local_leader)
     return Intercomm.connected(
@@ -186,13 +192,13 @@ def _swapped(peer: Any, values: Sequence[int], leader: int, tag: int) -> list[in
 
 
 def private_inter(comm: Any) -> tuple[Any, int, Any, bool]:
-    """As ``private_comm``, with a communicator of this group, and if it comes first."""
+    """As ``next_private``, with a communicator of this group, and if it comes first."""
     state = comm.state
     if state.local is None:
         local = CommState(context_of(state.context, "local", state.ranks), state.ranks)
         local.connect()
         state.local = Intracomm.of_state(local)
-    private, tag = private_comm(comm)
+    private, tag = next_private(comm)
     return private, tag, state.local, state.remote_place > 0
 
 

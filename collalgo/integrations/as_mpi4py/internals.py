@@ -26,14 +26,19 @@ def comm_lock(comm: Any, key: Any = None) -> Any:
     return comm.state.lock(key)
 
 
-def private_comm(comm: Any) -> tuple[Any, int]:
-    """The same ranks with messages of their own, and a tag for the next of them."""
+def private_comm(comm: Any) -> Any:
+    """The same ranks with messages of their own."""
     state = comm.state
     if state.private is None:
         state.private = copy.copy(state)
         state.private.context |= BIT
-    state.private_calls += 1
-    return type(comm).of_state(state.private), state.private_calls % MAX_TAG
+    return type(comm).of_state(state.private)
+
+
+def next_private(comm: Any) -> tuple[Any, int]:
+    """A private communicator, and the tag of its next call, which all ranks make."""
+    comm.state.private_calls += 1
+    return private_comm(comm), comm.state.private_calls % MAX_TAG
 
 
 def type_code(datatype: Any) -> str | None:
@@ -53,7 +58,7 @@ FUNCTIONS = {
     "_set_abort_status": set_abort_status,
     "_comm_lock_table": comm_lock_table,
     "_comm_lock": comm_lock,
-    "_commctx_intra": private_comm,
+    "_commctx_intra": next_private,
     "_typecode": type_code,
     "_typealign": type_alignment,
 }

@@ -105,7 +105,8 @@ class Matching:
     def _begin(self, number: int, to: int, *, is_awaited: bool) -> Operation:
         if not is_awaited:
             return SENT
-        operation = self._awaiting[number] = Send(self, to, is_awaited=True)
+        with self._lock:
+            operation = self._awaiting[number] = Send(self, to, is_awaited=True)
         return operation
 
     def _put_long(
@@ -255,12 +256,12 @@ class Matching:
         """
         begun = 0.0
         while not operation.is_over():
-            if self.pause(operation.message, operation):
-                continue
-            begun = begun or time.monotonic()
-            if operation.is_late(begun):
+            if not begun:
+                begun = time.monotonic()
+            elif operation.is_late(begun):
                 operation.cancel()
                 operation.give_up()
+            self.pause(operation.message, operation)
 
     @property
     def timeout(self) -> float:

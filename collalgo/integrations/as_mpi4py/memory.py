@@ -1,6 +1,7 @@
 """The memory of buffers, whatever their type, as arrays of bytes."""
 
 import ctypes
+import mmap
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from collalgo.integrations.as_mpi4py.dlpack import memory_of_dlpack
 Bytes = NDArray[np.uint8]
 
 _libc = ctypes.CDLL(None, use_errno=True)
-PAGE = 4096
+PAGE = mmap.PAGESIZE
 
 
 class Special:
@@ -154,8 +155,7 @@ def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
     elif isinstance(obj, Special):
         raise NotImplementedError(
             f"MPI.{obj!r} is not a buffer here: absolute addresses are not supported; "
-            "pass "
-            "an array"
+            "pass an array"
         )
     else:
         found, code = _of_other(obj)

@@ -5,7 +5,7 @@ from typing import Any
 
 from collalgo.integrations.as_mpi4py.calls import forms
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
-from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
+from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.message_operations import Receive
 from collalgo.integrations.as_mpi4py.object_messages import bytes_of
@@ -30,22 +30,38 @@ def begin(comm: Any, exchange: Exchange) -> Operation:
 
 
 def _begin(comm: Any, sent: Sequence[Bytes], targets: Sequence[Any]) -> Operation:
-    state, matching = comm.state, PROCESS.matching
-    context = state.context | BIT
-    (sources, destinations), tags = comm.adjacent(), state.topology.tags(state.rank)
-    found: list[Operation] = []
-    for source, tag, target in zip(sources, tags[0], targets, strict=True):
+    received = _receive(comm, targets)
+    try:
+        sends = _send(comm, sent)
+    except BaseException:
+        Several(received).cancel()
+        raise
+    return Several([*received, *sends], lambda: [one.value for one in received])
+
+
+def _receive(comm: Any, targets: Sequence[Any]) -> list[Operation]:
+    """Begin the receives from all neighbors."""
+    state, matching, found = comm.state, PROCESS.matching, []
+    sources, tags = comm.adjacent()[0], state.topology.tags(state.rank)[0]
+    for source, tag, target in zip(sources, tags, targets, strict=True):
         receive: Any = Empty()
         if source != PROC_NULL:
-            senders = (state.ranks[source],)
+            senders, context = (state.ranks[source],), state.context | BIT
             receive = Receive(matching, senders, context, source, tag, *target)
             matching.receive(receive)
         found.append(receive)
-    received = list(found)
-    for to, tag, data in zip(destinations, tags[1], sent, strict=True):
-        if to != PROC_NULL:
-            found.append(matching.send(context, state.rank, state.ranks[to], tag, data))
-    return Several(found, lambda: [one.value for one in received])
+    return found
+
+
+def _send(comm: Any, sent: Sequence[Bytes]) -> list[Operation]:
+    """Begin the sends to all neighbors."""
+    state, context = comm.state, comm.state.context | BIT
+    others, tags = comm.adjacent()[1], state.topology.tags(state.rank)[1]
+    return [
+        PROCESS.matching.send(context, state.rank, state.ranks[to], tag, data)
+        for to, tag, data in zip(others, tags, sent, strict=True)
+        if to != PROC_NULL
+    ]
 
 
 def run(comm: Any, exchange: Exchange) -> None:
@@ -138,6 +154,9 @@ class Neighborhood:
     @raises_mpi_exceptions
     def neighbor_alltoall(self, sendobj: list[Any]) -> Any:
         """Send an object to each neighbor: those of the neighbors."""
+        _, outgoing = _degrees(self)
+        if len(sendobj) != outgoing:
+            fail("ERR_ARG", f"{len(sendobj)} objects are for {outgoing} neighbors")
         return self._swap([bytes_of(obj) for obj in sendobj])
 
     def _swap(self, sent: Sequence[Bytes]) -> Any:

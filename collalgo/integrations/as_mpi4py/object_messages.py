@@ -9,10 +9,7 @@ import numpy as np
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
-from collalgo.integrations.as_mpi4py.operations import (
-    Operation,
-    Several,
-)
+from collalgo.integrations.as_mpi4py.operations import Operation
 from collalgo.integrations.as_mpi4py.pickling import PICKLE, object_of, object_target
 from collalgo.integrations.as_mpi4py.point_to_point import BufferMessages
 from collalgo.integrations.as_mpi4py.requests import Request
@@ -100,9 +97,9 @@ class ObjectMessages(BufferMessages):
     ) -> Any:
         """Send an object and receive one."""
         del recvbuf
+        data = bytes_of(sendobj, dest)
         received = self._receive_object(source, recvtag)
-        sent = self.send_bytes(bytes_of(sendobj, dest), dest, sendtag)
-        return finished(Several([sent, received]), status)
+        return finished(self.send_beside(received, data, dest, sendtag), status)
 
     probe, iprobe = BufferMessages.Probe, BufferMessages.Iprobe
     mprobe, improbe = BufferMessages.Mprobe, BufferMessages.Improbe

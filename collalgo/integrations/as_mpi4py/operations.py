@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
-from collalgo.integrations.as_mpi4py.errors import as_mpi_exception
+from collalgo.integrations.as_mpi4py.errors import MpiException, as_mpi_exception
 
 
 class Operation:
@@ -112,11 +112,20 @@ class Several(Operation):
         return self._over
 
     def wait(self) -> None:
-        """Wait until all have ended."""
-        for one in self._operations:
-            one.wait()
+        """Wait until all have ended; after the timeout of one, give up the others."""
+        try:
+            for one in self._operations:
+                one.wait()
+        except MpiException:
+            self.cancel()
+            raise
         if not self._over:
             self._end()
+
+    def cancel(self) -> None:
+        """Give up those for which that is still possible."""
+        for one in self._operations:
+            one.cancel()
 
     def _end(self) -> None:
         self._over = True

@@ -47,7 +47,6 @@ ON_OBJECTS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-#: The number of each operation of this program: all ranks make them in one order.
 class OpState(State):
     """An operation.
 

@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from numpy.typing import NDArray
-
 from collalgo.integrations.as_mpi4py.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -20,8 +18,8 @@ from collalgo.integrations.as_mpi4py.messages import (
     Message,
     MessageState,
 )
-from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Several
-from collalgo.integrations.as_mpi4py.parts import NOTHING, Part
+from collalgo.integrations.as_mpi4py.operations import Empty, Operation
+from collalgo.integrations.as_mpi4py.parts import NOTHING
 from collalgo.integrations.as_mpi4py.prequests import Prequest
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import Request
@@ -95,18 +93,6 @@ class BufferMessages(Sending):
         simple(buf, writable=True, rank=source)
         return Prequest.of_start(lambda: self._receive(buf, source, tag))
 
-    def _exchange(
-        self,
-        sent: NDArray[Any],
-        dest: int,
-        sendtag: int,
-        part: Part,
-        source: int,
-        recvtag: int,
-    ) -> Operation:
-        received = self.receive_part(part, source, recvtag)
-        return Several([self.send_bytes(sent, dest, sendtag), received])
-
     @raises_mpi_exceptions
     def Isendrecv(
         self,
@@ -120,7 +106,8 @@ class BufferMessages(Sending):
         """Send a message and receive one, in the background."""
         sent = simple(sendbuf, rank=dest).source()
         part = simple(recvbuf, writable=True, rank=source)
-        return Request.of(self._exchange(sent, dest, sendtag, part, source, recvtag))
+        received = self.receive_part(part, source, recvtag)
+        return Request.of(self.send_beside(received, sent, dest, sendtag))
 
     @raises_mpi_exceptions
     def Sendrecv(
@@ -137,9 +124,13 @@ class BufferMessages(Sending):
         sent = simple(sendbuf, rank=dest).source()
         part = simple(recvbuf, writable=True, rank=source)
         received = self.receive_part(part, source, recvtag)
-        operation = self.send_bytes(sent, dest, sendtag)
-        if operation is not SENT:
-            finished(operation)
+        try:
+            operation = self.send_bytes(sent, dest, sendtag)
+            if operation is not SENT:
+                finished(operation)
+        except BaseException:
+            received.cancel()
+            raise
         finished(received, status)
 
     @raises_mpi_exceptions
@@ -155,7 +146,8 @@ class BufferMessages(Sending):
         only_none = dest == source == PROC_NULL
         part = NOTHING if only_none else simple(buf, writable=True)
         sent = part.source().copy()
-        return Request.of(self._exchange(sent, dest, sendtag, part, source, recvtag))
+        received = self.receive_part(part, source, recvtag)
+        return Request.of(self.send_beside(received, sent, dest, sendtag))
 
     def Sendrecv_replace(
         self,

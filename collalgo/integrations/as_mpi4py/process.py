@@ -35,6 +35,8 @@ class Process:
         The buffer that the program has attached for them.
     last_calls : list of callable
         What precedes the end.
+    main_thread : Thread
+        The thread that joined.
     """
 
     def __init__(self) -> None:
@@ -66,6 +68,7 @@ class Process:
         timeout, unless ``COLLALGO_TIMEOUT`` sets one.
         """
         given = os.environ.get(TIMEOUT.name)
+        self.main_thread = threading.current_thread()
         self.world = init(timeout=None if given else math.inf)
         self._matching = Matching(self.world)
         atexit.register(self._end)
@@ -102,12 +105,18 @@ class Process:
             self.buffered.pop().wait()
 
     def abort(self, code: int) -> None:
-        """End this process; calls of the other ranks fail."""
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if self.world is not None:
-            self.world.abort(f"the program called Abort({code})")
-        os._exit(code or 1)
+        """End this process with a status that is not 0; calls of other ranks fail.
+
+        Of the code the status has the lowest eight bits.
+        """
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(AttributeError, OSError, ValueError):  # None, or closed
+                    stream.flush()
+            if self.world is not None:
+                self.world.abort(f"the program called Abort({code})")
+        finally:
+            os._exit(code & 0xFF or 1)
 
 
 #: This process.

@@ -14,7 +14,7 @@ from collalgo.integrations.as_mpi4py.constants import (
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.message_operations import Receive, Target
-from collalgo.integrations.as_mpi4py.operations import Empty, Operation
+from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Several
 from collalgo.integrations.as_mpi4py.parts import Part
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import taken
@@ -53,6 +53,16 @@ class Sending:
         if not sent.is_over():
             PROCESS.keep(sent)
         return Operation()
+
+    def send_beside(
+        self, received: Operation, data: NDArray[Any], dest: int, tag: int
+    ) -> Operation:
+        """Send bytes beside a receive, which is given up if they cannot be sent."""
+        try:
+            return Several([self.send_bytes(data, dest, tag), received])
+        except BaseException:
+            received.cancel()
+            raise
 
     def receive_bytes(
         self,

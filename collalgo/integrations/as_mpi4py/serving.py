@@ -51,8 +51,10 @@ class Serving:
     def _run(self) -> None:
         try:
             self._serve()
-        except MpiException:  # which the calls of the program raise, too
-            self._runs = False
+        except BaseException as error:
+            self._runs = False  # the next call starts another thread
+            if not isinstance(error, MpiException):  # the calls of the program raise it
+                raise
 
     def _serve(self) -> None:
         """Handle messages until there have been none for some time."""

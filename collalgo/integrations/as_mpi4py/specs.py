@@ -59,8 +59,7 @@ def _entries(memory: Bytes, start: int, datatype: Any) -> int:
     if extent <= 0 or length % extent:
         raise ValueError(
             f"the count cannot be derived: {length} bytes are not a multiple of the "
-            "extent "
-            f"{extent} of the datatype"
+            f"extent {extent} of the datatype"
         )
     return int(length // extent)
 

@@ -16,7 +16,7 @@ Neighbors = tuple[list[int], list[int]]
 
 @dataclass(frozen=True)
 class Cart:
-    """A grid of ranks, the last dimension first.
+    """A grid of ranks, whose last coordinate varies fastest.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Cart:
         return found, list(found)
 
     def tags(self, _rank: int) -> Neighbors:
-        """The tags of the messages up and down the tree."""
+        """The tags of the messages to both sides in each dimension."""
         places = range(2 * len(self.dims))
         return [place ^ 1 for place in places], list(places)
 

@@ -1,9 +1,8 @@
 """The threads of a block: where they must synchronise.
 
 Each thread of a block runs an operation at its own pace; threads synchronise at ``nop``
-and
-``barrier``. Without a meeting in between, the data of an operation may not be there
-for the next one, and a signal may overtake the data before it.
+and ``barrier``. Without one in between, the data of an operation may be missing for the
+next one, and a signal may overtake the data before it.
 """
 
 from collections import defaultdict

@@ -10,9 +10,10 @@ from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.backward import defer
 from collalgo.integrations.torch.call_site import CallSites, located
+from collalgo.integrations.torch.copies import Copy
 from collalgo.integrations.torch.overloads import one_tensor
 from collalgo.integrations.torch.profiling import profiled
-from collalgo.integrations.torch.tensors import Copy, Operand, array_of, gpu_of, joined
+from collalgo.integrations.torch.tensors import Operand, array_of, gpu_of, joined
 from collalgo.integrations.torch.work import GroupWork, seconds_of
 
 

@@ -28,8 +28,7 @@ def create(opts: Any, pg_options: Any) -> CollalgoGroup:
         comm = launched or _over_store(opts, seconds)
         current.of_process.foreign = comm
     comm.timeout = seconds
-    if options.is_high_priority_stream:
-        comm._runner.devices.has_high_priority = True
+    options.apply(comm)
     return CollalgoGroup(comm, opts.store)
 
 

@@ -6,7 +6,6 @@ The endpoint may be any URL of :func:`collalgo.elastic.rendezvous` that has a st
 Values of the store are never unpickled, and no clocks of two nodes are compared.
 """
 
-import socket
 import time
 from contextlib import suppress
 from datetime import timedelta
@@ -24,6 +23,7 @@ from torch.distributed.elastic.rendezvous.api import (
     RendezvousTimeoutError,
 )
 
+from collalgo.bootstrap.interfaces import address_towards, addresses, is_loopback
 from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.interface import Membership
@@ -39,9 +39,6 @@ CONNECT_SECONDS = 60.0
 
 #: Seconds of an attempt to connect with it, after which lost members are searched for.
 ATTEMPT_SECONDS = 5.0
-
-#: Any port, to find the interface of a way; nothing is sent to it.
-SOME_PORT = 9
 
 
 def create(parameters: RendezvousParameters) -> RendezvousHandler:
@@ -61,6 +58,19 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         silence=seconds("silence", 5.0),
         join_timeout=seconds("join_timeout", 600.0),
     )
+    meeting = _rendezvous(parameters, settings)
+    try:
+        address = parameters.local_addr or _own_address(parameters.endpoint)
+    except (BootstrapError, OSError) as error:
+        meeting.shutdown()
+        raise RendezvousConnectionError(f"{parameters.endpoint}: {error}") from error
+    return Handler(meeting, parameters.run_id, address)
+
+
+def _rendezvous(
+    parameters: RendezvousParameters, settings: Settings
+) -> StoreRendezvous:
+    """The rendezvous of the agents, over a store."""
     try:
         meeting = rendezvous(parameters.endpoint, parameters.run_id, settings)
     except BootstrapError as error:
@@ -69,19 +79,21 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         raise RendezvousConnectionError(
             f"{parameters.endpoint} names no store, which torchrun needs"
         )
-    address = parameters.local_addr or _own_address(parameters.endpoint)
-    return Handler(meeting, parameters.run_id, address)
+    return meeting
 
 
 def _own_address(endpoint: str) -> str:
-    """The address of this host on the way to the store."""
+    """The address of this host at which the other nodes reach it.
+
+    It is that on the route to the store, or else that of an interface: if the store is
+    a folder, or on this host. The loopback address is only for nodes that all use it.
+    """
     url = urlsplit(endpoint if "://" in endpoint else f"collalgo://{endpoint}")
     host = url.netloc.partition(",")[0].rpartition(":")[0].strip("[]")
-    kind = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(kind, socket.SOCK_DGRAM) as probe:
-        probe.connect((host, SOME_PORT))
-        found: str = probe.getsockname()[0]
+    found = address_towards(host) if host else ""
+    if (found and not is_loopback(found)) or is_loopback(host):
         return found
+    return addresses(loopback=True)[0]
 
 
 class Handler(RendezvousHandler):

@@ -42,8 +42,7 @@ from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import Operand, in_place, joined, split_counts
 from collalgo.integrations.torch.work import GroupWork, seconds_of
 
-#: Seconds that the end of a group waits for its calls in the background, as the end of
-#: a process does.
+#: Seconds that the end of a group waits for its calls in the background.
 CLOSING_SECONDS = 5.0
 
 
@@ -268,11 +267,12 @@ class CollalgoGroup(GroupCalls):
         device_types: Any = None,  # noqa: ARG002  all that the backend serves
     ) -> "CollalgoGroup | None":
         """A group of some ranks, in their order here; None on the others."""
-        checked(opts)
+        options = checked(opts)
         if self.comm.rank not in ranks:
             return None
         comm = self.comm.group(sorted(ranks))
         comm.timeout = timeout.total_seconds() if timeout else self.comm.timeout
+        options.apply(comm)
         group = CollalgoGroup(comm, dist.PrefixStore(f"{ranks}/", self._store))
         group.setGroupName(group_name or f"{self._name}:split:{ranks}")
         group.setGroupDesc(group_desc or f"{self._description}:split")

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from collalgo.comm.communicator import Communicator
+
 
 @dataclass(frozen=True)
 class Options:
@@ -16,6 +18,11 @@ class Options:
     """
 
     is_high_priority_stream: bool = False
+
+    def apply(self, comm: Communicator) -> None:
+        """Set these options of the communicator of a group."""
+        if self.is_high_priority_stream:
+            comm._runner.devices.has_high_priority = True
 
 
 def checked(options: Any) -> Options:

@@ -1,13 +1,14 @@
 """Convert tensors to arguments of calls, without a copy if possible."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from collalgo.integrations.torch.copies import Copy, copies, in_this_mode
 
 #: The dtypes of torch that NumPy has through ``ml_dtypes``: name, and integer type.
 NARROW = {
@@ -182,10 +183,6 @@ def split_counts(tensor: Tensor, splits: list[int], parts: int) -> list[int]:
     return [split * width for split in splits]
 
 
-#: A copy between the user's tensors and the memory of a call.
-Copy = Callable[[], None]
-
-
 class Operand(NamedTuple):
     """What a call reads or writes: the user's memory, or a copy of it.
 
@@ -208,7 +205,7 @@ def in_place(tensor: Tensor) -> Operand:
     if not is_lazy(tensor):
         return Operand(tensor)
     inside, copy = [tensor.detach()], [tensor.new_empty(tensor.shape)]
-    return Operand(copy[0], partial(_copy, copy, inside), partial(_copy, inside, copy))
+    return Operand(copy[0], copies(copy, inside), copies(inside, copy))
 
 
 def joined(tensors: Sequence[Tensor], rows: int = 0) -> Operand:
@@ -234,8 +231,8 @@ def joined(tensors: Sequence[Tensor], rows: int = 0) -> Operand:
     inside = [tensor.detach() for tensor in tensors]
     return Operand(
         in_rows(row, rows) if rows else row,
-        partial(_copy, parts, inside),
-        partial(_copy, inside, parts),
+        copies(parts, inside),
+        copies(inside, parts),
     )
 
 
@@ -251,12 +248,7 @@ def scaled(operand: Operand, factor: Any) -> Operand:
         factors = tensor.float() if is_float8 else tensor  # float8 has no product
         product.copy_(factors.detach() * factor)
 
-    return Operand(product, multiply)
-
-
-def _copy(targets: Sequence[Tensor], sources: Sequence[Tensor]) -> None:
-    for target, source in zip(targets, sources, strict=True):
-        target.copy_(source)
+    return Operand(product, in_this_mode(multiply))
 
 
 def row_of(tensors: Sequence[Tensor]) -> Tensor | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from threading import Lock
+from time import monotonic
 from typing import Any, NoReturn
 
 import torch
@@ -71,12 +72,15 @@ class GroupWork(dist.Work):
         # continue before the results are in place.
         with self._finishing:
             while self.finish:
-                self.finish.pop(0)()
+                self.finish[0]()  # one that fails is tried again by the next wait
+                del self.finish[0]
 
     def wait(self, timeout: timedelta = timedelta(0)) -> bool:
+        seconds = seconds_of(timeout)
+        end = None if seconds is None else monotonic() + seconds
         for work in self.works:
             if self._gpu is None:
-                work.wait(seconds_of(timeout))
+                work.wait(None if end is None else max(end - monotonic(), 0.0))
             else:
                 work.wait_stream(torch.cuda.current_stream(self._gpu))
         self._finish()
@@ -137,9 +141,12 @@ class GroupWork(dist.Work):
         if error is not None:
             fail(future, error)
             return
-        with self._own_stream():
-            self.wait()
-            future.set_result(self.tensors)  # records the current stream
+        try:
+            with self._own_stream():
+                self.wait()
+                future.set_result(self.tensors)  # records the current stream
+        except Exception as failure:
+            fail(future, failure)
 
     def _own_stream(self) -> AbstractContextManager[object]:
         """Make a new stream the current one, so that no other work waits for it."""
