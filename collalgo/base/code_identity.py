@@ -56,5 +56,8 @@ def _dated(entry: "os.DirEntry[str]") -> str:
     """The name of a file of code with its size and time of change, else nothing."""
     if not entry.name.endswith((".py", ".so", ".yaml")):
         return ""
-    known = entry.stat()
+    try:
+        known = entry.stat()
+    except OSError:  # a link to nothing, as the lock of an editor, or removed since
+        return ""
     return f"{entry.path} {known.st_size} {known.st_mtime_ns}"

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 from weakref import finalize as weak_finalize
 
 from collalgo.base.callbacks import run_callback
+from collalgo.base.threads import start
 
 Task = Callable[[], object]
 
@@ -38,16 +40,14 @@ class _Helper:
     def __init__(self) -> None:
         self.tasks: SimpleQueue[Task] = SimpleQueue()  # put() may interrupt itself
         self._starting = threading.Lock()
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def start(self) -> None:
         """Start the thread, unless it runs."""
         with self._starting:
             if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="collalgo finalizers", daemon=True
-                )
-                self._thread.start()
+                name = "collalgo finalizers"
+                self._thread = start(Thread(target=self._run, name=name, daemon=True))
 
     def _run(self) -> None:
         while True:

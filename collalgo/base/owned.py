@@ -36,13 +36,27 @@ def make_folder(folder: Path, mode: int = 0o777) -> bool:
 
 def opener(path: str, flags: int, mode: int = 0o666) -> int:
     """Open a file, as ``open(..., opener=opener)``; a new one permits its owner."""
-    descriptor = os.open(path, flags, mode)
-    if flags & os.O_CREAT:
-        status = os.fstat(descriptor)
-        found = stat.S_IMODE(status.st_mode)
-        if found & OF_FILE != OF_FILE and status.st_uid == os.geteuid():
-            os.fchmod(descriptor, found | OF_FILE)
+    if not flags & os.O_CREAT:
+        return os.open(path, flags)
+    try:
+        descriptor = os.open(path, flags | os.O_EXCL, mode)
+    except FileExistsError:
+        if flags & os.O_EXCL:
+            raise
+        return os.open(path, flags, mode)
+    try:
+        _permit_owner(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
     return descriptor
+
+
+def _permit_owner(descriptor: int) -> None:
+    status = os.fstat(descriptor)
+    found = stat.S_IMODE(status.st_mode)
+    if found & OF_FILE != OF_FILE and status.st_uid == os.geteuid():
+        os.fchmod(descriptor, found | OF_FILE)
 
 
 def private(path: str, flags: int) -> int:

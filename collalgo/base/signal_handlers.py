@@ -3,7 +3,8 @@
 import faulthandler
 import os
 import signal
-from pathlib import Path
+
+from collalgo.base import proc
 
 #: The descriptor of the error output.
 ERROR_OUTPUT = 2
@@ -17,10 +18,7 @@ def catches(process: int, number: int) -> bool:
     OSError
         If there is no such process.
     """
-    for line in Path(f"/proc/{process}/status").read_text().splitlines():
-        if line.startswith("SigCgt:"):
-            return bool(int(line.split()[1], 16) >> (number - 1) & 1)
-    return False
+    return bool(int(proc.status(process, "SigCgt") or "0", 16) >> (number - 1) & 1)
 
 
 def dump_stacks_on_quit() -> None:

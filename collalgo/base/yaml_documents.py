@@ -1,8 +1,7 @@
 """YAML of users, read within limits: plain values, without aliases and tags.
 
 Scalars are those of YAML 1.2's core schema, limited to those that PyYAML writes: ``no``
-and
-``1:30`` are words, and so are numbers with leading zeros, as names of hosts have them.
+and ``1:30`` are words, and so are numbers with leading zeros, as in names of hosts.
 """
 
 import re

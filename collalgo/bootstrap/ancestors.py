@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
+
+from collalgo.base import proc
 
 #: The most ancestors that are examined.
 MOST = 64
@@ -15,10 +17,9 @@ def depth(names: Sequence[str], environment: Mapping[str, str]) -> int:
     has set it for this process, as launchers do. Ancestors that cannot be read count as
     without the variables.
     """
-    wanted = {name.encode(): environment[name].encode() for name in names}
     found = 0
     for known in _environments():
-        if any(known.get(name) != value for name, value in wanted.items()):
+        if any(known.get(name) != environment[name] for name in names):
             break
         found += 1
     return found
@@ -26,29 +27,16 @@ def depth(names: Sequence[str], environment: Mapping[str, str]) -> int:
 
 def start_time(process: int) -> str | None:
     """The start time of a process: a later one may have its number."""
-    fields = _fields(process)
-    return fields[19] if fields else None
+    try:
+        return proc.state(process)[19]
+    except OSError:
+        return None
 
 
-def _environments() -> Iterator[dict[bytes, bytes]]:
+def _environments() -> Iterator[dict[str, str]]:
     """The environments with which this process and its ancestors began."""
     process = os.getpid()
-    for _ in range(MOST):
-        try:
-            entries = Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
-        except OSError:
-            return
-        pairs = (entry.partition(b"=") for entry in entries)
-        yield {name: value for name, _, value in pairs}
-        fields = _fields(process)
-        if not fields:
-            return
-        process = int(fields[1])
-
-
-def _fields(process: int) -> list[str]:
-    """The state of a process, as in ``/proc``, from its third field on."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return []
+    with suppress(OSError):
+        for _ in range(MOST):
+            yield proc.environment(process)
+            process = int(proc.state(process)[1])

@@ -3,8 +3,8 @@
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 from weakref import finalize
 
@@ -66,21 +66,18 @@ def connect(
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
     same_engine([each.split()[0] for each in identities])
-    hosts, held = _numbered(identities), _held_to_exit()
+    hosts = _numbered(identities)
     several = len(set(hosts)) > 1
-    invitation = "" if rank else _invitation(identities, held, several=several)
-    where, _, secret = exchange_group.broadcast(invitation).partition(" ")
-    job = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
-    if not several:
-        return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
-    address = store_address({STORE.name: where, SECRET.name: secret})
-    try:
+    with _held_to_exit() as held:
+        invitation = "" if rank else _invitation(identities, held, several=several)
+        where, _, secret = exchange_group.broadcast(invitation).partition(" ")
+        job = hashlib.sha256(bytes.fromhex(secret)).hexdigest()
+        if not several:
+            return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
+        address = store_address({STORE.name: where, SECRET.name: secret})
         context = _across_hosts(job, address, rank, hosts, engine, timeout, held)
-    except BaseException:
-        held.close()
-        raise
-    context.end_job = held.close
-    return context
+        context.end_job = held.close
+        return context
 
 
 def _across_hosts(
@@ -94,10 +91,19 @@ def _across_hosts(
 ) -> Context:
     """Connect ranks on several hosts over a store at an address."""
     membership = Membership(rank)
-    store = Client(*address, timeout, membership.lost)
-    membership.begin(store)
+    store = _enter_store(membership, address, timeout, held)
     rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
     return rendezvous.connect("", rank, range(len(hosts)), timeout)
+
+
+def _enter_store(
+    membership: Membership, address: StoreAddress, timeout: float, held: ExitStack
+) -> Client:
+    """Connect with the store of a job, and register this process there."""
+    store = Client(*address, timeout, membership.lost)
+    held.callback(_leave, membership, store)
+    membership.begin(store)
+    return store
 
 
 def _invitation(identities: Sequence[str], held: ExitStack, *, several: bool) -> str:
@@ -168,24 +174,19 @@ def connect_to_store(
     (rank, size), timeout = arguments.position, arguments.timeout
     engine = without_mpi(arguments.engine, rank)
     address = address or store_address(os.environ)
-    # The meeting place of a host is named after this, so other users must not guess it.
+    # The rendezvous of a host is named after this, so other users must not guess it.
     job = hashlib.sha256(f"{job} {address.secret.hex()}".encode()).hexdigest()
-    store = Client(*address, timeout, membership.lost)
-    try:
-        membership.begin(store)
+    with _held_to_exit() as held:
+        store = _enter_store(membership, address, timeout, held)
         joining = membership.joining(range(size))
         exchange = StoreExchange(joining, rank, size, timeout)
         hosts = _numbered(exchange.allgather(engine.host()))
         if len(set(hosts)) == 1:
             context = HostRendezvous(job).connect("", rank, range(size), timeout)
-            store.close()
+            held.close()
             return context
-    except BaseException:
-        store.close()
-        raise
-    held = _held_to_exit()
-    rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
-    return rendezvous.connect("", rank, range(size), timeout)
+        rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
+        return rendezvous.connect("", rank, range(size), timeout)
 
 
 def _numbered(names: Sequence[str]) -> tuple[int, ...]:
@@ -204,21 +205,22 @@ def _multi_host(
     held: ExitStack,
 ) -> MultiHostRendezvous:
     """The rendezvous of ranks on several hosts, with an engine between them."""
-    try:
-        joining = membership.joining(range(len(hosts)))
-        wire = engine.wire(joining, membership.rank, len(hosts), timeout)
-    except BaseException:
-        store.close()
-        raise
+    joining = membership.joining(range(len(hosts)))
+    wire = engine.wire(joining, membership.rank, len(hosts), timeout)
     held.callback(_end, membership, store, engine)
     return begin(job, membership, hosts, engine, wire)
 
 
-def _held_to_exit() -> ExitStack:
-    """The resources of a job, released at the end of the process or before."""
+@contextmanager
+def _held_to_exit() -> Iterator[ExitStack]:
+    """The resources of a job, until the end of the process or a failure to connect."""
     held = ExitStack()
     at_exit(held.close)
-    return held
+    try:
+        yield held
+    except BaseException:
+        held.close()
+        raise
 
 
 def at_exit(function: Callable[..., None], *args: object) -> None:
@@ -236,9 +238,14 @@ def _in_process(process: int, function: Callable[..., None], *args: object) -> N
         function(*args)
 
 
-def _end(membership: Membership, store: Client, engine: Engine) -> None:
+def _leave(membership: Membership, store: Client) -> None:
     membership.leave()
     store.close()
+
+
+def _end(membership: Membership, store: Client, engine: Engine) -> None:
+    """Leave the job, then end the engine: the others do not take that for a death."""
+    _leave(membership, store)
     engine.end(peer_died=membership.peer_died)
 
 

@@ -36,8 +36,8 @@ class Folder:
 
     The files are in a private folder inside the named one, so only files of ranks are
     ever removed. The named folder and its parents are removed, too, if ranks have made
-    them and they are empty. A process that can
-    read the folder knows the secret of the job.
+    them and they are empty. A process that can read the folder knows the secret of the
+    job.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Connect processes that name one address, where rank 0 holds the store of the job."""
 
 import hashlib
-from contextlib import suppress
+from contextlib import closing, suppress
 
 from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.connect import (
@@ -30,8 +30,11 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
     server = _serve(address) if rank == 0 else None
     try:
         return connect_to_store(job, Membership(rank), arguments, address)
-    except BootstrapError as error:
-        if server is None or not server.other_secrets:
+    except BaseException as error:
+        if server is None:
+            raise
+        server.close()
+        if not server.other_secrets or not isinstance(error, BootstrapError):
             raise
         raise BootstrapError(
             f"{error}. Processes at {', '.join(sorted(server.other_secrets))} have "
@@ -76,7 +79,8 @@ def _serve(address: StoreAddress) -> Server:
 
 def _tell_twin(address: StoreAddress) -> None:
     """Announce another rank 0 to the ranks of the job of this store, if it is one."""
-    with suppress(BootstrapError, OSError):
-        store = Client(*address, TWIN_SECONDS, lambda _: None)
+    with (
+        suppress(BootstrapError, OSError),
+        closing(Client(*address, TWIN_SECONDS)) as store,
+    ):
         announce_conflict(store, 0)
-        store.close()

@@ -15,7 +15,7 @@ from typing import Any
 from collalgo.base import output_files
 from collalgo.base.input_files import special
 from collalgo.elastic.snapshot import Snapshot, checked_length
-from collalgo.elastic.tree import decode, description, encode, forms, raw
+from collalgo.elastic.tree import check, description, forms, raw
 from collalgo.errors import CollalgoError
 
 #: The first bytes of a checkpoint: the format and its version.
@@ -26,6 +26,9 @@ LENGTH_BYTES, HASH_BYTES = 8, 32
 
 #: Bytes of a head at most.
 MOST_HEAD = 1 << 28
+
+#: Errors of JSON, of NumPy and of torch about what is not a state.
+UNREADABLE = ValueError, TypeError, AttributeError, RuntimeError
 
 #: A part of a file.
 Piece = output_files.Piece
@@ -94,14 +97,11 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
     found.update(len(head).to_bytes(LENGTH_BYTES, "little"))
     found.update(head)
     try:
-        revision, skeleton = json.loads(head)
-    except (ValueError, TypeError) as error:
+        snapshot, revision = _described(head, nbytes)
+        arrays = list(_elements(snapshot))
+    except UNREADABLE as error:
         raise _damaged(path, str(error)) from None
-    snapshot = Snapshot()
-    skeleton = decode(encode(skeleton), str(path))
-    checked_length(skeleton, nbytes, str(path))
-    snapshot.make_room(skeleton)
-    for elements in _elements(snapshot):
+    for elements in arrays:
         file.readinto(elements)
         found.update(elements)
     if file.read(HASH_BYTES) != found.digest():
@@ -110,6 +110,16 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
         raise _damaged(path, f"its revision is {str(revision)[:20]}")
     snapshot.revision = revision
     return snapshot
+
+
+def _described(head: bytes, nbytes: int) -> tuple[Snapshot, Any]:
+    """A snapshot with room for the arrays of a head, and the revision."""
+    revision, skeleton = json.loads(head)
+    check(skeleton)
+    checked_length(skeleton, nbytes)
+    snapshot = Snapshot()
+    snapshot.make_room(skeleton)
+    return snapshot, revision
 
 
 def check_forms(path: str | Path, name: str, found: Any, present: Any) -> None:

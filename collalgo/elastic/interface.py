@@ -56,7 +56,7 @@ class MembershipChange:
     is_expelled : bool
         Whether a greater epoch has begun without this process.
     closed : str or None
-        The reason why the job is closed; empty if it is open.
+        The reason why the job is closed, maybe empty; None if it is open.
     """
 
     epoch: int

@@ -3,9 +3,9 @@
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base import proc
 from collalgo.base.environment import JOB, RENDEZVOUS, SECRET
 from collalgo.errors import VariableError
 
@@ -40,8 +40,6 @@ def _jobs() -> Iterator[JobHere]:
         with suppress(OSError, VariableError):
             if entry.stat().st_uid != os.geteuid():  # root must not follow its paths
                 continue
-            text = Path(entry.path, "environ").read_bytes().decode(errors="replace")
-            pairs = (each.partition("=") for each in text.split("\0"))
-            known = {name: value for name, _, value in pairs}
+            known = proc.environment(int(entry.name))
             if url := RENDEZVOUS.given(known):
                 yield JobHere(url, JOB.given(known), SECRET.value(known))

@@ -2,8 +2,9 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from time import monotonic, sleep
+from typing import Protocol, TypeVar
 
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import (
@@ -16,16 +17,28 @@ from collalgo.bootstrap.store.protocol import (
     Subscription,
 )
 from collalgo.elastic.documents import COMMON, NODES, ROUND, decoded, encoded
-from collalgo.elastic.events import Delete, ProcessesListed, Seen, Write
+from collalgo.elastic.events import Delete, Event, ProcessesListed, Seen, Write
 from collalgo.errors import RendezvousError
 
 _LOG = logging.getLogger("collalgo")
+
+T = TypeVar("T")
 
 #: Connects with the store; its argument is called with the reason of a loss.
 Connect = Callable[[Callable[[str], None]], KeyValueStore]
 
 #: Seconds between two attempts to reach the store.
 RETRY_SECONDS = 0.1
+
+
+class HeldStore(Protocol):
+    """A store that this process may hold."""
+
+    @property
+    def is_held(self) -> bool: ...
+
+    def end(self) -> None:
+        """Close the store."""
 
 
 class StoreLink:
@@ -42,6 +55,8 @@ class StoreLink:
     report
         Called with each change, and with errors that end the rendezvous; threads of
         the store call it.
+    held
+        The store, if this process may hold it; it ends with the link.
     """
 
     store: KeyValueStore
@@ -53,9 +68,11 @@ class StoreLink:
         where: str,
         silence: float,
         report: Callable[[Seen | Exception], None],
+        held: HeldStore | None = None,
     ):
         self._connect, self._where = connect, where
         self._silence, self._report = silence, report
+        self._held = held
         self._survey: Subscription | None = None
         self.is_lost = False
 
@@ -67,13 +84,26 @@ class StoreLink:
         RendezvousError
             If the store is not reached within ``timeout`` seconds.
         """
+        try:
+            self._attempt(timeout, lambda: None)
+        except BaseException:
+            self._end_held()
+            raise
+
+    def _attempt(self, timeout: float, then: Callable[[], T]) -> T:
+        """Connect, and read from the store; again if one of the two fails."""
         began = monotonic()
         while True:
             try:
-                self.is_lost = False
-                self.store = self._connect(self._lost)
-                self.lease = self.store.lease(self._silence)
-                self.store.watch(COMMON, self._changed)
+                with ExitStack() as failed:
+                    self.is_lost = False
+                    self.store = self._connect(self._lost)
+                    failed.callback(self.close)
+                    self.lease = self.store.lease(self._silence)
+                    self.store.watch(COMMON, self._changed)
+                    found = then()
+                    failed.pop_all()
+                    return found
             except (StoreError, OSError) as error:
                 if monotonic() - began > timeout:
                     raise RendezvousError(
@@ -81,21 +111,25 @@ class StoreLink:
                         f"{timeout:g} s: {error}"
                     ) from None
                 sleep(RETRY_SECONDS)
-            else:
-                return
 
-    def reopen(self, timeout: float, known: dict[str, int]) -> list[Seen]:
+    def reopen(
+        self, timeout: float, known: dict[str, int], *, is_listing: bool
+    ) -> list[Event]:
         """Connect again: the vanished keys, of those known with versions.
+
+        Keys of processes are watched and listed again if ``is_listing``.
 
         Raises
         ------
         RendezvousError
             If the store is not reached, or was restarted and is empty.
         """
-        with suppress(StoreError, OSError):
-            self.store.close()
+        self.close()
+        return self._attempt(timeout, lambda: self._compare(known, is_listing))
+
+    def _compare(self, known: dict[str, int], is_listing: bool) -> list[Event]:
+        """The events that follow from the difference to what was known."""
         self._survey = None
-        self.open(timeout)
         present = {**self.store.entries(COMMON), **self.store.entries(NODES)}
         if known.get(ROUND, ABSENT) > getattr(present.get(ROUND), "version", ABSENT):
             raise RendezvousError(
@@ -103,7 +137,8 @@ class StoreLink:
                 "record of the present epoch; start the job again"
             )
         gone = known.keys() - present.keys()
-        return [Seen(key, known[key], None) for key in sorted(gone)]
+        vanished = [Seen(key, known[key], None) for key in sorted(gone)]
+        return [*vanished, *([self.list_processes()] if is_listing else [])]
 
     def renew(self) -> None:
         """Begin another lease after the last has ended."""
@@ -143,7 +178,18 @@ class StoreLink:
             self._survey.cancel()
             self._survey = None
 
-    def await_departures(self, timeout: float) -> None:
+    def end(self, timeout: float) -> None:
+        """Close the connection; first await the others if the store is held here."""
+        if self._held is not None and self._held.is_held:
+            self._await_departures(timeout)
+        self.close()
+        self._end_held()
+
+    def _end_held(self) -> None:
+        if self._held is not None:
+            self._held.end()
+
+    def _await_departures(self, timeout: float) -> None:
         """Wait until no other process has a key, at most ``timeout`` seconds."""
         end = monotonic() + timeout
         self.lease.revoke()

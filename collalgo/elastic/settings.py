@@ -28,7 +28,8 @@ class Settings:
     join_timeout : float
         Seconds that a process waits to become a member.
     store_timeout : float
-        Seconds to reach the store, at first and after it was lost.
+        Seconds to reach the store, at first and, if it is embedded, after it was lost.
+        Clients of etcd and of a folder try without a limit.
     terms : dict
         The properties that all members must share, as text by name: the version of the
         code, the number of ranks per node and so on. Others are refused with both

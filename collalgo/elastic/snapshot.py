@@ -18,7 +18,6 @@ from collalgo.elastic.tree import (
     raw,
     unflatten,
 )
-from collalgo.errors import CollalgoError
 
 #: Bytes of the hash of a state.
 HASH_BYTES = 16
@@ -84,23 +83,19 @@ class Snapshot:
         return found.digest()
 
 
-def checked_length(skeleton: Any, nbytes: int, source: str) -> None:
+def checked_length(skeleton: Any, nbytes: int) -> None:
     """Refuse a skeleton whose arrays do not have some number of bytes.
 
     Raises
     ------
-    CollalgoError
-        If they do not, or their dtype is unknown.
+    ValueError
+        If they do not.
+    TypeError, AttributeError
+        If a dtype is unknown, or is that of objects.
     """
-    try:
-        needed = sum(map(_bytes_of, forms(skeleton)))
-    except (TypeError, AttributeError) as error:
-        raise CollalgoError(f"the state of {source} is damaged: {error}") from None
+    needed = sum(map(_bytes_of, forms(skeleton)))
     if needed != nbytes:
-        raise CollalgoError(
-            f"the state of {source} has {nbytes} bytes of arrays, but describes "
-            f"{needed}; the file is damaged"
-        )
+        raise ValueError(f"it has {nbytes} bytes of arrays, but describes {needed}")
 
 
 def _bytes_of(form: Form) -> int:
@@ -108,7 +103,10 @@ def _bytes_of(form: Form) -> int:
     for length in form.shape:
         elements *= length
     if form.kind == "numpy":
-        return elements * np.dtype(form.dtype).itemsize
+        dtype = np.dtype(form.dtype)
+        if dtype.hasobject:
+            raise TypeError(f"an array of {dtype} holds no plain numbers")
+        return elements * dtype.itemsize
     import torch
 
     return elements * int(getattr(torch, form.dtype).itemsize)

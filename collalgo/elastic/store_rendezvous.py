@@ -1,12 +1,12 @@
 """A rendezvous over a key-value store: a thread that runs the rounds of a process."""
 
+import logging
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Condition, Thread
 from time import monotonic
-from typing import Protocol
 
 from collalgo.base.threads import start
 from collalgo.bootstrap.store.job_end import CLOSED
@@ -30,7 +30,7 @@ from collalgo.elastic.events import (
 from collalgo.elastic.exclusion import exclude, readmit
 from collalgo.elastic.history import note_epoch
 from collalgo.elastic.interface import Membership, MembershipChange
-from collalgo.elastic.link import Connect, StoreLink
+from collalgo.elastic.link import Connect, HeldStore, StoreLink
 from collalgo.elastic.obstacles import obstacle, too_late
 from collalgo.elastic.participant import Participant, Phase
 from collalgo.elastic.rounds import step
@@ -38,22 +38,14 @@ from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
 
+_LOG = logging.getLogger("collalgo")
+
 #: Seconds between two measurements of the time; the first in a process that leads, or
 #: whose lease may have ended.
 QUICK_TICK, TICK = 0.05, 0.25
 
 #: Seconds after which an action is repeated whose effect was not seen, or that failed.
 RETRY_SECONDS, FAILED_SECONDS = 1.0, 0.1
-
-
-class HeldStore(Protocol):
-    """A store that this process may hold."""
-
-    @property
-    def is_held(self) -> bool: ...
-
-    def end(self) -> None:
-        """Close the store."""
 
 
 class StoreRendezvous:
@@ -93,14 +85,14 @@ class StoreRendezvous:
             raise ValueError(
                 f"a name of {len(name)} characters; need 1 to {MOST_CHARACTERS}"
             )
-        self._settings, self._where, self._held = settings, where, held
+        self._settings, self._where = settings, where
         self._state = Participant(Member(name, secrets.token_hex(8)), settings)
         self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self._changed = Condition()
         self._failure: Exception | None = None
         self._watchers: list[Callable[[MembershipChange], None]] = []
         self._told: MembershipChange | None = None
-        self._link = StoreLink(connect, where, settings.silence, self._events.put)
+        self._link = StoreLink(connect, where, settings.silence, self._events.put, held)
         self._link.open(settings.store_timeout)
         self._thread = Thread(target=self._run, name="collalgo rounds", daemon=True)
         start(self._thread)
@@ -157,11 +149,7 @@ class StoreRendezvous:
         self.leave()
         self._events.put(None)
         self._thread.join(self._settings.silence)
-        if self._held is not None and self._held.is_held:
-            self._link.await_departures(self._settings.silence)
-        self._link.close()
-        if self._held is not None:
-            self._held.end()
+        self._link.end(self._settings.silence)
 
     # ---- further methods, with a store only
 
@@ -210,9 +198,17 @@ class StoreRendezvous:
                     self._repeat_at = now + RETRY_SECONDS
                 self._advance(events)
         except Exception as error:
-            with self._changed:
-                self._failure = error
-                self._changed.notify_all()
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """End the rounds of this process; its epoch continues."""
+        state = self._state
+        if state.phase is Phase.MEMBER and state.closed is None:
+            words = "node %s continues epoch %d, but can join no other: %s"
+            _LOG.warning(words, state.member.name, state.epoch, error)
+        with self._changed:
+            self._failure = error
+            self._changed.notify_all()
 
     def _collect(self) -> list[Event] | None:
         """The next events, after some time at the latest; None at the end."""
@@ -234,13 +230,14 @@ class StoreRendezvous:
         return found if not self._link.lease.ended else [*found, *self._renew()]
 
     def _reconnect(self) -> list[Event]:
+        own = self._state.own_key
         known = {
             key: value.version
             for key, value in self._state.known.items()
-            if value.value is not None and (key.startswith(COMMON) or self._is_own(key))
+            if value.value is not None and (key.startswith(COMMON) or key == own)
         }
-        gone = self._link.reopen(self._settings.store_timeout, known)
-        return [*gone, *self._list_processes_again()]
+        timeout, is_listing = self._settings.store_timeout, self._state.surveyed
+        return self._link.reopen(timeout, known, is_listing=is_listing)
 
     def _renew(self) -> list[Event]:
         """Begin another lease, and write the keys of the last one again."""
@@ -251,12 +248,6 @@ class StoreRendezvous:
         own = [self._state.own_key, *([LEADER] if self._state.leads else [])]
         gone = [Seen(key, self._state.value(key).version, None) for key in own]
         return [*gone, Command.RETRY]
-
-    def _is_own(self, key: str) -> bool:
-        return key == self._state.own_key
-
-    def _list_processes_again(self) -> list[Event]:
-        return [self._link.list_processes()] if self._state.surveyed else []
 
     def _advance(self, events: list[Event]) -> None:
         """Process events, and carry out all actions that follow."""

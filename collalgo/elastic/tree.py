@@ -263,13 +263,13 @@ def decode(data: bytes, source: str) -> Any:
     """
     try:
         skeleton = json.loads(data)
-        _check(skeleton, MOST_LEVELS)
+        check(skeleton)
     except (ValueError, TypeError, RecursionError) as error:
         raise CollalgoError(f"the state of {source} is damaged: {error}") from None
     return skeleton
 
 
-def _check(skeleton: Any, levels: int) -> None:
+def check(skeleton: Any, levels: int = MOST_LEVELS) -> None:
     """Raise ValueError unless this is a skeleton."""
     if isinstance(skeleton, PLAIN):
         return
@@ -283,7 +283,7 @@ def _check(skeleton: Any, levels: int) -> None:
         case ["list" | "tuple", [*parts]]:
             found = True
             for part in parts:
-                _check(part, levels - 1)
+                check(part, levels - 1)
         case _:
             found = False
     if not found:
@@ -294,6 +294,6 @@ def _is_item(item: Any, levels: int) -> bool:
     """Whether this is an item of a dictionary; ValueError for a wrong value."""
     match item:
         case [str() | int(), part]:
-            _check(part, levels)
+            check(part, levels)
             return True
     return False

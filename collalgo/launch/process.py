@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base import proc
+
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -44,8 +46,7 @@ def process_of(number: int) -> Process:
     OSError
         If it does not exist, or has ended and is not reaped yet.
     """
-    line = Path(f"/proc/{number}/stat").read_text(errors="replace")
-    state, *fields = line.rpartition(")")[2].split()[:4]  # a name may hold blanks
+    state, *fields = proc.state(number)[:4]
     if state in "ZX":
         raise ProcessLookupError(number)
     return Process(number, *map(int, fields))

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from collalgo.base import proc
 from collalgo.base.environment import DUMP, JOB
 from collalgo.base.signal_handlers import catches
 from collalgo.bootstrap.identity import Launcher, launcher_of
@@ -89,12 +90,10 @@ def _rank_of(process: int, parent: int) -> RankProcess | None:
             return None
         if CODE not in (folder / "maps").read_bytes():
             return None
-        entries = (folder / "environ").read_bytes().decode(errors="replace")
+        known = proc.environment(process)
         working = (folder / "cwd").readlink()
     except OSError:
         return None
-    pairs = (entry.partition("=") for entry in entries.split("\0"))
-    known = {name: value for name, _, value in pairs}
     launcher = _launcher(known)
     if launcher is None:
         return None

@@ -1,7 +1,9 @@
 """What a process makes can be used by others of its user, whatever the umask."""
 
 import os
+import ssl
 import stat
+import tempfile
 from contextlib import closing
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from collalgo.base import disk_cache, output_files, owned
 from collalgo.base.plotting import PICTURE
 from collalgo.bootstrap.folder import make_private
+from collalgo.bootstrap.store.certificates import client_context
 from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.launch.log_files import LogFiles
@@ -34,6 +37,29 @@ def test_folders_and_files_permit_their_owner(umask, tmp_path, monkeypatch):
     output_files.make_folder(tmp_path / "e" / "dumps")
     output_files.write(tmp_path / "e" / "file.svg", "text", PICTURE)
     check_all(tmp_path, umask)
+
+
+def test_certificates_permit_their_owner(umask, tmp_path, monkeypatch):
+    pytest.importorskip("cryptography")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    load = ssl.SSLContext.load_cert_chain
+
+    def check(context, *files):
+        check_all(tmp_path, umask)
+        load(context, *files)
+
+    monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", check)
+    client_context(b"secret", ["localhost"])
+
+
+def test_a_file_that_exists_keeps_its_mode(tmp_path):
+    path = tmp_path / "log"
+    path.touch()
+    path.chmod(0o200)
+    for opener in (owned.opener, owned.private):
+        with open(path, "ab", opener=opener) as file:
+            file.write(b"more")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o200
 
 
 def check_all(folder, umask):

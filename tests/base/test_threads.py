@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import collalgo
+from collalgo.base import finalizers
 from collalgo.base.threads import ThreadRefused
+from collalgo.bootstrap.store.pending import Posts
 from collalgo.cost import calibration
 from collalgo.cost.host_profile import USUAL, calibrate
 
@@ -37,6 +39,20 @@ def test_a_host_is_not_measured_without_threads(refused, monkeypatch, tmp_path, 
     refused[0] = number
     with pytest.raises(ThreadRefused, match=r"may have .* threads \(ulimit -u\)"):
         calibration.round_trips(1, 1)
+
+
+def test_a_thread_that_was_refused_is_started_later(refused):
+    done, posts = [], Posts()
+    for begin in (posts.put, finalizers._Helper().start):
+        refused[0] = 0
+        arguments = [lambda: done.append(1)] if begin == posts.put else []
+        for _ in range(2):
+            with pytest.raises(ThreadRefused, match="refuses the thread"):
+                begin(*arguments)
+        refused[0] = 1
+        begin(*arguments)
+    posts.close()
+    assert done == [1]
 
 
 def test_calls_that_no_thread_can_run_are_not_begun(refused):

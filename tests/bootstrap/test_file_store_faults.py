@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from collalgo.bootstrap.store import file_locks, heartbeats
+from collalgo.bootstrap.store import file, file_locks, heartbeats
 from collalgo.bootstrap.store.file_log import FRAME, HEAD, RECORD
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.bootstrap.conftest import log_of
@@ -118,6 +118,25 @@ def test_leases_that_fail_or_have_ended_leave_nothing(opened, tmp_path, monkeypa
     for _ in range(3):
         one.lease(10).revoke()
     assert len(one._leases) == 1
+
+
+def test_a_log_that_cannot_be_rewritten_takes_changes(opened, tmp_path, monkeypatch):
+    monkeypatch.setattr(file, "COMPACTED", 100)
+    one = opened()
+
+    def refuse(*_):
+        raise OSError(errno.ENOSPC, "planted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", refuse)
+        for number in range(20):
+            one.set("k", b"%d" % number)
+    assert sorted(os.listdir(tmp_path / "store")) == ["lock", "log"]
+    assert opened().read("k").value == b"19"
+    before = log_of(tmp_path).stat().st_size
+    for number in range(20):
+        one.set("k", b"%d" % number)
+    assert log_of(tmp_path).stat().st_size < before
 
 
 MOUNT = "36 35 {device} / /mnt rw,noatime shared:1 - {kind} host:/share {options}\n"

@@ -7,7 +7,8 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from collalgo.bootstrap.store import race as race_module
+from collalgo.bootstrap.store import etcd_gateway, race as race_module
+from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.race import Race
 
 
@@ -92,3 +93,13 @@ def test_a_name_that_takes_long_to_resolve_costs_the_others_nothing(
     winner, connection = Race([silent, good]).run(0.2)
     connection.close()
     assert winner == good
+
+
+def test_a_member_that_does_not_answer_is_awaited_once(monkeypatch):
+    monkeypatch.setattr(etcd_gateway, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(etcd_gateway, "ANSWER_SECONDS", 0.05)  # but 10 s of the socket
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        gateway = etcd_gateway.Gateway([silent.getsockname()])
+        with pytest.raises(StoreError, match=r"has not answered within 0\.05 s"):
+            gateway.ask("kv/range", {})
+        gateway.close()

@@ -17,7 +17,7 @@ import pytest
 from collalgo.bootstrap.store import client as client_module, server as server_module
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.connection import exactly
-from collalgo.bootstrap.store.protocol import LeaseExpired, StoreError
+from collalgo.bootstrap.store.protocol import LeaseExpired, NotSet, StoreError
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.store.session import (
     CLAIM_BYTES,
@@ -218,6 +218,17 @@ def test_closing_a_client_does_not_wait_long_for_a_busy_store(
     client.close()
     assert time.monotonic() - began < 3
     opened.set()
+
+
+def test_a_wait_that_ends_without_a_value_leaves_nothing(connect):
+    client = connect()
+    before = len(client._connection._answers)
+    for _ in range(3):
+        with pytest.raises(NotSet):
+            client.get("never", 0.0)
+    client.set("never", b"now")
+    assert client.get("never") == b"now"
+    assert len(client._connection._answers) == before
 
 
 def test_a_client_closed_here_reports_no_loss(connect):

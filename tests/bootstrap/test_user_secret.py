@@ -12,7 +12,9 @@ from collalgo.bootstrap import join as joining
 from collalgo.bootstrap.identity import identity
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.rendezvous import address_of
+from collalgo.bootstrap.store.hosting import secret_of_job
 from collalgo.bootstrap.user_secret import SECRET_BYTES, user_secret
+from collalgo.errors import RendezvousError
 
 #: The variables of each launcher that names a job by what all users can see.
 LAUNCHED = {
@@ -121,3 +123,6 @@ def test_a_secret_that_others_may_know_is_not_used(cache, tmp_path, spoil, caplo
     user_secret.cache_clear()
     assert user_secret() == b""
     assert "another user could occupy" in caplog.text
+    for given in (None, b""):  # with an empty key everybody could join
+        with pytest.raises(RendezvousError, match="node a has no secret for job j"):
+            secret_of_job("localhost", "node a", "job j", given)

@@ -1,12 +1,13 @@
 """Checkpoints of the state of a job: what they hold, damage, and what is refused."""
 
+import hashlib
 import os
 
 import numpy as np
 import pytest
 
 from collalgo import CollalgoError, OutputError
-from collalgo.elastic import Sampler, State
+from collalgo.elastic import Sampler, State, checkpoints
 
 
 def of_file(path):
@@ -47,6 +48,29 @@ def test_damage_anywhere_in_a_checkpoint_is_found(checkpoint):
         checkpoint.write_bytes(whole[:place])
         with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
             of_file(checkpoint)
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("[" * 99_999 + "]" * 99_999, "recursion"),
+        ('[1, ["array", "numpy", "object", [0]]]', "an array of object"),
+        (f'[1, ["array", "numpy", "float32", [0, {2**70}]]]', "dimension"),
+        ('[1, ["array", "numpy", "float32", [1]]]', "describes 4"),
+        ('[1, ["array", "numpy", "nothing", [0]]]', "not understood"),
+        ('[1, ["array", "torch", "nothing", [0]]]', "nothing"),
+        ('[1, ["dict", 5]]', "not a part of a state"),
+        ("1", "not iterable|cannot unpack"),
+    ],
+)
+def test_a_head_that_describes_no_state_is_damaged(tmp_path, head, reason):
+    if "torch" in head:
+        pytest.importorskip("torch")
+    path = tmp_path / "state"
+    data = checkpoints.MAGIC + len(head).to_bytes(8, "little") + head.encode()
+    path.write_bytes(data + hashlib.blake2b(data, digest_size=32).digest())
+    with pytest.raises(CollalgoError, match=rf"is damaged: .*({reason}).*earlier one"):
+        checkpoints.read_checkpoint(path)
 
 
 def test_a_checkpoint_of_other_values_is_refused(checkpoint):

@@ -12,7 +12,6 @@ from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import NODES, ROUND
 from collalgo.elastic.settings import Settings
-from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import RendezvousClosed, RendezvousError
 from tests.elastic.conftest import FULL, QUICK
 from tests.support.store_clients import DEADLINE, until
@@ -241,26 +240,3 @@ def test_processes_that_write_nonsense_are_ignored(node, caplog):
 def test_numbers_that_exclude_each_other_are_refused(numbers, message):
     with pytest.raises(ValueError, match=message):
         Settings(*numbers)
-
-
-def test_a_store_that_is_not_reached_is_named(connect):
-    def unreachable(lost):
-        return connect(b"another", timeout=0.05)
-
-    settings = replace(QUICK, store_timeout=0.2)
-    with pytest.raises(
-        RendezvousError, match=r"at host x was not reached in 0\.2 s: no"
-    ):
-        StoreRendezvous(unreachable, "host x", settings, "a")
-
-
-def test_a_node_whose_connection_breaks_stays_a_member(node):
-    nodes = [node(name) for name in "ab"]
-    first = all_join(*nodes)
-    link = nodes[0]._link
-    old = link.store
-    link._lost("cut by the test")
-    until(lambda: link.store is not old and not link.is_lost)
-    until(lambda: nodes[0].remaining() > 0)
-    assert nodes[0]._state.epoch == first[0].epoch
-    check_agree(all_join(*nodes))

@@ -107,3 +107,12 @@ def test_all_code_that_makes_prices_is_part_of_the_key():
     folders = {str(Path(f).parent.relative_to(package)) for f in loaded.stdout.split()}
     moves_bytes = {f for f in folders if f.startswith(("_kernels/e", "engine/t"))}
     assert folders - moves_bytes - {".", "_kernels"} <= set(code_identity.CODE)
+
+
+def test_a_link_to_nothing_among_the_code_is_left_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(code_identity, "CODE", [str(tmp_path)])
+    monkeypatch.setattr(code_identity, "_agreed", [])
+    (tmp_path / "module.py").touch()
+    before = code_identity.dates_of_code.__wrapped__()
+    (tmp_path / ".#module.py").symlink_to("user@host.123")  # the lock of an editor
+    assert code_identity.dates_of_code.__wrapped__() == before

@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from collalgo.base import owned
 from collalgo.errors import BootstrapError
 
 if TYPE_CHECKING:  # an optional package
@@ -48,8 +49,8 @@ class Certificates(NamedTuple):
         """
         found = cls(*(folder / f"{name}.pem" for name in cls._fields))
         for path, content in zip(found, _contents(secret, hosts), strict=True):
-            path.touch(0o600)
-            path.write_bytes(content)
+            with open(path, "xb", opener=owned.private) as made:
+                made.write(content)
         return found
 
 
@@ -66,6 +67,7 @@ def context_of_environment() -> ssl.SSLContext | None:
 def client_context(secret: bytes, hosts: Sequence[str]) -> ssl.SSLContext:
     """The TLS of a client that knows the secret of a job."""
     with tempfile.TemporaryDirectory(prefix="collalgo-") as folder:
+        Path(folder).chmod(owned.OF_FOLDER)  # whatever the umask
         found = Certificates.write(Path(folder), secret, hosts)
         context = ssl.create_default_context(cafile=str(found.authority))
         context.load_cert_chain(found.certificate, found.key)

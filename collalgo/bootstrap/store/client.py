@@ -104,8 +104,7 @@ class Client:
         """Request the value of a key, so that the wait for it can be cancelled."""
         text = checked_key(key.encode())
         number, answer = self._connection.send(b"wait", text)
-        forget = partial(self._connection.send, b"forget", text, number)
-        return Expected(key, answer, forget)
+        return Expected(key, answer, partial(self._forget, text, number))
 
     def compare_set(
         self,
@@ -166,6 +165,11 @@ class Client:
         self._connection.shut(SHUT_RDWR)
         self._connection.join(5)
         self._connection.close()
+
+    def _forget(self, key: bytes, number: bytes) -> None:
+        """Withdraw a wait for a key, which is not answered then."""
+        self._connection.forget_answer(number)
+        self._connection.send(b"forget", key, number)
 
     def _renew(self, identifier: int) -> bool:
         return self._ask(b"renew", b"%d" % identifier)[0] == OK

@@ -99,6 +99,11 @@ class Connection:
                 raise StoreError(f"{LOST}{error}") from None
         return number, answer
 
+    def forget_answer(self, number: bytes) -> None:
+        """Drop the answer of a request, if it is still to come."""
+        with self._lock:
+            self._answers.pop(number, None)
+
     def forget_watcher(self, number: bytes) -> None:
         """Stop calling a watcher."""
         with self._lock:

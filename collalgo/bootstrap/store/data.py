@@ -228,12 +228,14 @@ class Data:
 
     def _list(self, client: Client, number: bytes, prefix: bytes) -> Iterable[bytes]:
         """All keys with a prefix, in several frames if they need them."""
-        page: list[bytes] = []
+        page, left = list[bytes](), PAGE_BYTES
         for key in sorted(key for key in self._entries if key.startswith(prefix)):
-            if sum(map(len, page)) + len(self._entries[key].value) > PAGE_BYTES:
+            nbytes = len(key) + len(self._entries[key].value)
+            if page and nbytes > left:
                 client.send(CONTINUED + number, *page)
-                page = []
+                page, left = [], PAGE_BYTES
             page += [key, *self._fields(key)]
+            left -= nbytes
         return page
 
     def _watch(self, client: Client, number: bytes, prefix: bytes) -> None:

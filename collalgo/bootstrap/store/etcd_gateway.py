@@ -156,7 +156,9 @@ class Gateway:
         end, term = monotonic() + ANSWER_SECONDS, self._term
         others = len(self._members) > 1
         silent = looks = leaderless = 0
-        while not _is_readable(connection, POLL_SECONDS) and monotonic() < end:
+        while not _is_readable(connection, POLL_SECONDS):
+            if monotonic() > end:
+                raise TimeoutError(f"it has not answered within {ANSWER_SECONDS:g} s")
             silent = silent + 1 if is_silent(connection.sock) else 0
             if others and silent >= SILENT_POLLS:
                 raise ConnectionAbortedError("its host does not answer")

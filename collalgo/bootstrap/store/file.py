@@ -223,7 +223,7 @@ class FileStore:
 
     @contextmanager
     def _changing(self, is_write: bool = True) -> Iterator[None]:
-        """Read all changes; hold the lock for own changes if ``writes``."""
+        """Read all changes; hold the lock for own changes if ``is_write``."""
         with self._reporting(), ExitStack() as held:
             if is_write:  # leases are renewed while this waits for other processes
                 held.enter_context(self._writing)
@@ -258,7 +258,7 @@ class FileStore:
         """Append records, with the lock held, and take them in."""
         self._log.append(records)
         self._refresh()
-        if self._log.nbytes > COMPACTED:
+        if self._log.nbytes > max(COMPACTED, self._log.uncompacted):
             live = sum(len(entry.value) for entry in self._data.entries.values())
             if 2 * live < self._log.nbytes:
                 self._log.compact(self._data.version, self._data.records())

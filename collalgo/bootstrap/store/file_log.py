@@ -93,11 +93,14 @@ class FileLog:
     ----------
     base : int
         The version that precedes its records.
+    uncompacted : int
+        The bytes up to which it is not replaced, as that has failed.
     """
 
     def __init__(self, folder: Path):
         self._path, self._lock_path = folder / "log", folder / "lock"
         self._generation, self._offset, self.base = b"", 0, 0
+        self.uncompacted = 0
         with self.locked():
             if not self._path.exists():
                 self._write(0, ())
@@ -198,18 +201,27 @@ class FileLog:
             )
 
     def compact(self, base: int, records: Iterable[Record]) -> None:
-        """Replace the file by one with these records, with the lock held."""
-        with self._path.open("r+b") as before:
-            self._write(base, records)
-            with suppress(OSError):  # then a stale client is not told
-                before.write(REPLACED)
+        """Replace the file by one with these records, with the lock held.
+
+        If the disk is full, it is not replaced until it has twice its bytes.
+        """
+        try:
+            with self._path.open("r+b") as before:
+                self._write(base, records)
+                before.write(REPLACED)  # for clients with an earlier view of the folder
+        except OSError:
+            self.uncompacted = 2 * self._offset
 
     def _write(self, base: int, records: Iterable[Record]) -> None:
         partial = self._path.with_suffix(f".{secrets.token_hex(8)}")
         head = HEAD.pack(MARK, secrets.token_bytes(8), base)
-        with open(partial, "xb", opener=owned.private) as made:
-            made.write(head + b"".join(record.encode() for record in records))
-        partial.replace(self._path)
+        try:
+            with open(partial, "xb", opener=owned.private) as made:
+                made.write(head + b"".join(record.encode() for record in records))
+            partial.replace(self._path)
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
 
 
 def _bodies(data: bytes) -> Iterator[bytes]:

@@ -62,16 +62,16 @@ def secret_of_job(host: str, who: str, place: str, given: bytes | None = None) -
     Raises
     ------
     RendezvousError
-        If the job has no secret.
+        If the job has no secret, or an empty one.
     """
-    if given is not None:
-        return given
     try:
-        found: bytes | None = SECRET.value()
+        found: bytes | None = SECRET.value() if given is None else given
     except VariableError as error:
         raise RendezvousError(str(error)) from None
-    if found or is_loopback(host):
-        return found or user_secret()
+    if not found and given is None and is_loopback(host):
+        found = user_secret()
+    if found:  # with an empty key everybody could join
+        return found
     raise RendezvousError(
         f"{who} has no secret for {place}; set COLLALGO_SECRET (hexadecimal digits) to "
         "the same on all nodes"

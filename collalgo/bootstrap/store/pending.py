@@ -61,12 +61,11 @@ class Posts:
         """Carry out a request soon."""
         with self._lock:
             if self._thread is None:
-                self._thread = Thread(target=self._run, daemon=True)
-                start(self._thread)
+                self._thread = start(Thread(target=self._run, daemon=True))
         self._requests.put(request)
 
     def close(self) -> None:
-        """Carry out all pending requests, and take no more."""
+        """Carry out all pending requests, and end the thread."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is not None:
