@@ -20,6 +20,9 @@ from collalgo.errors import BootstrapError
 #: Seconds to look for the process that is rank 0 already.
 TWIN_SECONDS = 1.0
 
+#: Seconds for which rank 0 keeps the store after a failure, so that all ranks read why.
+FAILURE_SECONDS = 1.0
+
 
 def connect_at(where: str, arguments: JoinArguments) -> Context:
     """Connect all processes that name one address, where rank 0 holds the store."""
@@ -33,6 +36,8 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
     except BaseException as error:
         if server is None:
             raise
+        if isinstance(error, BootstrapError):
+            server.drain(FAILURE_SECONDS)
         server.close()
         if not server.other_secrets or not isinstance(error, BootstrapError):
             raise

@@ -1,16 +1,12 @@
 """The embedded store of a job, held by a process on the host that its address names."""
 
 import errno
-import time
 
 from collalgo.base.environment import SECRET
 from collalgo.bootstrap.interfaces import is_loopback
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import RendezvousError, VariableError
-
-#: Seconds between two checks whether the store is in use.
-DRAIN_PAUSE = 0.05
 
 
 class Hosting:
@@ -37,9 +33,8 @@ class Hosting:
 
     def drain(self, seconds: float) -> None:
         """Wait until no process uses the store, at most some seconds."""
-        end = time.monotonic() + seconds
-        while self._server and self._server.connected and time.monotonic() < end:
-            time.sleep(DRAIN_PAUSE)
+        if self._server is not None:
+            self._server.drain(seconds)
 
     def end(self) -> None:
         """Close the store."""

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import socket
+import time
 from contextlib import suppress
 from threading import Thread
 from typing import Any
@@ -34,6 +35,9 @@ BACKLOG = 256 << 20
 
 #: Seconds that each client has to read the last answers when the store is closed.
 DRAIN_SECONDS = 1.0
+
+#: Seconds between two checks whether clients are connected.
+DRAIN_PAUSE = 0.05
 
 
 class ServedClient:
@@ -105,6 +109,12 @@ class Server:
     def connected(self) -> int:
         """The number of clients that are connected."""
         return len(self._clients)
+
+    def drain(self, seconds: float) -> None:
+        """Wait until no client is connected, at most some seconds."""
+        end = time.monotonic() + seconds
+        while self.connected and time.monotonic() < end:
+            time.sleep(DRAIN_PAUSE)
 
     def close(self) -> None:
         """Send the pending answers, then close all connections."""
