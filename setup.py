@@ -34,6 +34,8 @@ def optimization(path: Path) -> list[str]:
     """The options of the compiler for a module."""
     if "reduction" in path.parts:
         return KERNEL_FLAGS
+    if "integrations" in path.parts:
+        return ["-O2", "-fexceptions"]  # of C++, which pass through their functions
     return ["-O3"] if "engine" in path.parts else ["-O2"]
 
 

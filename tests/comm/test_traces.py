@@ -72,6 +72,21 @@ def test_a_trace_has_a_track_for_each_rank_and_an_arrow_for_each_message(tmp_pat
         is_whole(tracks_of(path), 3)
 
 
+def test_a_communicator_with_many_calls_is_traced_from_its_next_one_on(tmp_path):
+    """More calls than the recorder keeps outside of a trace."""
+
+    def on_each_rank(comm):
+        for _ in range(1100):
+            comm.barrier()
+        with collalgo.trace(tmp_path / "t.json", comm):
+            comm.allreduce(np.ones(3))
+
+    collalgo.threads(on_each_rank, 1)
+    names = [event["name"] for event in tracks_of(tmp_path / "t.json")["X", 0]]
+    assert sum("allreduce" in name for name in names) == 1
+    assert not any("barrier" in name for name in names)
+
+
 @pytest.mark.deadline
 def test_what_fails_in_a_trace_is_raised(tmp_path):
     def on_each_rank(comm):

@@ -31,7 +31,7 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
-    "elastic_state", "elastic_sums",
+    "style_of_horovod", "elastic_state", "elastic_sums",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls", "failures_of_results",
     "timeouts_are_of_all_calls",
@@ -200,6 +200,22 @@ def test_a_death_is_told_to_all_others():
     done = run(OURS, 3, "one_dies")
     assert done.returncode == 128 + 9
     assert len(re.findall(r"PeerFailed.*rank 1 is gone", done.stdout)) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.deadline
+def test_an_elastic_script_in_the_style_of_horovod_goes_on_without_a_killed_rank():
+    script = SCRIPTS / "script_horovod_elastic.py"
+    done = subprocess.run(
+        [*OURS, "2", "--min", "1", BIN / "python", script],
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    sums = re.findall(r"^\[[01]\] sum (.*)$", done.stdout, re.MULTILINE)
+    assert len(sums) == 2
+    assert len(set(sums)) == 1
+    on_first = re.findall(r"^\[0\] (\d members|reset)$", done.stdout, re.MULTILINE)
+    assert on_first == ["2 members", "reset", "1 members", "reset", "2 members"]
 
 
 def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):

@@ -1,8 +1,9 @@
 """Ports of this host for the servers of a test."""
 
+import random
 import socket
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 
 @contextmanager
@@ -19,6 +20,19 @@ def reserved_ports(count):
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             each.bind(("127.0.0.1", 0))
         yield [each.getsockname()[1] for each in sockets]
+
+
+def free_ports(count):
+    """Ports of this host for servers that refuse those of :func:`reserved_ports`.
+
+    They are below those that Linux gives to sockets that ask for any port.
+    """
+    found = []
+    while len(found) < count:
+        with socket.socket() as each, suppress(OSError):
+            each.bind(("127.0.0.1", random.randrange(10000, 30000)))
+            found.append(each.getsockname()[1])
+    return found
 
 
 def await_server(server, port):

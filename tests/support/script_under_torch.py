@@ -27,6 +27,7 @@ from tests.support import (
     torch_background,
     torch_buckets,
     torch_collectives,
+    torch_horovod,
     torch_odd_tensors,
     torch_training,
 )
@@ -188,7 +189,7 @@ def elastic_sums():
 def duty_of(name):
     modules = (
         sys.modules[__name__], torch_background, torch_buckets, torch_collectives,
-        torch_odd_tensors, torch_training,
+        torch_horovod, torch_odd_tensors, torch_training,
     )  # fmt: skip
     return next(getattr(each, name) for each in modules if hasattr(each, name))
 

@@ -1,0 +1,1 @@
+"""Functions that other programs call, compiled."""
