@@ -94,8 +94,11 @@ def test_hosts_of_a_torus_and_chips_of_a_tpu_are_routers():
 
 def test_an_unknown_bandwidth_stays_unknown():
     machine = small()
-    machine.link("c0", "c1", LinkKind.SMP)
-    assert best_path(machine, "g0", "g3").bandwidth is None
+    machine.add("c2", Kind.CPU, host="h")
+    machine.link("c1", "c2", LinkKind.SMP)
+    machine.add("g4", Kind.GPU, host="h")
+    machine.link("g4", "c2", LinkKind.PCIE, 16.0)
+    assert best_path(machine, "g0", "g4").bandwidth is None
     assert best_path(machine, "g0", "g1").bandwidth == 16.0
 
 
