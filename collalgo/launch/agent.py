@@ -146,7 +146,7 @@ class AgentJob:
         nics = NICS.given(self.environment)
         return {
             **environment.thread_limit(len(self.ranks)),
-            **os.environ,
+            **environment.inherited(),
             **environment.of_nics(nics, restricted, share),
             **self.environment,
         }

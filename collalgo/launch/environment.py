@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from collalgo.base.environment import JOB, NICS, STORE
+from collalgo.base.environment import JOB, NICS, RANK_PROCESS, STORE
 from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
@@ -17,6 +17,9 @@ UCX_DEVICES = "UCX_NET_DEVICES"
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
 NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
+
+#: The variables of the job that the launcher may be a rank of, and of that rank.
+OF_PARENT = (STORE.name, RANK_PROCESS.name)
 
 #: The variables of a rank, whatever starts it, each with the field of its position:
 #: those of torchrun, and ``LOCAL_SIZE`` and ``CROSS_*``, for which it has none.
@@ -43,9 +46,9 @@ DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 def inherited() -> dict[str, str]:
     """The variables of this process that ranks of a new job on this host get too.
 
-    Not the store of the job that this process may be a rank of.
+    Not what makes this process a rank of a job of its own.
     """
-    return {name: value for name, value in os.environ.items() if name != STORE.name}
+    return {name: value for name, value in os.environ.items() if name not in OF_PARENT}
 
 
 def forwarded() -> dict[str, str]:
@@ -53,7 +56,8 @@ def forwarded() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name not in NOT_FORWARDED and not name.startswith(NOT_FORWARDED_PREFIXES)
+        if name not in (*NOT_FORWARDED, RANK_PROCESS.name)
+        and not name.startswith(NOT_FORWARDED_PREFIXES)
     }
 
 
