@@ -49,7 +49,7 @@ class LazyGroup(Group):
         return command
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run a command line, and say so where its output cannot be written."""
+        """Run a command line; its output may be one that cannot be written."""
         with refusing_output():
             return super().main(*args, **extra)
 

@@ -46,7 +46,7 @@ def parse(text: str, topology: Topology) -> None:
 
 
 def _check_line(topology: Topology, number: int, line: str) -> None:
-    """Refuse a line that stands for another file; warn of what is no pair.
+    """Refuse a line that includes another file; warn of words outside of pairs.
 
     Raises
     ------
