@@ -13,7 +13,7 @@ from collalgo.topology.domains import fast_domains, levels
 from collalgo.topology.link_index import LinkIndex
 from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.path_types import PathType
-from collalgo.topology.paths import matrix, paths_from, paths_in
+from collalgo.topology.paths import NO_PATH, matrix, paths_from, paths_in
 from collalgo.topology.readers import parse
 from tests.support.random_topologies import machines, renamed
 
@@ -195,6 +195,15 @@ def test_folded_names_expand_again(names):
 def test_an_invalid_list_is_refused(wrong):
     with pytest.raises(TopologyError):
         expand(wrong)
+
+
+@settings(max_examples=20)
+@given(machines())
+def test_a_path_does_not_depend_on_the_targets_of_its_search(machine):
+    ids = [device.id for device in machine.devices()]
+    for a in ids[:4]:
+        every = paths_from(machine, a)
+        assert all(best_path(machine, a, b) == every.get(b, NO_PATH) for b in ids)
 
 
 def test_a_missing_key_of_a_document_is_named():
