@@ -31,7 +31,7 @@ def threads(
     fn
         Called once on each rank with its communicator.
     size
-        The number of ranks.
+        The number of ranks, 1 to 4096.
     timeout
         Seconds that calls wait for other ranks; see :func:`collalgo.init`.
 

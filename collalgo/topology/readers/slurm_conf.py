@@ -59,9 +59,7 @@ def _check_line(topology: Topology, number: int, line: str) -> None:
             f"{found[1][:60]} in place of this one"
         )
     if rest := PAIR.sub("", line).split():
-        topology.warn(
-            f"line {number}: {rest[0][:60]!r} is not NAME=VALUE; it is omitted"
-        )
+        topology.warn(f"line {number}: {rest[0][:60]!r} is not NAME=VALUE and omitted")
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
