@@ -208,12 +208,14 @@ def parse(name: str) -> tuple[str, dict[str, Any]]:
         assert isinstance(call.func, ast.Name)
         assert not call.args
         assert all(k.arg for k in call.keywords)
+        assert len({k.arg for k in call.keywords}) == len(call.keywords)
         return plain, {
             str(k.arg): _frozen(ast.literal_eval(k.value)) for k in call.keywords
         }
     except (AssertionError, SyntaxError, ValueError, MemoryError, RecursionError):
         raise AlgorithmNotApplicable(
-            f"{name!r} is not an algorithm's name; write name(parameter=value, ...)"
+            f"{name!r} is not an algorithm's name; write name(parameter=value, ...), "
+            "each parameter once"
         ) from None
 
 

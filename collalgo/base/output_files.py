@@ -131,6 +131,9 @@ def is_standard_output(path: str | Path | None) -> bool:
 
 
 def _cannot_write(path: str | Path, error: OSError) -> OutputError:
+    if _is_stream(Path(path)):
+        name = "standard output" if is_standard_output(path) else path
+        return OutputError(f"cannot write to {name}: {error.strerror or error}")
     return OutputError(
         f"cannot write {path} ({error.strerror or error}), and a former file is "
         "unchanged; free its folder for writing, or name another file"

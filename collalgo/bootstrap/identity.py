@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from collalgo.base.environment import JOB, STORE
+from collalgo.base.environment import JOB, MEMBER, STORE
+from collalgo.base.integers import shown
 from collalgo.bootstrap.ancestors import depth
 from collalgo.errors import BootstrapError
 
@@ -24,6 +25,9 @@ SRUN = (
 
 #: The variable of the number of restarts of a rank, as torchrun calls it.
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
+
+#: The most ranks of a job.
+MOST_RANKS = 1 << 17
 
 #: The launcher of this library.
 RUN = "collalgo run"
@@ -148,6 +152,11 @@ def _refuse_half(env: Mapping[str, str]) -> None:
 
 def _of_run(env: Mapping[str, str]) -> Identity:
     job = env.get(JOB.name) or env[STORE.name]
+    if env.get(MEMBER.name) and not env.get(TORCH[0]):
+        raise BootstrapError(
+            "this process is a member of an elastic job, whose ranks are numbered in "
+            "each epoch; use collalgo.elastic.run(fn) in place of collalgo.init()"
+        )
     across = Route.STORE if env.get(STORE.name) else None
     return _by_variables(env, job, RUN, across=across)
 
@@ -211,10 +220,10 @@ def _by_variables(
     of_rank, of_size, of_local_size = names
     rank, size = _number(env, of_rank), _number(env, of_size)
     here = _number(env, of_local_size) if env.get(of_local_size) else size
-    if not 0 <= rank < size:
+    if not 0 <= rank < size <= MOST_RANKS:
         raise BootstrapError(
             f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
-            "size"
+            f"size <= {MOST_RANKS}"
         )
     if across is Route.STORE:
         return Identity(rank, size, job, launcher, across)
@@ -231,11 +240,16 @@ def _by_variables(
 
 
 def _number(env: Mapping[str, str], name: str) -> int:
+    if not env.get(name, "").strip():
+        raise BootstrapError(
+            f"the environment variable {name} is not set, but others of its launcher "
+            "are; start all ranks by that launcher, or unset its variables"
+        )
     try:
         return int(env[name])
-    except (KeyError, ValueError):
+    except ValueError:
         raise BootstrapError(
-            f"the environment variable {name} is {env.get(name)!r}, not a number; "
+            f"the environment variable {name} is {shown(env[name])}, not a number; "
             "set it to one, or unset it"
         ) from None
 

@@ -15,6 +15,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
+from collalgo.base.integers import integer, shown
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import SizesDiffer
@@ -58,14 +59,13 @@ def connect_by_url(arguments: JoinArguments) -> Context:
 
 def _temporary(url: SplitResult, arguments: JoinArguments) -> "Folder | SharedPrefix":
     """The store that a URL names, which is empty after all have connected."""
-    if url.scheme == "file" and url.path and not url.netloc and "%00" not in url.path:
+    path = unquote(url.path)
+    if url.scheme == "file" and path and not url.netloc and "\0" not in path:
         _ = arguments.position  # checked before anything is created
-        return Folder(Path(unquote(url.path)))
-    if url.scheme == "etcd" and url.netloc and url.path.strip("/"):
+        return Folder(Path(path))
+    if url.scheme == "etcd" and url.netloc and path.strip("/"):
         _ = arguments.position
-        return SharedPrefix(
-            Etcd(members_of(url.netloc), unquote(url.path)), arguments.store
-        )
+        return SharedPrefix(Etcd(members_of(url.netloc), path), arguments.store)
     raise ValueError(
         f"init: {arguments.store!r} is not a rendezvous URL; pass env://, "
         "tcp://HOST:PORT, file:///PATH, etcd://HOST:PORT/PREFIX, or HOST:PORT"
@@ -117,6 +117,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     """Connect by the variables of torchrun, set by any launcher."""
     env = os.environ
     _check_variables(env)
+    _port("MASTER_PORT")
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
     arguments = replace(arguments, rank=rank, size=size)
     if torchrun_keeps_a_store(env):
@@ -141,8 +142,19 @@ def store_of_launcher(arguments: JoinArguments) -> ExchangeStore:
     env = os.environ
     if torchrun_keeps_a_store(env):
         return _store_of_torchrun(arguments)
-    port = int(env["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    port = _port("HOROVOD_GLOO_RENDEZVOUS_PORT")
     return HorovodStore(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"], port)
+
+
+def _port(name: str) -> int:
+    """The port that a variable of a launcher gives."""
+    try:
+        return integer(int(os.environ[name]), name, "init", 1, 65535)
+    except ValueError:
+        raise BootstrapError(
+            f"the environment variable {name} is {shown(os.environ[name])}, not a "
+            "port; set it to a number from 1 to 65535"
+        ) from None
 
 
 def _store_of_torchrun(arguments: JoinArguments) -> TorchStore:
@@ -152,7 +164,7 @@ def _store_of_torchrun(arguments: JoinArguments) -> TorchStore:
     env = os.environ
     store = TCPStore(
         env["MASTER_ADDR"],
-        int(env["MASTER_PORT"]),
+        _port("MASTER_PORT"),
         is_master=False,
         timeout=timedelta(seconds=arguments.timeout),
     )

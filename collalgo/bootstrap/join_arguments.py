@@ -6,7 +6,7 @@ from typing import Any
 
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import JOIN_TIMEOUT
-from collalgo.bootstrap.identity import Identity, Route, identity
+from collalgo.bootstrap.identity import MOST_RANKS, Identity, Route, identity
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -20,7 +20,8 @@ class JoinArguments:
     rank, size : int or None
         Position of this process, if neither the launcher nor the URL defines it.
     secret : str or None
-        Shared secret of the job, for a store by TCP; None: ``COLLALGO_SECRET``.
+        Shared secret of the job, a text, for a store by TCP; None: that of
+        ``COLLALGO_SECRET``.
     engine : str or None
         Engine between hosts; None: the default of the launcher.
     timeout : float
@@ -33,6 +34,12 @@ class JoinArguments:
     secret: str | None = None
     engine: str | None = None
     timeout: float = JOIN_TIMEOUT
+
+    def __post_init__(self) -> None:
+        if self.secret is not None and not isinstance(self.secret, str):
+            raise TypeError(
+                f"init: secret is of type {type(self.secret).__name__}; pass a text"
+            )
 
     @cached_property
     def launched(self) -> Identity | None:
@@ -62,5 +69,5 @@ class JoinArguments:
                 f"init: a rendezvous address needs rank and size too, 0 <= rank < "
                 f"size; these are rank {self.rank} and size {self.size}"
             )
-        size = integer(self.size, "size", "init", 1)
+        size = integer(self.size, "size", "init", 1, MOST_RANKS)
         return integer(self.rank, "rank", "init", 0, size - 1), size

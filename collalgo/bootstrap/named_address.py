@@ -53,7 +53,7 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
 def _secret(arguments: JoinArguments) -> str:
     """The secret of a job in hexadecimal digits, from the arguments or a variable."""
     if arguments.secret is not None:
-        given = arguments.secret.encode().hex()
+        given = arguments.secret.encode(errors="surrogatepass").hex()
     else:
         SECRET.value()  # which is checked
         given = SECRET.given()

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from collalgo._kernels.engine.transport.segment import RANKS
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.base.code_identity import agree_on_dates
 from collalgo.base.digest import hexadecimal
@@ -36,6 +37,7 @@ from collalgo.bootstrap.liveness_check import (
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
+from collalgo.errors import BootstrapError
 
 
 class HostRendezvous:
@@ -61,6 +63,11 @@ class HostRendezvous:
         timeout: float = JOIN_TIMEOUT,
     ) -> Context:
         """Connect all of them as their world."""
+        if len(members) > RANKS:
+            raise BootstrapError(
+                f"{len(members)} ranks on one host; it can hold {RANKS} at most",
+                rank=rank,
+            )
         memory = share_memory(self.job, rank, members, timeout, self._liveness)
         return world_of(memory, self.job, members)
 

@@ -94,7 +94,7 @@ _REACHING = (
         "--nics",
         callback=_names,
         show_default="those that work",
-        help="Interfaces between hosts, as eth0,ib0.",
+        help="Interfaces between hosts, as eth0,ib0; not used on one host.",
     ),
 )
 

@@ -1,10 +1,12 @@
 """The command ``collalgo``: the group of its commands."""
 
 from importlib import import_module
+from typing import Any
 
 import click
 
 from collalgo.cli.group import SETTINGS, Group
+from collalgo.cli.standard_output import refusing_output
 
 #: The module of each command, imported when it runs or for the list of commands.
 COMMANDS = {
@@ -46,6 +48,11 @@ class LazyGroup(Group):
         module, _, function = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(import_module(module), function)
         return command
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command line; its output may be one that cannot be written."""
+        with refusing_output():
+            return super().main(*args, **extra)
 
 
 @click.group(cls=LazyGroup, context_settings=SETTINGS)

@@ -67,11 +67,11 @@ def revoked(call: str, rank: int, culprit: int) -> CommunicatorRevoked:
 
 
 def in_signal_handler(rank: int, call: str = "a call") -> CollalgoError:
-    """The error of a call by a signal handler or callback inside another call."""
+    """The error of a call by a signal handler, callback or op inside another call."""
     return CollalgoError(
-        f"{call}: rank {rank} is in another call on this communicator, which a signal "
-        "handler or a done-callback has interrupted to make this one; set a flag there "
-        "and make the call later, or use a communicator of its own (comm.dup())",
+        f"{call}: rank {rank} is in another call on this communicator, in which a "
+        "signal handler, a done-callback or an op makes this one; make it later, or on "
+        "a communicator of its own (comm.dup())",
         rank=rank,
     )
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 UNPICKLED = -1
 
 
+class InvalidElsewhere(ValueError):
+    """Another rank has passed invalid objects, and raises the error that says why."""
+
+
 class FrameExchange:
     """The frames of the objects of this rank, and the lengths of those of the others.
 
@@ -79,7 +83,7 @@ class FrameExchange:
             raise failure
         failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
         if len(failed):
-            raise ValueError(
+            raise InvalidElsewhere(
                 f"{self._call}: rank {failed[0]} passed invalid objects; see its own "
                 "error"
             )

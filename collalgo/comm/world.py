@@ -49,8 +49,8 @@ def init(
     rank, size
         The rank and the number of ranks, unless the store defines them.
     secret
-        The shared secret of the job, for a store by TCP; by default
-        ``COLLALGO_SECRET``.
+        The shared secret of the job, any text, for a store by TCP; by default that of
+        ``COLLALGO_SECRET``, which has the hexadecimal digits of its bytes in UTF-8.
     engine
         The library that carries messages between hosts: ``"mpi"``, under an mpiexec, or
         ``"ucx"``; by default ``COLLALGO_ENGINE``, else MPI under an mpiexec and UCX

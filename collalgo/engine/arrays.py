@@ -1,7 +1,7 @@
 """Arrays of any library as NumPy arrays on the same memory."""
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -248,9 +248,9 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
         raise ValueError(f"{caller}: {why}") from None
 
 
-def check_counts(counts: Sequence[int], size: int, caller: str) -> list[int]:
+def check_counts(counts: Any, size: int, caller: str) -> list[int]:
     """The numbers of rows of all ranks, checked, as a list."""
-    if not isinstance(counts, Iterable):
+    if not isinstance(counts, Iterable) or isinstance(counts, Set | Mapping):
         advice = f"pass {size} numbers of rows, one for each rank"
         raise TypeError(f"{caller}: counts is {shown(counts)}; {advice}")
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]

@@ -140,7 +140,7 @@ def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Redu
     kind = kind_of(dtype)
     tables = _float8_tables(dtype) if kind in FLOAT8 else None
     family = "float8" if tables else kind
-    undivided = op == "avg" and kind in ("bool", "timedelta64")
+    undivided = op == "avg" and kind in ("bool", "timedelta64", "datetime64")
     if undivided or family not in FAMILIES or not dtype.isnative:
         raise TypeError(f"op {op!r} is not defined for {dtype_text(dtype_code(dtype))}")
     operation = op if op in OPERATIONS else "sum"

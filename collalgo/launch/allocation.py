@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo.base.hostlist import expand
+from collalgo.bootstrap.identity import MOST_RANKS
 from collalgo.errors import BootstrapError, TopologyError
-from collalgo.launch.hosts import MOST_RANKS, Host, checked_host, text_of
+from collalgo.launch.hosts import Host, checked_host, text_of
 
 #: A list of names of Slurm, as ``a[1-3,07],b``.
 NODES = re.compile(r"(?:[^,\[\]]+(?:\[[0-9,-]+\][^,\[\]]*)?(?:,|$))*")

@@ -20,6 +20,10 @@ from collalgo.launch.rank_function import Failure
 MODULES = ("sys_path", "sys_argv")
 MAIN = ("init_main_from_name", "init_main_from_path")
 
+#: The names of the main module in a pickle: in its process, and in a rank that imports
+#: it again.
+MAIN_NAMES = (b"__main__", b"__mp_main__")
+
 #: The errors of objects that cannot be pickled by name.
 UNPICKLABLE = (AttributeError, TypeError, pickle.PicklingError)
 
@@ -47,7 +51,7 @@ class Call(NamedTuple):
                 "below: if __name__ == '__main__'"
             )
         body, by_value = self._pickled(caller)
-        names_main = b"__main__" in body and not by_value
+        names_main = not by_value and any(name in body for name in MAIN_NAMES)
         return pickle.dumps((_modules(names_main), body, self.timeout))
 
     def _pickled(self, caller: str) -> tuple[bytes, bool]:

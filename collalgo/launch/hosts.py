@@ -10,11 +10,13 @@ from itertools import count as count_up, islice
 from pathlib import Path
 from typing import Any
 
+from collalgo._kernels.engine.transport.segment import RANKS
 from collalgo.base.input_files import read_text
+from collalgo.bootstrap.identity import MOST_RANKS
 from collalgo.errors import BootstrapError
 
-#: Limit of ranks on one host; a larger number counts as a typing error.
-MAX_SLOTS = 4096
+#: Limit of ranks on one host.
+MAX_SLOTS = RANKS
 
 #: Valid host names, after a user's: no option of ssh, and no character that a shell
 #: interprets.
@@ -30,9 +32,6 @@ LARGEST = 4 << 20
 
 #: The most characters of the input that an error quotes.
 QUOTED = 60
-
-#: The most ranks of a job.
-MOST_RANKS = 1 << 17
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
+from collalgo.comm.frame_exchange import InvalidElsewhere
 from collalgo.comm.reasons import reason_of
-from collalgo.errors import PeerFailed
+from collalgo.errors import OpFailed, PeerFailed
 
-#: Limit of the ranks that are started here, more than any host has room for.
-MAX_RANKS = 1 << 20
+#: The errors of a rank for what another rank has done, which has an error of its own.
+OF_OTHERS = (PeerFailed, OpFailed, InvalidElsewhere)
 
 
 class RankTraceback(Exception):
@@ -49,7 +50,6 @@ def run_as_rank(
 def raise_first(failures: list[Failure]) -> None:
     """Raise the first failure with a cause of its own, not that of another rank."""
     if failures:
-        first = next(
-            (f for f in failures if not isinstance(f.error, PeerFailed)), failures[0]
-        )
+        own = (f for f in failures if not isinstance(f.error, OF_OTHERS))
+        first = next(own, failures[0])
         raise first.error from RankTraceback(first.rank, first.text)

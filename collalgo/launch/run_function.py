@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 from collalgo.base.environment import SECRET, STORE
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import checked_timeout
+from collalgo.bootstrap.identity import MOST_RANKS
 from collalgo.bootstrap.store.server import Server
 from collalgo.comm.communicator import Communicator
 from collalgo.errors import CollalgoError
 from collalgo.launch.function_call import Call, decode_outcome
 from collalgo.launch.function_store import GRACE, FunctionStore, opened, report_failures
-from collalgo.launch.hosts import MAX_SLOTS, MOST_RANKS, assign_ranks, hosts_of
+from collalgo.launch.hosts import MAX_SLOTS, assign_ranks, hosts_of
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.options import START_SECONDS, LaunchOptions, SshOptions
 from collalgo.launch.rank_function import Failure, raise_first

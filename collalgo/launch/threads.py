@@ -8,8 +8,8 @@ from collalgo.base.integers import integer
 from collalgo.base.threads import start
 from collalgo.bootstrap.threads import ThreadRendezvous
 from collalgo.comm.communicator import Communicator
+from collalgo.launch.hosts import MAX_SLOTS
 from collalgo.launch.rank_function import (
-    MAX_RANKS,
     Failure,
     failure_of,
     raise_first,
@@ -31,7 +31,7 @@ def threads(
     fn
         Called once on each rank with its communicator.
     size
-        The number of ranks.
+        The number of ranks, 1 to 4096.
     timeout
         Seconds that calls wait for other ranks; see :func:`collalgo.init`.
 
@@ -45,7 +45,7 @@ def threads(
     Exception
         The first that a rank raised; its ``__cause__`` names the rank and the place.
     """
-    size = integer(size, "size", "threads", 1, MAX_RANKS)
+    size = integer(size, "size", "threads", 1, MAX_SLOTS)
     rendezvous = ThreadRendezvous()
     results: list[Any] = [None] * size
     failures: list[Failure] = []

@@ -175,19 +175,26 @@ def check_speed(what: str, speed: float) -> None:
         )
 
 
+#: The rule of cables whose bandwidth is unknown, beside others whose is known.
+AS_OTHERS = "cables of unknown speed are as fast as the others of their link"
+
+
 def merged(old: Link, new: Link) -> Link:
     """The link that has the cables of two links."""
-    known = old.bandwidth is not None and new.bandwidth is not None
+    count = old.count + new.count
     latencies = [x for x in (old.latency, new.latency) if x is not None]
+    known = [link for link in (old, new) if link.bandwidth is not None]
+    speeds = sum(link.bandwidth or 0 for link in known)
+    rule: tuple[str, ...] = ()
+    if len(known) == 1:
+        speeds, rule = speeds * count / known[0].count, (AS_OTHERS,)
     return Link(
         old.ends,
         old.kind,
-        old.bandwidth + new.bandwidth  # type: ignore[operator]
-        if known
-        else None,
-        old.count + new.count,
+        speeds if known else None,
+        count,
         min(latencies, default=None),
-        tuple(dict.fromkeys(old.assumed + new.assumed)),
+        tuple(dict.fromkeys(old.assumed + new.assumed + rule)),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from collalgo.errors import TopologyError
 from collalgo.topology.elements import (
+    AS_OTHERS,
     Device,
     Kind,
     Link,
@@ -145,6 +146,8 @@ class DeviceGraph(Wiring):
     def _insert(self, new: Link) -> None:
         if known := self.between(*new.ends).get(new.kind):
             new = merged(known, new)
+            if AS_OTHERS in new.assumed:
+                self.warn(f"{new}: {AS_OTHERS}")
         elif self._wired >= MOST_LINKS:  # to count edges takes linear time
             raise TopologyError(f"{self.source}: more than {MOST_LINKS} links")
         self._wired += 1

@@ -1,6 +1,7 @@
 """An index of the links of a topology for path searches by type and width."""
 
 import math
+from collections.abc import Collection
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import NamedTuple
@@ -37,6 +38,7 @@ class LinkIndex:
         #: The GB/s of the links, each once, from narrow to wide.
         self.widths = sorted({hop.width for hops in self.hops.values() for hop in hops})
         self._onward: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
+        self._between: dict[tuple[PathType, bool], dict[str, list[Hop]]] = {}
         self._parts: dict[PathType, dict[str, str]] = {}
 
     def parts(self, limit: PathType) -> dict[str, str]:
@@ -78,6 +80,16 @@ class LinkIndex:
             }
         return self._onward[key]
 
+    def between(self, limit: PathType, through_hosts: bool) -> dict[str, list[Hop]]:
+        """The links of :meth:`onward` that do not end at a leaf."""
+        key = limit, through_hosts
+        if key not in self._between:
+            self._between[key] = {
+                id: [hop for hop in hops if len(self.hops[hop.other]) > 1]
+                for id, hops in self.onward(*key).items()
+            }
+        return self._between[key]
+
     @cached_property
     def _gateways(self) -> set[str]:
         """The GPUs that have NICs of their own, as in MI250X: others reach them so."""
@@ -96,18 +108,40 @@ class Search:
     ----------
     source : str
         The first device of all paths.
+
+    With ``targets`` it finds paths to these, and leaves out all other leaves: the
+    devices of one link, as most hosts of a fabric are.
     """
 
     def __init__(
-        self, index: LinkIndex, source: str, limit: PathType, through_hosts: bool
+        self,
+        index: LinkIndex,
+        source: str,
+        limit: PathType,
+        through_hosts: bool,
+        targets: Collection[str] | None = None,
     ):
         self.source = source
         self._first = [hop for hop in index.hops[source] if hop.type <= limit]
         self._onward = index.onward(limit, through_hosts)
+        self._last: dict[str, list[Hop]] = {}
+        if targets is not None:
+            self._find_last(index, targets)
+            self._onward = index.between(limit, through_hosts)
+
+    def _find_last(self, index: LinkIndex, targets: Collection[str]) -> None:
+        """Find the links that reach the leaves among the targets."""
+        leaves = {id for id in targets if len(index.hops[id]) == 1}
+        for above in {index.hops[id][0].other for id in leaves}:
+            self._last[above] = [
+                hop for hop in self._onward[above] if hop.other in leaves
+            ]
 
     def onward(self, id: str) -> list[Hop]:
         """The links by which a path can continue from a device."""
-        return self._first if id == self.source else self._onward[id]
+        if id == self.source:
+            return self._first
+        return [*self._onward[id], *self._last.get(id, ())]
 
     def widest(self) -> dict[str, float]:
         """The bottleneck of the widest path to each device, widest first."""

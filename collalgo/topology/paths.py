@@ -72,7 +72,7 @@ def paths_in(
     def extend(limit: PathType, through_hosts: bool = False) -> None:
         together = index.parts(limit)
         if near := {id for id in missing() if together[id] == together[source]}:
-            search = Search(index, source, limit, through_hosts)
+            search = Search(index, source, limit, through_hosts, near)
             found.update(_best(search, limit, near))
 
     for limit in PathType:

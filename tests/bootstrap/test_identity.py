@@ -22,6 +22,8 @@ STEP = {
 }  # fmt: skip
 RUN = {"COLLALGO_JOB": "j", "RANK": "1", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "4"}
 
+MISSING = STEP | {"SLURM_STEP_NUM_NODES": ""}
+
 
 @pytest.mark.parametrize(
     ("environment", "expected"),
@@ -64,6 +66,11 @@ def test_two_jobs_of_torchrun_have_different_names():
     [
         ({"RANK": "4"}, "RANK=4 and WORLD_SIZE=4; need 0 <= rank < size"),
         ({"RANK": "x"}, "RANK is 'x', not a number"),
+        ({"WORLD_SIZE": "9" * 20}, "need 0 <= rank < size <= 131072"),
+        ({"WORLD_SIZE": "9" * 5000}, r"WORLD_SIZE is '9{1,20}[.]+9+', not a number"),
+        ({"WORLD_SIZE": ""}, "WORLD_SIZE is not set, but others of its launcher are"),
+        (dict.fromkeys(RUN, "") | MISSING, "SLURM_STEP_NUM_NODES is not set"),
+        ({"RANK": "", "COLLALGO_MEMBER": "m"}, r"use collalgo.elastic.run\(fn\) in"),
         (
             {"LOCAL_WORLD_SIZE": "2"},
             "WORLD_SIZE=4 but LOCAL_WORLD_SIZE=2, and no store",

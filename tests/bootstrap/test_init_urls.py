@@ -257,6 +257,7 @@ def test_keys_of_others_below_a_prefix_stay(new_store):
     [
         "http://a:1", "file://host/path", "tcp://", "file://", "etcd://a:1", "foo",
         "a:b", "tcp://a:99999", "file:///a%00b",
+        "file:///a\0b",
     ],
 )  # fmt: skip
 def test_what_is_no_rendezvous_url_is_refused(url):

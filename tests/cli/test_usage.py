@@ -1,12 +1,17 @@
 """Command lines that contradict themselves or cannot be are refused with a reason."""
 
+import errno
+import io
+import os
 import re
+import sys
 
 import pytest
 from click.testing import CliRunner
 
 from collalgo.cli import doctor
 from collalgo.cli.main import main
+from collalgo.cli.standard_output import refusing_output
 
 
 @pytest.fixture
@@ -217,3 +222,50 @@ def test_the_doctor_names_the_extra_to_install(monkeypatch, capfd):
     with pytest.raises(SystemExit):
         main(["doctor"])
     assert "pip install collalgo[mpi]" in capfd.readouterr().out
+
+
+class Full(io.StringIO):
+    """Standard output on a full disk, which fails as it is written or flushed."""
+
+    def __init__(self, fails):
+        super().__init__()
+        self.fails = fails
+
+    def write(self, text):
+        return self._fail() if self.fails == "write" else len(text)
+
+    def flush(self):
+        return self._fail()
+
+    def _fail(self):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("fails", ["write", "flush"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["--version"],
+        ["algorithms", "--help"],
+        ["topo", "list"],
+        ["topo", "convert", "dgx1v", "-o", "-"],
+        ["env"],
+        ["verify", "ring", "-n", "2"],
+    ],
+)
+def test_standard_output_on_a_full_disk_is_one_sentence(
+    monkeypatch, capsys, words, fails
+):
+    monkeypatch.setattr(sys, "stdout", Full(fails))
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    assert ended.value.code == 1
+    said = "cannot write to standard output: No space left on device\n"
+    assert " ".join(capsys.readouterr().err.split()) == f"Error: {said.strip()}"
+
+
+def test_other_errors_of_the_system_remain():
+    for error in (OSError(errno.ENOSPC, "full", "file"), OSError(errno.EMFILE, "many")):
+        with pytest.raises(OSError, match=r"full|many"), refusing_output():
+            raise error

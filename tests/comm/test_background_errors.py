@@ -102,7 +102,7 @@ def interrupted_by(comm, how):
     if comm.rank == 0:
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, 0.1)
-        with pytest.raises(CollalgoError, match="which a signal handler or a done"):
+        with pytest.raises(CollalgoError, match="in which a signal handler, a done"):
             comm.barrier()
     else:
         time.sleep(0.3)

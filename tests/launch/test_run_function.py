@@ -15,7 +15,7 @@ import pytest
 from collalgo import CollalgoError, run, spawn
 from collalgo.bootstrap.store.protocol import VALUE_BYTES
 from collalgo.bootstrap.store.server import Server
-from collalgo.launch import function_store
+from collalgo.launch import environment, function_store
 from collalgo.launch.function_call import (
     Call,
     decode_outcome,
@@ -117,6 +117,41 @@ def test_the_main_module_is_imported_again_only_if_the_call_names_it(monkeypatch
     assert not needs(main.nameless)
     main.__file__ = "<stdin>"
     assert not needs(main.typed)
+
+
+def test_a_rank_names_the_main_module_that_it_has_imported_again(monkeypatch):
+    main = of_a_prompt()
+    main.typed.__module__, main.__file__ = "__mp_main__", __file__
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    monkeypatch.setitem(sys.modules, "__mp_main__", main)
+    assert b"init_main_from" in Call(main.typed, (), None).encode("spawn")
+
+
+def test_ranks_of_a_new_job_are_no_children_of_the_rank_that_starts_them(monkeypatch):
+    monkeypatch.setenv("COLLALGO_RANK_PROCESS", "0/2/1/1")
+    for given in (environment.inherited(), environment.forwarded()):
+        assert "COLLALGO_RANK_PROCESS" not in given
+
+
+NESTED = """
+import collalgo
+def inner(comm): return comm.size
+def outer(comm): return collalgo.spawn(inner, 2)
+if __name__ == "__main__":
+    comm = collalgo.init()
+    print(collalgo.spawn(outer, 2) if comm.rank == 0 else "")
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_and_a_rank_of_a_rank_spawn_ranks(tmp_path):
+    script = tmp_path / "nested.py"
+    script.write_text(NESTED)
+    command = [sys.executable, "-m", "collalgo", "run", "-n", "2", script]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "[[2, 2], [2, 2]]" in done.stdout, done.stderr
 
 
 def test_a_call_is_refused_while_a_rank_imports_the_main_module():

@@ -13,7 +13,7 @@ from collalgo.topology.domains import fast_domains, levels
 from collalgo.topology.link_index import LinkIndex
 from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.path_types import PathType
-from collalgo.topology.paths import matrix, paths_from, paths_in
+from collalgo.topology.paths import NO_PATH, matrix, paths_from, paths_in
 from collalgo.topology.readers import parse
 from tests.support.random_topologies import machines, renamed
 
@@ -94,8 +94,11 @@ def test_hosts_of_a_torus_and_chips_of_a_tpu_are_routers():
 
 def test_an_unknown_bandwidth_stays_unknown():
     machine = small()
-    machine.link("c0", "c1", LinkKind.SMP)
-    assert best_path(machine, "g0", "g3").bandwidth is None
+    machine.add("c2", Kind.CPU, host="h")
+    machine.link("c1", "c2", LinkKind.SMP)
+    machine.add("g4", Kind.GPU, host="h")
+    machine.link("g4", "c2", LinkKind.PCIE, 16.0)
+    assert best_path(machine, "g0", "g4").bandwidth is None
     assert best_path(machine, "g0", "g1").bandwidth == 16.0
 
 
@@ -192,6 +195,15 @@ def test_folded_names_expand_again(names):
 def test_an_invalid_list_is_refused(wrong):
     with pytest.raises(TopologyError):
         expand(wrong)
+
+
+@settings(max_examples=20)
+@given(machines())
+def test_a_path_does_not_depend_on_the_targets_of_its_search(machine):
+    ids = [device.id for device in machine.devices()]
+    for a in ids[:4]:
+        every = paths_from(machine, a)
+        assert all(best_path(machine, a, b) == every.get(b, NO_PATH) for b in ids)
 
 
 def test_a_missing_key_of_a_document_is_named():

@@ -1,5 +1,6 @@
 """Files of odd shapes are read rightly, with warnings of what is taken, or refused."""
 
+import json
 from itertools import combinations, product
 
 import pytest
@@ -241,3 +242,29 @@ def test_a_display_controller_is_a_gpu_by_its_vendor_and_its_drivers(
     pci_type, names, gpus
 ):
     assert len(parse(hwloc(pci_type, *names), "x").devices("gpu")) == gpus
+
+
+def test_words_of_a_slurm_file_that_are_no_pairs_are_a_warning():
+    text = "SwitchName=s0 \\\n Nodes=a,b # c\n\nSwitchName=s1 Nodes=c d e\n"
+    assert parse(text, "x").warnings == ["line 4: 'd' is not NAME=VALUE and omitted"]
+
+
+@pytest.mark.parametrize(
+    ("levels", "labels", "warning"),
+    [
+        (["block"], {"block": "b"}, []),
+        (["block", "rack"], {"rack": "r"}, ["n has no label block"]),
+        (["block", "rack"], {}, ["n has no label block, rack"]),
+        ([], {}, ["the levels have none above the hosts, which are not linked"]),
+    ],
+)
+def test_the_labels_that_a_node_lacks_are_a_warning(levels, labels, warning):
+    host = "kubernetes.io/hostname"
+    levels = [{"nodeLabel": level} for level in [*levels, host]]
+    node = {"name": "n", "labels": {**labels, host: "n"}}
+    objects = [
+        {"apiVersion": "kueue", "kind": "Topology", "spec": {"levels": levels}},
+        {"apiVersion": "v1", "kind": "Node", "metadata": node},
+    ]
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+    assert parse(text, "x").warnings == warning

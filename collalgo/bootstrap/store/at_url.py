@@ -57,8 +57,8 @@ def store_place(
 
     Raises
     ------
-    ValueError
-        If the id is not one, or the URL is malformed.
+    ValueError, TypeError
+        If the id is not one, the URL is malformed, or the secret is not bytes.
     """
     try:
         parts = urlsplit(url if "://" in url else f"collalgo://{url}")
@@ -68,6 +68,8 @@ def store_place(
         raise ValueError(f"{job!r} is not a job id; pass a text without a slash")
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     _check_form(parts)
+    if secret is not None and not isinstance(secret, bytes):
+        raise TypeError(f"the secret of a job is {type(secret).__name__}; pass bytes")
     return StorePlace(url=parts, job=job, name=name, secret=secret)
 
 

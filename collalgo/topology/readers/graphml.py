@@ -2,11 +2,15 @@
 
 import io
 import warnings
+from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
-from collalgo.topology.readers.generic_graph import fill
+from collalgo.topology.readers.generic_graph import Edge, fill
 from collalgo.topology.readers.text import root_tag, xml
+
+#: The parts of a graph whose keys have default values.
+PARTS = ("node", "edge")
 
 
 def recognises(text: str) -> bool:
@@ -16,6 +20,23 @@ def recognises(text: str) -> bool:
 
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the graph."""
+    graph = _graph(text, topology)
+    kinds, speeds = (graph.graph.get(f"{part}_default", {}) for part in PARTS)
+    nodes = [(str(id), {**kinds, **own}) for id, own in graph.nodes(data=True)]
+    if any("basename" in attributes for _, attributes in nodes):
+        raise TopologyError(
+            "this is a recipe of Flux (GRUG), not a graph of resources; export the "
+            "graph as JGF"
+        )
+    edges = [
+        Edge(str(a), str(b), {**speeds, **own}, graph.is_directed())
+        for a, b, own in graph.edges(data=True)
+    ]
+    fill(topology, nodes, edges)
+
+
+def _graph(text: str, topology: Topology) -> Any:
+    """The graph of networkx, with its complaints as warnings."""
     import networkx as nx
 
     xml(text)  # refuses entities, which networkx would expand
@@ -27,11 +48,4 @@ def parse(text: str, topology: Topology) -> None:
             raise TopologyError(f"invalid GraphML: {error}") from None
     for complaint in complaints:
         topology.warn(str(complaint.message))
-    nodes = [(str(id), dict(attributes)) for id, attributes in graph.nodes(data=True)]
-    if any("basename" in attributes for _, attributes in nodes):
-        raise TopologyError(
-            "this is a recipe of Flux (GRUG), not a graph of resources; export the "
-            "graph as JGF"
-        )
-    edges = [(str(a), str(b), dict(data)) for a, b, data in graph.edges(data=True)]
-    fill(topology, nodes, edges)
+    return graph

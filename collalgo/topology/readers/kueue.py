@@ -77,10 +77,19 @@ def _add_node(
         raise TopologyError(f"node {name} is defined twice")
     host = topology.add(name, Kind.HOST, name=name)
     above = _switches(topology, labels, levels)
-    if above is None:
-        topology.warn(f"{name} has none of the labels {', '.join(levels)}")
-    else:
+    wanted = _above_hosts(levels)
+    missing = [level for level in wanted if level not in labels]
+    if not wanted:
+        topology.warn("the levels have none above the hosts, which are not linked")
+    elif missing and (above is None or levels != DEFAULT_LABELS):
+        topology.warn(f"{name} has no label {', '.join(missing)}")
+    if above is not None:
         wire(topology, host, above, Cable(None))
+
+
+def _above_hosts(levels: tuple[str, ...]) -> tuple[str, ...]:
+    """The levels whose labels name switches."""
+    return levels[:-1] if levels[-1] == DEFAULT_LABELS[-1] else levels
 
 
 def _switches(
@@ -88,7 +97,7 @@ def _switches(
 ) -> str | None:
     """Add the switches of a node that are new, and return the lowest, if any."""
     path, above = "", None
-    for level in levels[:-1] if levels[-1] == "kubernetes.io/hostname" else levels:
+    for level in _above_hosts(levels):
         if level not in labels:
             continue
         path += f"/{labels[level]}"

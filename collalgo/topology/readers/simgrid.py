@@ -20,6 +20,9 @@ TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
             "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
 
+#: The elements whose hosts are in another file, or are of older versions.
+UNREAD = ("include", "cabinet", "peer")
+
 
 def recognises(text: str) -> bool:
     """Whether the outermost element is ``platform``."""
@@ -29,6 +32,11 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the clusters, hosts, routers and routes of all zones."""
     root = xml(text)
+    for element in (e for tag in UNREAD for e in root.iter(tag)):
+        raise TopologyError(
+            f"the element {element.tag} is not read; put its hosts, links and routes "
+            "in its place"
+        )
     ends: dict[str, str] = {}
     for element in root.iter("cluster"):
         _once(ends, element, _cluster(topology, element))

@@ -3,10 +3,13 @@
 import re
 from typing import Any
 
+from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.readers.slurm import blocks, ring, switches
 
 PAIR = re.compile(r"(\w{1,40})\s{0,9}=\s{0,9}(\"[^\"]*\"|\S+)")
+
+INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
 
 
 def recognises(text: str) -> bool:
@@ -24,7 +27,8 @@ def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the lines."""
     entries: dict[str, list[dict[str, Any]]] = {"switch": [], "block": [], "ring": []}
     sizes: list[int] = []
-    for line in _lines(text):
+    for number, line in _lines(text):
+        _check_line(topology, number, line)
         pairs = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
         for kind, found in entries.items():
             if f"{kind}name" in pairs:
@@ -41,7 +45,29 @@ def parse(text: str, topology: Topology) -> None:
         ring(topology, entry)
 
 
-def _lines(text: str) -> list[str]:
-    """Lines without comments, continued ones joined."""
-    joined = text.replace("\\\n", " ")
-    return [line.split("#", 1)[0] for line in joined.splitlines()]
+def _check_line(topology: Topology, number: int, line: str) -> None:
+    """Refuse a line that includes another file; warn of words outside of pairs.
+
+    Raises
+    ------
+    TopologyError
+        If it includes a file, whose switches would be missing.
+    """
+    if found := INCLUDE.match(line):
+        raise TopologyError(
+            f"line {number}: other files are not read; put the lines of "
+            f"{found[1][:60]} in place of this one"
+        )
+    if rest := PAIR.sub("", line).split():
+        topology.warn(f"line {number}: {rest[0][:60]!r} is not NAME=VALUE and omitted")
+
+
+def _lines(text: str) -> list[tuple[int, str]]:
+    """Lines without comments, each with its number, continued ones joined."""
+    found, begun, start = [], "", 1
+    for number, line in enumerate(text.splitlines(), 1):
+        begun += line.removesuffix("\\") + " "
+        if not line.endswith("\\"):
+            found.append((start, begun.split("#", 1)[0].strip()))
+            begun, start = "", number + 1
+    return [*found, (start, begun.split("#", 1)[0].strip())]

@@ -114,7 +114,8 @@ def yaml_of(text: str) -> list[Any]:
     try:
         return documents(text)
     except ValueError as error:
-        raise TopologyError(f"invalid YAML: {error}") from None
+        kind = "JSON or YAML" if text.lstrip()[:1] in ("{", "[") else "YAML"
+        raise TopologyError(f"invalid {kind}: {error}") from None
 
 
 #: A line with a key, or an entry of a list.
