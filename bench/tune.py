@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from collalgo.bench.cells import PLACES
 from collalgo.bench.choices import verdict
+from collalgo.bench.exports import EXPORTS, KINDS, export_measured, export_priced
 from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.records import Record
 from collalgo.bench.sweep import Sweep
@@ -17,9 +18,11 @@ import collalgo
 from collalgo.algorithms.catalogue import candidates
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
+from collalgo.cli.machine import load_machine, parameters_argument
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
 from collalgo.errors import CollalgoError
 from collalgo.launch.hosts import MAX_SLOTS
+from collalgo.selection.on_topology import TopologyPricer
 
 #: Seconds that it takes to prepare an algorithm of a cell, and that a timed call takes
 #: in the mean of all sizes.
@@ -27,8 +30,17 @@ PREPARED, CALLED = 0.01, 0.001
 
 
 @click.command()
-@click.argument("file", **writes(RULES))
+@click.argument("file", **writes(RULES, by_option=("export", KINDS)))
+@parameters_argument
 @force_option
+@click.option(
+    "--export",
+    type=click.Choice(list(EXPORTS)),
+    is_eager=True,
+    help="Write a tuning file of this library instead: the fastest of its own "
+    "algorithms on this host, or with --topology the cheapest.",
+)
+@click.option("--topology", help="Topology for --export: WHAT of collalgo topo.")
 @click.option(
     "-R",
     "--ranks",
@@ -47,7 +59,10 @@ PREPARED, CALLED = 0.01, 0.001
 )
 def tune(
     file: Path,
+    parameters: tuple[str, ...],
     force: bool,
+    export: str | None,
+    topology: str | None,
     ranks: tuple[int, ...],
     first: int,
     last: int,
@@ -57,16 +72,29 @@ def tune(
     """Measure all algorithms on this host, and write rules with the fastest to FILE.
 
     With COLLALGO_RULES=FILE, calls and collalgo select follow the rules for the
-    measured numbers of ranks.
+    measured numbers of ranks. Parameters of a topology are given as hosts=4.
     """
-    todo = Sweep(
-        collectives=tuple(PLACES),
-        sizes=tuple(sizes_between(first, last, factor)),
-        algorithms=("all",),
-        iterations=iterations,
-        long_rows=True,
-        check=False,
-    )
+    if topology is not None:
+        _export_priced(export, file, topology, parameters, force)
+    elif parameters:
+        raise click.UsageError(f"{' '.join(parameters)}: parameters need --topology")
+    else:
+        todo = Sweep(
+            collectives=tuple(PLACES),
+            sizes=tuple(sizes_between(first, last, factor)),
+            algorithms=("all",),
+            iterations=iterations,
+            long_rows=True,
+            check=False,
+        )
+        if export is None:
+            _tune(file, ranks, todo, force)
+        else:
+            export_measured(export, file, ranks, todo, force=force)
+
+
+def _tune(file: Path, ranks: Sequence[int], todo: Sweep, force: bool) -> None:
+    """Measure all algorithms, and write rules with the fastest."""
     records = _measured(todo, ranks)
     for line in verdict(records):
         click.echo(f"before: {line}", err=is_standard_output(file))
@@ -77,6 +105,23 @@ def tune(
     click.echo(f"after: {gained(records, rules)}", err=is_standard_output(file))
     if not is_standard_output(file):
         click.echo(f"set COLLALGO_RULES={file} to follow them")
+
+
+def _export_priced(
+    export: str | None,
+    file: Path,
+    topology: str,
+    parameters: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Write a tuning file of a peer for a topology."""
+    if export is None:
+        raise click.UsageError(f"--topology {topology} needs --export")
+    try:
+        pricer = TopologyPricer(load_machine(topology, parameters))
+        export_priced(export, file, pricer, force=force)
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
 
 
 def estimate(sweep: Sweep, ranks: int) -> str:
