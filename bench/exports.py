@@ -16,7 +16,7 @@ from collalgo.bench.peers.contest import BURST, ROUNDS, TRIALS
 from collalgo.bench.peers.environments import installs, peers
 from collalgo.bench.records import Record
 from collalgo.bench.sweep import Sweep
-from collalgo.bench.tuning import gained, rules_of
+from collalgo.bench.tuning import gained, nearness, rules_of
 
 from collalgo.base import output_files
 from collalgo.base.console import patience
@@ -110,6 +110,7 @@ def export_measured(
     table = table_of(export.peer, records)
     _write(export, file, table, hosts=1, force=force)
     rules = rules_of(records, SIZELESS[export.peer])
+    click.echo(f"before: {nearness(records)}", err=is_standard_output(file))
     click.echo(f"after: {gained(records, rules)}", err=is_standard_output(file))
 
 

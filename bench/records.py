@@ -40,7 +40,7 @@ class Record(NamedTuple):
     :class:`collalgo.bench.limits.Floor`. Times are of one call; ``in_a_row`` calls were
     timed together. What is ``predicted`` is ``rough`` where ranks share cores.
     ``new_size`` is the median time of calls of sizes near this one, each never made
-    before, if it was measured.
+    before, if it was measured. A tenth of the calls took at most ``p10``.
     """
 
     contestant: str
@@ -70,13 +70,16 @@ class Record(NamedTuple):
     in_a_row: int = 1
     rough: bool = False
     new_size: float | None = None
+    p10: float | None = None
 
 
 #: The columns without a default, and those of each kind; others are positive numbers.
 REQUIRED = tuple(x for x in Record._fields if x not in Record._field_defaults)
 TEXTS = ("contestant", "collective", "dtype", "op", "place", "algorithm", "reason")
 INTEGERS = ("ranks", "size", "count", "root", "iterations", "in_a_row")
-OPTIONAL = ("predicted", "sent", "wrong", "floor", "algbw", "busbw", "new_size")
+OPTIONAL = (
+    *("predicted", "sent", "wrong", "floor", "algbw", "busbw", "new_size", "p10"),
+)
 
 #: The columns that identify a cell.
 INDEPENDENT = Record._fields[:9]
@@ -104,7 +107,7 @@ def record(
     times = np.concatenate(seconds)
     if floor is not None and floor > times.min():
         floor = None  # measured while the machine did something else, it is not a limit
-    p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
+    p10, p50, p95, p99 = (float(x) for x in np.percentile(times, [10, 50, 95, 99]))
     # Long: one line for each column.
     return Record(
         contestant,
@@ -134,6 +137,7 @@ def record(
         in_a_row,
         rough,
         new_size,
+        p10,
     )
 
 

@@ -172,17 +172,19 @@ def summary(records: Sequence[Record]) -> list[str]:
 
 def gains(records: Sequence[Record]) -> list[str]:
     """How much faster each library became by its tuning file, as sentences."""
-    times = {(record.contestant, record[1:9]): middle(record) for record in records}
-    found: dict[str, list[float]] = {}
+    times = {(record.contestant, record[1:9]): min(record.runs) for record in records}
+    found: dict[tuple[str, str], list[float]] = {}
     for (name, cell), seconds in times.items():
         default = name.removesuffix(TUNED)
         if default != name and (default, cell) in times:
-            found.setdefault(default, []).append(times[default, cell] / seconds)
+            ratio = times[default, cell] / seconds
+            for part in (str(cell[0]), "all"):
+                found.setdefault((default, part), []).append(ratio)
     return [
-        f"{name} is {geometric_mean(ratios):.2f} times as fast with its tuning file in "
-        f"the geometric mean of {len(ratios)} cells, {min(ratios):.2f} to "
-        f"{max(ratios):.2f}"
-        for name, ratios in found.items()
+        f"{name} with its tuning file, {part}: {geometric_mean(ratios):.2f} times as "
+        f"fast in the geometric mean of {len(ratios)} cells, {min(ratios):.2f} to "
+        f"{max(ratios):.2f}, by the best bursts"
+        for (name, part), ratios in found.items()
     ]
 
 

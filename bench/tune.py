@@ -7,12 +7,11 @@ from pathlib import Path
 
 import click
 from collalgo.bench.cells import PLACES
-from collalgo.bench.choices import verdict
 from collalgo.bench.exports import EXPORTS, KINDS, export_measured, export_priced
 from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.records import Record
 from collalgo.bench.sweep import Sweep
-from collalgo.bench.tuning import RULES, TUNED, gained, rules_of, text_of
+from collalgo.bench.tuning import RULES, TUNED, gained, nearness, rules_of, text_of
 
 import collalgo
 from collalgo.algorithms.catalogue import candidates
@@ -23,6 +22,9 @@ from collalgo.cli.options import force_option, parse_size, write_or_refuse, writ
 from collalgo.errors import CollalgoError
 from collalgo.launch.hosts import MAX_SLOTS
 from collalgo.selection.on_topology import TopologyPricer
+
+#: The calls that try each algorithm, and the cycles of calls that compare the fastest.
+TRIALS, CYCLES = 5, 3
 
 #: Seconds that it takes to prepare an algorithm of a cell, and that a timed call takes
 #: in the mean of all sizes.
@@ -83,8 +85,10 @@ def tune(
             collectives=tuple(PLACES),
             sizes=tuple(sizes_between(first, last, factor)),
             algorithms=("all",),
-            iterations=iterations,
+            iterations=max(iterations // CYCLES, 1),
             long_rows=True,
+            trials=TRIALS,
+            cycles=CYCLES,
             check=False,
         )
         if export is None:
@@ -96,8 +100,7 @@ def tune(
 def _tune(file: Path, ranks: Sequence[int], todo: Sweep, force: bool) -> None:
     """Measure all algorithms, and write rules with the fastest."""
     records = _measured(todo, ranks)
-    for line in verdict(records):
-        click.echo(f"before: {line}", err=is_standard_output(file))
+    click.echo(f"before: {nearness(records)}", err=is_standard_output(file))
     rules = rules_of(records)
     write_or_refuse(
         file, text_of(rules, f"{TUNED} {platform.node()}"), RULES, force=force
