@@ -40,7 +40,7 @@ class Record(NamedTuple):
     :class:`collalgo.bench.limits.Floor`. Times are of one call; ``in_a_row`` calls were
     timed together. What is ``predicted`` is ``rough`` where ranks share cores.
     ``new_size`` is the median time of calls of sizes near this one, each never made
-    before, if it was measured. A tenth of the calls took at most ``p10``.
+    before, if it was measured.
     """
 
     contestant: str
@@ -70,7 +70,6 @@ class Record(NamedTuple):
     in_a_row: int = 1
     rough: bool = False
     new_size: float | None = None
-    p10: float | None = None
 
 
 #: The columns without a default, and those of each kind; others are positive numbers.
@@ -107,7 +106,7 @@ def record(
     times = np.concatenate(seconds)
     if floor is not None and floor > times.min():
         floor = None  # measured while the machine did something else, it is not a limit
-    p10, p50, p95, p99 = (float(x) for x in np.percentile(times, [10, 50, 95, 99]))
+    p50, p95, p99 = (float(x) for x in np.percentile(times, [50, 95, 99]))
     # Long: one line for each column.
     return Record(
         contestant,
@@ -137,7 +136,6 @@ def record(
         in_a_row,
         rough,
         new_size,
-        p10,
     )
 
 

@@ -1,5 +1,6 @@
 """The command ``collalgo tune``."""
 
+import os
 import platform
 from collections.abc import Sequence
 from functools import partial
@@ -19,12 +20,13 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
 from collalgo.cli.machine import load_machine, parameters_argument
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
+from collalgo.engine.transport.waiting import cores
 from collalgo.errors import CollalgoError
 from collalgo.launch.hosts import MAX_SLOTS
 from collalgo.selection.on_topology import TopologyPricer
 
 #: The calls that try each algorithm, and the cycles of calls that compare the fastest.
-TRIALS, CYCLES = 5, 3
+TRIALS, CYCLES = 5, 4
 
 #: Seconds that it takes to prepare an algorithm of a cell, and that a timed call takes
 #: in the mean of all sizes.
@@ -128,10 +130,14 @@ def _export_priced(
 
 
 def estimate(sweep: Sweep, ranks: int) -> str:
-    """What is measured on a number of ranks, and about how long that takes."""
+    """What is measured on a number of ranks, and about how long that takes.
+
+    Ranks share the cores with each other and with the processes that run already.
+    """
     cells = list(sweep.cells(ranks))
     calls = sum(len(candidates(cell.collective)) for cell in cells)
-    seconds = calls * (PREPARED + CALLED * (sweep.iterations or 0))
+    busy = max(1.0, (os.getloadavg()[0] + ranks) / cores())
+    seconds = calls * (PREPARED + CALLED * (sweep.iterations or 0)) * busy
     return (
         f"{ranks} ranks: {len(cells)} cells, {calls} algorithms of them, about "
         f"{human_time(seconds)}"

@@ -1,11 +1,11 @@
 """Derive rules from measurements: the fastest algorithm from each size on."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import sqrt
 from typing import Any
 
 import yaml
-from collalgo.bench.choices import the_chosen
+from collalgo.bench.choices import regrets, the_chosen
 from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.records import Record
 
@@ -15,9 +15,6 @@ from collalgo.selection.rules import FORMAT
 
 #: The relative gain that an algorithm needs to replace another.
 CLEARLY = 0.05
-
-#: Seconds from which on other processes disturb most calls.
-LONG = 1e-4
 
 RULES = output_files.Format("a rules file")
 
@@ -57,15 +54,9 @@ def _thresholds(sizes: dict[int, list[Record]]) -> dict[int, str]:
     return found
 
 
-def undisturbed(rivals: Sequence[Record]) -> Callable[[Record], float]:
-    """The time of an algorithm of a cell, as other processes only lengthen it.
-
-    That is the median of the best cycle or, of calls so long that few are not
-    disturbed, the time of the fastest tenth.
-    """
-    if min(one.p50 for one in rivals) < LONG:
-        return lambda one: min(one.runs)
-    return lambda one: one.p10 or min(one.runs)
+def seconds_of(record: Record) -> float:
+    """The median of the best cycle, as other processes only lengthen times."""
+    return min(record.runs)
 
 
 def _overall(sizes: dict[int, list[Record]]) -> dict[int, str]:
@@ -73,10 +64,10 @@ def _overall(sizes: dict[int, list[Record]]) -> dict[int, str]:
     ratios: dict[str, list[float]] = {}
     defaults: list[str] = []
     for rivals in sizes.values():
-        chosen, seconds = the_chosen(rivals) or rivals[0], undisturbed(rivals)
+        chosen = the_chosen(rivals) or rivals[0]
         defaults.append(chosen.algorithm)
         for one in rivals:
-            ratio = seconds(one) / seconds(chosen)
+            ratio = seconds_of(one) / seconds_of(chosen)
             ratios.setdefault(one.algorithm, []).append(ratio)
     means = {name: geometric_mean(found) for name, found in ratios.items()}
     best = min(means, key=means.__getitem__)
@@ -86,29 +77,24 @@ def _overall(sizes: dict[int, list[Record]]) -> dict[int, str]:
 
 def _best(rivals: Sequence[Record], last: str) -> str:
     """The fastest, or the default or previous winner if it is about as fast."""
-    seconds = undisturbed(rivals)
-    fastest = min(rivals, key=seconds)
+    fastest = min(rivals, key=seconds_of)
     chosen = the_chosen(rivals)
     known = [r for r in rivals if r.algorithm == last or r is chosen]
-    limit = seconds(fastest) * (1 + CLEARLY)
-    near = [one for one in known if seconds(one) <= limit]
-    return min(near or [fastest], key=seconds).algorithm
+    limit = seconds_of(fastest) * (1 + CLEARLY)
+    near = [one for one in known if seconds_of(one) <= limit]
+    return min(near or [fastest], key=seconds_of).algorithm
 
 
 def nearness(records: Sequence[Record]) -> str:
-    """How near the selected algorithms are to the fastest."""
-    ratios: list[tuple[float, Record]] = []
-    for cell in dict.fromkeys(record[1:9] for record in records):
-        rivals = [record for record in records if record[1:9] == cell]
-        if chosen := the_chosen(rivals):
-            seconds = undisturbed(rivals)
-            ratios.append((seconds(chosen) / min(map(seconds, rivals)), chosen))
-    near = sum(ratio <= 1 + CLEARLY for ratio, _ in ratios) / len(ratios)
-    worst, one = max(ratios, key=lambda pair: pair[0])
+    """How near the selected algorithms are to the best, of other cycles."""
+    ratios = regrets(records)
+    near = sum(ratio <= 1 + CLEARLY for ratio in ratios.values()) / len(ratios)
+    worst = max(ratios, key=ratios.__getitem__)
+    collective, ranks, size = worst[:3]
     return (
-        f"the selection is within {CLEARLY:.0%} of the fastest in {near:.0%} of "
-        f"{len(ratios)} cells; worst {worst:.2f} ({one.collective}, {human(one.size)}, "
-        f"{one.ranks} ranks, {one.algorithm})"
+        f"the selection is within {100 * CLEARLY:.0f} % of the best in {near:.0%} of "
+        f"{len(ratios)} cells; worst {ratios[worst]:.2f} ({collective}, "
+        f"{human(int(str(size)))}, {ranks} ranks)"
     )
 
 
@@ -120,8 +106,7 @@ def gained(records: Sequence[Record], table: dict[str, list[dict[str, Any]]]) ->
         rivals = [record for record in records if record[1:9] == cell]
         before, after = the_chosen(rivals), _ruled(rivals, table)
         if before and after and after.algorithm != before.algorithm:
-            seconds = undisturbed(rivals)
-            found.append((seconds(before) / seconds(after), after))
+            found.append((seconds_of(before) / seconds_of(after), after))
     if not found:
         return f"the rules keep the selection in all {len(cells)} cells"
     most, record = max(found, key=lambda pair: pair[0])

@@ -1,14 +1,17 @@
 """Time the algorithms of a peer alternately, to find the fastest of each size."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
+import numpy as np
 from collalgo.bench.cells import Cell
 from collalgo.bench.measuring import Progress
-from collalgo.bench.peers.contest import Times, contestants, race_cell
+from collalgo.bench.peers.contest import Contestant, Times, contestants, race_cell
 from collalgo.bench.peers.environments import PEERS, Peer
 from collalgo.bench.records import AS_ASKED, Record, record
 from collalgo.bench.sweep import Sweep
+from collalgo.bench.timing import PROMISING
 from collalgo.bench.tuning import rules_of
 
 from collalgo.selection.peer_rules import mpich, openmpi
@@ -19,6 +22,9 @@ from collalgo.selection.peer_rules.algorithms import (
     algorithms_of,
     ours,
 )
+
+#: The bursts that try each algorithm, and those that compare the promising ones.
+FIRST, FURTHER = 2, 10
 
 #: The settings that force an algorithm, of each peer that runs here.
 SETTINGS = {"openmpi": openmpi.settings, "mpich": mpich.settings}
@@ -108,13 +114,29 @@ def measure_algorithms(
                 for contestant, one in zip(field, tried, strict=True)
                 if cell.collective in one.names
             }
-            able = [one for one in field if one.name in names]
-            times = race_cell(able, cell, in_a_row=sweep.row(cell), check=False)
+            race = partial(race_cell, cell=cell, in_a_row=sweep.row(cell), check=False)
+            times = _race([one for one in field if one.name in names], race)
             found += [
                 _record(peer, cell, ranks, bursts, names[name])
                 for name, bursts in times.items()
             ]
     return found
+
+
+def _race(
+    field: Sequence[Contestant], race: Callable[..., dict[str, list[Times]]]
+) -> dict[str, list[Times]]:
+    """The times of some contestants in a cell; only promising ones have many bursts."""
+    times = race(field, rounds=FIRST)
+    near = _promising(times, field[0].name)
+    return times | race([one for one in field if one.name in near], rounds=FURTHER)
+
+
+def _promising(times: dict[str, list[Times]], default: str) -> set[str]:
+    """The contestants to time further: those with fast bursts, and the default."""
+    best = {name: min(map(np.median, bursts)) for name, bursts in times.items()}
+    limit = PROMISING * min(best.values())
+    return {default, *(name for name, seconds in best.items() if seconds <= limit)}
 
 
 def _record(
