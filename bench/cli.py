@@ -86,7 +86,7 @@ def main() -> None:
     metavar="PEERS",
     help="Libraries to compare with. mpi: the mpi4py of this job. openmpi, mpich, "
     "intelmpi, gloo, separated by commas, or all: install and run each on --ranks "
-    "processes.",
+    "processes. openmpi:FILE or mpich:FILE: with its defaults, and with a tuning file.",
 )
 def run(
     place: str, algorithms: str | None, against: str | None, **options: Any

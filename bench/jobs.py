@@ -12,7 +12,7 @@ from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.measuring import measure, measure_against
 from collalgo.bench.options import sizes_of
 from collalgo.bench.peers.contest import BURST, ROUNDS, TRIALS
-from collalgo.bench.peers.environments import Peer, cache, is_installed, peers
+from collalgo.bench.peers.environments import Peer, installs, peers
 from collalgo.bench.records import Record, environment
 from collalgo.bench.sweep import Sweep
 from rich.console import Console
@@ -114,30 +114,23 @@ def announcement(against: list[Peer], ranks: int, sweep: Sweep) -> str:
     """The packages to install, the cells to measure, and a rough duration."""
     cells = sweep.cycles * len(list(sweep.cells(ranks)))
     bursts = cells * (len(against) + 1) * (TRIALS + ROUNDS)
-    missing = {
-        peer.environment: peer.packages for peer in against if not is_installed(peer)
-    }
-    lines = [
-        f"installs {name} ({', '.join(packages)}) from PyPI into {cache()}, once: a "
-        "minute or more"
-        for name, packages in missing.items()
-    ]
     names = ", ".join(peer.name for peer in against)
     least = human_time(bursts * BURST)
-    lines.append(f"measures {cells} cells of collalgo and {names}: {least} or more")
-    return "\n".join(lines)
+    measures = f"measures {cells} cells of collalgo and {names}: {least} or more"
+    return "\n".join([*installs(against), measures])
 
 
 @contextmanager
 def progress_bar(
-    sweep: Sweep, ranks: int, cycles: int = 1
+    sweep: Sweep, ranks: int, cycles: int = 1, total: int | None = None
 ) -> Iterator[Callable[[Cell], None]]:
-    """A progress bar over cells."""
+    """A progress bar over cells, by default those of a sweep."""
     console = Console(stderr=True)
     # Without a terminal, the end of a bar is an empty line.
     hidden = not console.is_terminal
     with Progress(console=console, transient=True, disable=hidden) as bar:
-        task = bar.add_task("measuring", total=cycles * len(list(sweep.cells(ranks))))
+        cells = total or cycles * len(list(sweep.cells(ranks)))
+        task = bar.add_task("measuring", total=cells)
 
         def progress(cell: Cell) -> None:
             words = f"{cell.collective} {human(cell.nbytes)}"

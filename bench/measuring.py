@@ -23,7 +23,7 @@ from collalgo.bench.peers.environments import Peer
 from collalgo.bench.peers.worker import mpi_call, writer
 from collalgo.bench.records import ALSO_CHOSEN, AS_ASKED, Record, record
 from collalgo.bench.sweep import Sweep
-from collalgo.bench.timing import race, row_of
+from collalgo.bench.timing import promising, race, row_of
 
 from collalgo import Communicator, Selection, spawn, verify
 from collalgo.algorithms.catalogue import Algorithm, candidates
@@ -34,6 +34,12 @@ from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
 from collalgo.selection.on_host import HostPricer
 from collalgo.selection.prices import ROUGHLY
+
+#: The bytes from which on a call takes long enough to be timed alone.
+LARGE = 4 << 20
+
+#: The seconds to time a call further after its trials.
+TRIED = 0.2
 
 #: Called with each cell before its measurement.
 Progress = Callable[[Cell], None]
@@ -67,12 +73,12 @@ def measure_cell(
     found = list(named.values()) or [chosen]
     wrong = [bench.wrong(name) if sweep.check else None for name in names]
     calls = [bench.call(name) for name in names]
-    if sweep.against_mpi:
-        calls += mpi_calls(bench)
-    in_a_row, times = _times(bench, calls, sweep)
+    calls += mpi_calls(bench) if sweep.against_mpi else []
+    selected = [one.algorithm == chosen.algorithm for one in found]
+    in_a_row, times = _times(bench, calls, sweep, selected)
     row = partial(record, cell, comm.size, in_a_row=in_a_row)
-    records, ours = [], times[: len(found)]
-    for name, one, seconds, elements in zip(names, found, ours, wrong, strict=True):
+    records: list[Record] = []
+    for name, one, seconds, elements in zip(names, found, times, wrong, strict=False):
         reason = reason_of(one, chosen, sweep)
         more = particulars(cell, one, floor)
         if sweep.fresh_sizes:
@@ -99,20 +105,42 @@ def _of_mpi(
 
 
 def _times(
-    bench: Bench, calls: Sequence[Callable[[], object]], sweep: Sweep
+    bench: Bench,
+    calls: Sequence[Callable[[], object]],
+    sweep: Sweep,
+    selected: Sequence[bool],
 ) -> tuple[int, list[list[Times]]]:
-    """The number of calls in a row, and for each call the times of each cycle."""
-    cell, comm = bench.cell, bench.comm
-    spec = {**cell._asdict(), "fresh": sweep.fresh}
-    write = writer(spec, comm.rank, bench.source)
-    in_a_row = sweep.row(cell)
-    if sweep.long_rows and sweep.in_a_row is None and cell.collective in MUTUAL:
-        in_a_row = row_of(comm, calls)
-    cycles = [
-        race(comm, calls, sweep.iterations, sweep.warmup, write, in_a_row)
-        for _ in range(sweep.cycles)
-    ]
-    return in_a_row, [list(of_call) for of_call in zip(*cycles, strict=True)]
+    """The number of calls in a row, and for each call the times of each cycle.
+
+    After trials only fast calls and the selected ones are timed further.
+    """
+    spec = {**bench.cell._asdict(), "fresh": sweep.fresh}
+    write = writer(spec, bench.comm.rank, bench.source)
+    in_a_row = _row(bench, calls, sweep)
+    times: list[list[Times]] = [[] for _ in calls]
+    left, iterations = [*range(len(calls))], sweep.iterations
+    timed = partial(
+        race, bench.comm, warmup=sweep.warmup, before=write, in_a_row=in_a_row
+    )
+    if sweep.trials:
+        tried = timed(calls, sweep.trials)
+        left = promising(tried, selected)
+        one = float(np.median(tried[left])) * in_a_row * sweep.cycles
+        iterations = int(np.clip(TRIED / one, sweep.trials, iterations))
+        times = [[] if n in left else [one] for n, one in enumerate(tried)]
+    for _ in range(sweep.cycles):
+        found = timed([calls[number] for number in left], iterations)
+        for number, seconds in zip(left, found, strict=True):
+            times[number].append(seconds)
+    return in_a_row, times
+
+
+def _row(bench: Bench, calls: Sequence[Callable[[], object]], sweep: Sweep) -> int:
+    """The number of calls that are timed together."""
+    long_rows = sweep.long_rows and sweep.in_a_row is None
+    if long_rows and bench.cell.collective in MUTUAL and bench.nbytes < LARGE:
+        return row_of(bench.comm, calls)
+    return sweep.row(bench.cell)
 
 
 def measure_against(

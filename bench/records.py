@@ -76,7 +76,9 @@ class Record(NamedTuple):
 REQUIRED = tuple(x for x in Record._fields if x not in Record._field_defaults)
 TEXTS = ("contestant", "collective", "dtype", "op", "place", "algorithm", "reason")
 INTEGERS = ("ranks", "size", "count", "root", "iterations", "in_a_row")
-OPTIONAL = ("predicted", "sent", "wrong", "floor", "algbw", "busbw", "new_size")
+OPTIONAL = (
+    *("predicted", "sent", "wrong", "floor", "algbw", "busbw", "new_size", "p10"),
+)
 
 #: The columns that identify a cell.
 INDEPENDENT = Record._fields[:9]

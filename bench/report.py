@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from collalgo.bench.cells import ROOTED
 from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.new_sizes import best_ratio, ratios_of_peers
+from collalgo.bench.peers.environments import TUNED
 from collalgo.bench.records import Record
 from rich.table import Table
 from rich.text import Text
@@ -162,9 +163,28 @@ def summary(records: Sequence[Record]) -> list[str]:
     if len({record.contestant for record in theirs}) > 1:
         best = [min(cell.peers.values()) for cell in cells(records) if cell.peers]
         lines.append(ratio_line("the best peer of each cell", best))
+    lines += gains(theirs)
     return lines + [
         f"first calls of new sizes: {ratio_line(name, ratios)}"
         for name, ratios in ratios_of_peers(records).items()
+    ]
+
+
+def gains(records: Sequence[Record]) -> list[str]:
+    """How much faster each library became by its tuning file, as sentences."""
+    times = {(record.contestant, record[1:9]): min(record.runs) for record in records}
+    found: dict[tuple[str, str], list[float]] = {}
+    for (name, cell), seconds in times.items():
+        default = name.removesuffix(TUNED)
+        if default != name and (default, cell) in times:
+            ratio = times[default, cell] / seconds
+            for part in (str(cell[0]), "all"):
+                found.setdefault((default, part), []).append(ratio)
+    return [
+        f"{name} with its tuning file, {part}: {geometric_mean(ratios):.2f} times as "
+        f"fast in the geometric mean of {len(ratios)} cells, {min(ratios):.2f} to "
+        f"{max(ratios):.2f}, by the best bursts"
+        for (name, part), ratios in found.items()
     ]
 
 

@@ -17,7 +17,8 @@ class Sweep:
     ``fresh_sizes`` calls of sizes near each cell's are timed, never the same twice.
     ``in_a_row`` calls are timed together, by default the number of the cell; with
     ``long_rows``, in collectives where no rank can run ahead, enough calls for a
-    minimum time.
+    minimum time. With ``trials``, all algorithms are first timed so often, and then
+    only those that were about as fast as the fastest, and the selected one.
     """
 
     collectives: tuple[str, ...] = ("allreduce",)
@@ -35,6 +36,7 @@ class Sweep:
     fresh_sizes: bool = False
     in_a_row: int | None = None
     long_rows: bool = False
+    trials: int = 0
     against_mpi: bool = False
     files: tuple[str, ...] = ()
 

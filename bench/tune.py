@@ -1,5 +1,6 @@
 """The command ``collalgo tune``."""
 
+import os
 import platform
 from collections.abc import Sequence
 from functools import partial
@@ -7,19 +8,25 @@ from pathlib import Path
 
 import click
 from collalgo.bench.cells import PLACES
-from collalgo.bench.choices import verdict
+from collalgo.bench.exports import EXPORTS, KINDS, export_measured, export_priced
 from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.records import Record
 from collalgo.bench.sweep import Sweep
-from collalgo.bench.tuning import RULES, TUNED, gained, rules_of, text_of
+from collalgo.bench.tuning import RULES, TUNED, gained, nearness, rules_of, text_of
 
 import collalgo
 from collalgo.algorithms.catalogue import candidates
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
+from collalgo.cli.machine import load_machine, parameters_argument
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
+from collalgo.engine.transport.waiting import cores
 from collalgo.errors import CollalgoError
 from collalgo.launch.hosts import MAX_SLOTS
+from collalgo.selection.on_topology import TopologyPricer
+
+#: The calls that try each algorithm, and the cycles of calls that compare the fastest.
+TRIALS, CYCLES = 5, 4
 
 #: Seconds that it takes to prepare an algorithm of a cell, and that a timed call takes
 #: in the mean of all sizes.
@@ -27,8 +34,17 @@ PREPARED, CALLED = 0.01, 0.001
 
 
 @click.command()
-@click.argument("file", **writes(RULES))
+@click.argument("file", **writes(RULES, by_option=("export", KINDS)))
+@parameters_argument
 @force_option
+@click.option(
+    "--export",
+    type=click.Choice(list(EXPORTS)),
+    is_eager=True,
+    help="Write a tuning file of this library instead: the fastest of its own "
+    "algorithms on this host, or with --topology the cheapest.",
+)
+@click.option("--topology", help="Topology for --export: WHAT of collalgo topo.")
 @click.option(
     "-R",
     "--ranks",
@@ -47,7 +63,10 @@ PREPARED, CALLED = 0.01, 0.001
 )
 def tune(
     file: Path,
+    parameters: tuple[str, ...],
     force: bool,
+    export: str | None,
+    topology: str | None,
     ranks: tuple[int, ...],
     first: int,
     last: int,
@@ -57,19 +76,33 @@ def tune(
     """Measure all algorithms on this host, and write rules with the fastest to FILE.
 
     With COLLALGO_RULES=FILE, calls and collalgo select follow the rules for the
-    measured numbers of ranks.
+    measured numbers of ranks. Parameters of a topology are given as hosts=4.
     """
-    todo = Sweep(
-        collectives=tuple(PLACES),
-        sizes=tuple(sizes_between(first, last, factor)),
-        algorithms=("all",),
-        iterations=iterations,
-        long_rows=True,
-        check=False,
-    )
+    if topology is not None:
+        _export_priced(export, file, topology, parameters, force)
+    elif parameters:
+        raise click.UsageError(f"{' '.join(parameters)}: parameters need --topology")
+    else:
+        todo = Sweep(
+            collectives=tuple(PLACES),
+            sizes=tuple(sizes_between(first, last, factor)),
+            algorithms=("all",),
+            iterations=max(iterations // CYCLES, 1),
+            long_rows=True,
+            trials=TRIALS,
+            cycles=CYCLES,
+            check=False,
+        )
+        if export is None:
+            _tune(file, ranks, todo, force)
+        else:
+            export_measured(export, file, ranks, todo, force=force)
+
+
+def _tune(file: Path, ranks: Sequence[int], todo: Sweep, force: bool) -> None:
+    """Measure all algorithms, and write rules with the fastest."""
     records = _measured(todo, ranks)
-    for line in verdict(records):
-        click.echo(f"before: {line}", err=is_standard_output(file))
+    click.echo(f"before: {nearness(records)}", err=is_standard_output(file))
     rules = rules_of(records)
     write_or_refuse(
         file, text_of(rules, f"{TUNED} {platform.node()}"), RULES, force=force
@@ -79,11 +112,32 @@ def tune(
         click.echo(f"set COLLALGO_RULES={file} to follow them")
 
 
+def _export_priced(
+    export: str | None,
+    file: Path,
+    topology: str,
+    parameters: tuple[str, ...],
+    force: bool,
+) -> None:
+    """Write a tuning file of a peer for a topology."""
+    if export is None:
+        raise click.UsageError(f"--topology {topology} needs --export")
+    try:
+        pricer = TopologyPricer(load_machine(topology, parameters))
+        export_priced(export, file, pricer, force=force)
+    except (CollalgoError, ValueError) as error:
+        raise click.ClickException(str(error)) from None
+
+
 def estimate(sweep: Sweep, ranks: int) -> str:
-    """What is measured on a number of ranks, and about how long that takes."""
+    """What is measured on a number of ranks, and about how long that takes.
+
+    Ranks share the cores with each other and with the processes that run already.
+    """
     cells = list(sweep.cells(ranks))
     calls = sum(len(candidates(cell.collective)) for cell in cells)
-    seconds = calls * (PREPARED + CALLED * (sweep.iterations or 0))
+    busy = max(1.0, (os.getloadavg()[0] + ranks) / cores())
+    seconds = calls * (PREPARED + CALLED * (sweep.iterations or 0)) * busy
     return (
         f"{ranks} ranks: {len(cells)} cells, {calls} algorithms of them, about "
         f"{human_time(seconds)}"

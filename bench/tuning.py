@@ -1,11 +1,11 @@
 """Derive rules from measurements: the fastest algorithm from each size on."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from math import sqrt
 from typing import Any
 
 import yaml
-from collalgo.bench.choices import the_chosen
+from collalgo.bench.choices import regrets, the_chosen
 from collalgo.bench.measuring import geometric_mean
 from collalgo.bench.records import Record
 
@@ -22,19 +22,22 @@ RULES = output_files.Format("a rules file")
 TUNED = "tuned on"
 
 
-def rules_of(records: Iterable[Record]) -> dict[str, list[dict[str, object]]]:
+def rules_of(
+    records: Iterable[Record], one_for_all: Collection[str] = ()
+) -> dict[str, list[dict[str, Any]]]:
     """A rule for each collective and measured number of ranks.
 
     The default selection, and the winner at the previous size, are kept unless another
-    algorithm is clearly faster.
+    algorithm is clearly faster. Collectives in ``one_for_all`` get one for all sizes.
     """
     cells: dict[tuple[str, int], dict[int, list[Record]]] = {}
     for record in records:
         sizes = cells.setdefault((record.collective, record.ranks), {})
         sizes.setdefault(record.size, []).append(record)
-    table: dict[str, list[dict[str, object]]] = {}
+    table: dict[str, list[dict[str, Any]]] = {}
     for (collective, ranks), sizes in cells.items():
-        rule = {"ranks": ranks, "sizes": _thresholds(sizes)}
+        find = _overall if collective in one_for_all else _thresholds
+        rule = {"ranks": ranks, "sizes": find(sizes)}
         table.setdefault(collective, []).append(rule)
     return table
 
@@ -51,13 +54,48 @@ def _thresholds(sizes: dict[int, list[Record]]) -> dict[int, str]:
     return found
 
 
+def seconds_of(record: Record) -> float:
+    """The median of the best cycle, as other processes only lengthen times."""
+    return min(record.runs)
+
+
+def _overall(sizes: dict[int, list[Record]]) -> dict[int, str]:
+    """The algorithm of the least mean of times, relative to the default selection."""
+    ratios: dict[str, list[float]] = {}
+    defaults: list[str] = []
+    for rivals in sizes.values():
+        chosen = the_chosen(rivals) or rivals[0]
+        defaults.append(chosen.algorithm)
+        for one in rivals:
+            ratio = seconds_of(one) / seconds_of(chosen)
+            ratios.setdefault(one.algorithm, []).append(ratio)
+    means = {name: geometric_mean(found) for name, found in ratios.items()}
+    best = min(means, key=means.__getitem__)
+    near = [name for name in defaults if means[name] <= means[best] * (1 + CLEARLY)]
+    return {0: [*near, best][0]}
+
+
 def _best(rivals: Sequence[Record], last: str) -> str:
     """The fastest, or the default or previous winner if it is about as fast."""
-    fastest = min(rivals, key=lambda record: record.p50)
+    fastest = min(rivals, key=seconds_of)
     chosen = the_chosen(rivals)
     known = [r for r in rivals if r.algorithm == last or r is chosen]
-    near = [r for r in known if r.p50 <= fastest.p50 * (1 + CLEARLY)]
-    return min(near or [fastest], key=lambda record: record.p50).algorithm
+    limit = seconds_of(fastest) * (1 + CLEARLY)
+    near = [one for one in known if seconds_of(one) <= limit]
+    return min(near or [fastest], key=seconds_of).algorithm
+
+
+def nearness(records: Sequence[Record]) -> str:
+    """How near the selected algorithms are to the best, of other cycles."""
+    ratios = regrets(records)
+    near = sum(ratio <= 1 + CLEARLY for ratio in ratios.values()) / len(ratios)
+    worst = max(ratios, key=ratios.__getitem__)
+    collective, ranks, size = worst[:3]
+    return (
+        f"the selection is within {100 * CLEARLY:.0f} % of the best in {near:.0%} of "
+        f"{len(ratios)} cells; worst {ratios[worst]:.2f} ({collective}, "
+        f"{human(int(str(size)))}, {ranks} ranks)"
+    )
 
 
 def gained(records: Sequence[Record], table: dict[str, list[dict[str, Any]]]) -> str:
@@ -68,7 +106,7 @@ def gained(records: Sequence[Record], table: dict[str, list[dict[str, Any]]]) ->
         rivals = [record for record in records if record[1:9] == cell]
         before, after = the_chosen(rivals), _ruled(rivals, table)
         if before and after and after.algorithm != before.algorithm:
-            found.append((before.p50 / after.p50, after))
+            found.append((seconds_of(before) / seconds_of(after), after))
     if not found:
         return f"the rules keep the selection in all {len(cells)} cells"
     most, record = max(found, key=lambda pair: pair[0])
@@ -93,7 +131,7 @@ def _ruled(
     return next((record for record in rivals if record.algorithm == name), None)
 
 
-def text_of(table: dict[str, list[dict[str, object]]], name: str) -> str:
+def text_of(table: dict[str, list[dict[str, Any]]], name: str) -> str:
     """The text of a rules file."""
     found = {"collalgo": FORMAT, "maker": RULES.mark, "name": name, "rules": table}
     text: str = yaml.safe_dump(

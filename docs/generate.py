@@ -9,7 +9,16 @@ from collalgo import ALGORITHMS, Proof, verify
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.schedule.collective import COLLECTIVES, Collective
-from docs import arena, folklore, layers, prices, ratios, stubs, words
+from docs import (
+    arena,
+    folklore,
+    layers,
+    peer_algorithms,
+    prices,
+    ratios,
+    stubs,
+    words,
+)
 from docs.pages import write_page
 
 HEAD = """# The catalogue of algorithms
@@ -153,5 +162,6 @@ if __name__ == "__main__":
     ratios.write()
     prices.write()
     layers.write()
+    peer_algorithms.write()
     stubs.write()
     words.write()

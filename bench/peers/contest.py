@@ -132,8 +132,10 @@ def _answer(stream: IO[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def contestants(peers: Sequence[Peer], ranks: int) -> Iterator[list[Contestant]]:
-    """Start collalgo and the peers, each with ``ranks`` ranks.
+def contestants(
+    peers: Sequence[Peer], ranks: int, *, ours: bool = True
+) -> Iterator[list[Contestant]]:
+    """Start collalgo, unless ``ours`` is false, and the peers, on ``ranks`` ranks each.
 
     Raises
     ------
@@ -146,7 +148,7 @@ def contestants(peers: Sequence[Peer], ranks: int) -> Iterator[list[Contestant]]
         listener.bind(str(folder / "listener"))
         listener.listen(ranks * (len(peers) + 1))
         found = []
-        for peer in (None, *peers):
+        for peer in (*[None] * ours, *peers):
             one = _start(peer, ranks, folder)
             stack.callback(one.close)
             _accept(listener, one, ranks)

@@ -3,9 +3,11 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from collalgo.selection.peer_rules import mpich, openmpi
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,12 @@ PEERS = (
 )  # fmt: skip
 
 
+#: The variables with which a library follows a tuning file.
+ENVIRONMENTS = {"openmpi": openmpi.environment, "mpich": mpich.environment}
+
+#: The end of the name of a library that follows one.
+TUNED = "-tuned"
+
 #: The marker file of an environment made here, complete or not.
 BEGUN = "collalgo-bench"
 
@@ -76,11 +84,18 @@ INSTALLED = "installed"
 
 
 def peers(names: str) -> list[Peer]:
-    """The variants of the named libraries, separated by commas, or of ``all``."""
+    """The variants of the named libraries, separated by commas, or of ``all``.
+
+    A name with a tuning file, as ``openmpi:rules.conf``, is a library with its
+    defaults, and with the file.
+    """
     known = dict.fromkeys(peer.environment for peer in PEERS)
     wanted = list(known) if names == "all" else names.split(",")
-    chosen = []
+    chosen: list[Peer] = []
     for name in wanted:
+        if ":" in name:
+            chosen += tuned(*name.split(":", 1))
+            continue
         found = [peer for peer in PEERS if name in (peer.environment, peer.name)]
         if not found:
             alone = "mpi, the mpi4py of the job, is compared alone; " * (name == "mpi")
@@ -89,6 +104,24 @@ def peers(names: str) -> list[Peer]:
             )
         chosen += found if name in known else [p for p in found if p.name == name]
     return chosen
+
+
+def tuned(name: str, file: str) -> tuple[Peer, Peer]:
+    """A library with its defaults, and with a tuning file.
+
+    Raises
+    ------
+    ValueError
+        If the library reads none here, or there is no such file.
+    """
+    if name not in ENVIRONMENTS:
+        able = " and ".join(ENVIRONMENTS)
+        raise ValueError(f"{name}:{file}: of the peers only {able} read tuning files")
+    if not Path(file).is_file():
+        raise ValueError(f"{name}:{file}: there is no such file")
+    found = next(peer for peer in PEERS if peer.name == name)
+    settings = {**found.settings, **ENVIRONMENTS[name](str(Path(file).resolve()))}
+    return found, replace(found, name=name + TUNED, settings=settings)
 
 
 def folder_of(peer: Peer) -> Path:
@@ -105,6 +138,16 @@ def cache() -> Path:
 def is_installed(peer: Peer) -> bool:
     """Whether a peer's environment is complete."""
     return (folder_of(peer) / INSTALLED).is_file()
+
+
+def installs(wanted: Iterable[Peer]) -> list[str]:
+    """What is installed for some peers, as sentences."""
+    missing = {p.environment: p.packages for p in wanted if not is_installed(p)}
+    return [
+        f"installs {name} ({', '.join(packages)}) from PyPI into {cache()}, once: a "
+        "minute or more"
+        for name, packages in missing.items()
+    ]
 
 
 def _take(folder: Path) -> None:

@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -97,6 +97,7 @@ def writes(
     kind: output_files.Format,
     *,
     by_ranks: bool = False,
+    by_option: tuple[str, Mapping[str, output_files.Format]] = ("", {}),
     **by_ending: output_files.Format,
 ) -> dict[str, Any]:
     """The click arguments of a file to be written, in addition to ``force_option``.
@@ -108,9 +109,12 @@ def writes(
         name.
     by_ranks
         Whether all ranks of a job run the command, of which only rank 0 writes.
+    by_option
+        The name of an eager option, and what is written for its values.
     by_ending
         What is written if the name of the file ends so.
     """
+    name, kinds = by_option
 
     def refuse(
         context: click.Context, _parameter: click.Parameter, path: Path | None
@@ -118,6 +122,7 @@ def writes(
         if path is not None:
             force = bool(context.params.get("force"))
             meant = by_ending.get(path.suffix.removeprefix("."), kind)
+            meant = kinds.get(context.params.get(name, ""), meant)
             _refuse(path, meant, force, by_ranks)
         return path
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "bench plot": (bench, ["-R", "2", "--plot"], "a.svg"),
     "sweep": (bench, ["sweep", "-R", "2", "--json"], "a.json"),
     "tune": (tune, [], "rules.yaml"),
+    "tune a peer": (tune, ["--export", "openmpi"], "rules.conf"),
     "heap": (heap, ["--json"], "a.json"),
     "race": (race, [], "a.json"),
     "race over gloo": (race, ["new.json", "--gloo"], "meeting"),

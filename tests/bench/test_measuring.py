@@ -15,7 +15,7 @@ from collalgo.bench.timing import ROW, race, row_of, starting_barrier
 from collalgo.bench.tuning import text_of
 
 from collalgo import ALGORITHMS, select, threads
-from collalgo.algorithms.catalogue import find
+from collalgo.algorithms.catalogue import candidates, find
 from collalgo.comm.current import runner_of
 from collalgo.errors import AlgorithmNotApplicable
 from tests.support.bench_results import shown
@@ -171,3 +171,28 @@ def test_the_reason_names_what_the_environment_decides(by, tmp_path, monkeypatch
     reason = why(select("allreduce", 1024, size=4))
     assert reason.startswith("by ")
     assert "cheap" not in reason
+
+
+def test_trials_leave_what_is_fast_and_what_is_kept(monkeypatch):
+    counts = []
+
+    def race_of(_comm, calls, iterations, **_):
+        counts.append((len(calls), iterations))
+        times = 1e-3 * (1 + 0.125 * np.arange(len(calls)))
+        return np.repeat(times[:, None], iterations, axis=1)
+
+    monkeypatch.setattr("collalgo.bench.measuring.race", race_of)
+    names = [row.name for row in candidates("allreduce") if row.obstacle(1) is None][:7]
+    more = {"iterations": 30, "cycles": 2, "trials": 3, "check": False}
+    sweep = Sweep(("allreduce",), (8,), algorithms=tuple(names), **more)
+
+    def on_each_rank(comm):
+        name = comm.select("allreduce", 8).algorithm
+        return names.index(name) if name in names else None, measure(comm, sweep)
+
+    selected, records = threads(on_each_rank, 1)[0]
+    kept = [number for number, record in enumerate(records) if len(record.runs) == 2]
+    # A call may take one and a half times as long as the fastest.
+    assert kept == sorted({0, 1, 2, 3, 4, *({selected} - {None})})
+    assert counts == [(7, 3), (len(kept), 30), (len(kept), 30)]
+    assert all(record.iterations == 60 for record in records if len(record.runs) == 2)

@@ -3,7 +3,7 @@
 from click.testing import CliRunner
 from collalgo.bench.choices import regrets
 from collalgo.bench.records import AS_ASKED
-from collalgo.bench.tuning import gained, rules_of, text_of
+from collalgo.bench.tuning import gained, nearness, rules_of, text_of
 
 from collalgo import select
 from collalgo.cli.main import main as whole
@@ -60,5 +60,9 @@ def test_tuning_says_what_it_gained():
     rows = [slow, fast]
     rules = {"barrier": [{"ranks": slow.ranks, "sizes": {0: "bine"}}]}
     assert "another algorithm in 1 of 1 cells, 2.00 times" in gained(rows, rules)
+    assert nearness(rows) == (
+        "the selection is within 5 % of the best in 0% of 1 cells; worst 2.00 "
+        "(barrier, 0 B, 4 ranks)"
+    )
     same = {"barrier": [{"ranks": slow.ranks, "sizes": {0: "ring"}}]}
     assert gained(rows, same) == "the rules keep the selection in all 1 cells"

@@ -8,14 +8,18 @@ import pytest
 from collalgo import ALGORITHMS, Topology, select
 from collalgo.algorithms.catalogue import find
 from collalgo.cost.messages import all_messages
-from docs import arena, folklore, prices, ratios, stubs, words
+from docs import arena, folklore, peer_algorithms, prices, ratios, stubs, words
 from tests.support.leisure import at_leisure
 
 DOCS = Path(folklore.__file__).parent
 
 
 @pytest.mark.parametrize(
-    "module", at_leisure([arena, folklore, ratios, words, prices], [words])
+    "module",
+    at_leisure(
+        [arena, folklore, ratios, words, prices, peer_algorithms],
+        [words, peer_algorithms],
+    ),
 )
 def test_a_page_is_what_the_code_makes(module):
     """Pages that price all algorithms on many machines take long."""

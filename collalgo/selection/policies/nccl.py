@@ -37,6 +37,9 @@ COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "reduce"
 RINGS = ("ring", "bidirectional_ring", "multi_ring", "segmented_ring")
 OPENED, TREES = ("pipeline",), ("double_tree",)
 
+#: The collectives with trees that are parallel and aggregate, of one rank on each host.
+PAT = ("allgather", "reduce_scatter")
+
 
 class Caps(NamedTuple):
     """The bandwidth limits of an architecture, with one, two, and more hosts."""
@@ -95,8 +98,15 @@ def ours(collective: str, shape: str) -> tuple[str, ...]:
     return OPENED if collective in ("broadcast", "reduce") else RINGS
 
 
-def choose(collective: str, world: World, nbytes: int) -> tuple[str, str]:
-    """Ring or tree, and the protocol, that take least by the model.
+def shapes(collective: str) -> tuple[str, ...]:
+    """The shapes that the model compares for a collective."""
+    return ("tree", "ring") if collective == "allreduce" else ("ring",)
+
+
+def choose(
+    collective: str, world: World, nbytes: int, among: tuple[str, ...] = ()
+) -> tuple[str, str]:
+    """The shape, ring or tree unless named, and the protocol that take least.
 
     Examples
     --------
@@ -104,17 +114,19 @@ def choose(collective: str, world: World, nbytes: int) -> tuple[str, str]:
     >>> choose("allreduce", world, 8), choose("allreduce", world, 1 << 30)
     (('tree', 'LL'), ('ring', 'Simple'))
     """
-    shapes = ("tree", "ring") if collective == "allreduce" else ("ring",)
-    options = [(shape, protocol) for shape in shapes for protocol in range(3)]
+    tried = among or shapes(collective)
+    options = [(shape, protocol) for shape in tried for protocol in range(3)]
     shape, protocol = min(
         options, key=lambda option: _microseconds(collective, world, nbytes, *option)
     )
     return shape, PROTOCOLS[protocol]
 
 
-def by_size(collective: str, world: World) -> tuple[tuple[int, tuple[str, str]], ...]:
+def by_size(
+    collective: str, world: World, among: tuple[str, ...] = ()
+) -> tuple[tuple[int, tuple[str, str]], ...]:
     """The choices of :func:`choose` from least sizes in bytes on, the first from 0."""
-    chosen = partial(choose, collective, world)
+    chosen = partial(choose, collective, world, among=among)
     powers = (64 << i for i in range(len(CORRECTION[0])))
     # Where the times are not linear: between these they are, and of straight lines each
     # is the lowest for one range of sizes at most.

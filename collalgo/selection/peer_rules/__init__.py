@@ -1,0 +1,1 @@
+"""Tuning files of peers: their formats, and the algorithms that both have."""
