@@ -11,6 +11,7 @@ from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.export import export
+from collalgo.cli.on_topology import Ranks, ranks_options
 from collalgo.cli.options import (
     collective_option,
     force_option,
@@ -106,12 +107,13 @@ def _ranges() -> Table:
     "-n",
     "--size",
     type=click.IntRange(1, MOST_DRAWN),
-    show_default=f"{SHOWN}, or that of the MSCCL file",
+    show_default=f"{SHOWN}, or that of the file or topology",
     help="Number of ranks.",
 )
 @click.option("--root", type=click.IntRange(0), default=0, help="Rank of the root.")
 @click.option("--svg", **writes(drawing.DRAWING), help="SVG file to write.")
 @force_option
+@ranks_options
 @load_option
 def show(
     algorithm: str,
@@ -120,17 +122,18 @@ def show(
     root: int,
     svg: Path | None,
     force: bool,
+    ranks: Ranks,
 ) -> None:
     """Draw the schedule of ALGORITHM as a table of steps by ranks.
 
     ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION, FILE.xml
-    or FILE.json.
+    or FILE.json; or synthesized, for the ranks of --topology.
     """
-    meant = algorithms_named(algorithm, collective)[0]
+    meant = algorithms_named(algorithm, collective, ranks)[0]
     size = size or next(iter(sizes_of(meant)), SHOWN)
     if root >= size:
         raise click.UsageError(f"root {root} is out of range; there are {size} ranks")
-    proof = prove_roots(meant, collective, size)
+    proof = prove_roots(meant, collective, size, root)
     schedule = meant.schedule if isinstance(meant, Algorithm) else meant
     schedules = [trace(schedule, rank, size, root) for rank in range(size)]
     if svg is not None:

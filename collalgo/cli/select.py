@@ -17,7 +17,11 @@ from collalgo.cli.machine import (
     assuming,
     faults_options,
     figures_option,
+    hosts_option,
     load_machine,
+    nics_option,
+    shape,
+    topology_option,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
 from collalgo.cli.selection_table import Others, show
@@ -59,9 +63,9 @@ SAID = epilog(
     type=click.IntRange(1, MOST_RANKS),
     help="Number of ranks on this machine.",
 )
-@click.option("--topology", help="Topology of the ranks: WHAT of collalgo topo.")
-@click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
-@click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
+@topology_option
+@hosts_option
+@nics_option
 @click.option(
     "--reproducible",
     is_flag=True,
@@ -105,7 +109,7 @@ def select_command(
     default, a table of the choices.
     """
     sizes, words = _sizes_and_parameters(words, range_)
-    words += _shape(options)
+    words += shape(options)
     _check_target(ranks, topology, words, assume, faults)
     prices = partial(_pricer, topology, words, assuming(figures, assume))
     try:
@@ -130,12 +134,6 @@ def _explain(chosen: Selection, losses: Sequence[Loss], everything: bool) -> Non
     """Print the explanation of a choice, and its loss by faults."""
     text = chosen.explain(None if everything else SHOWN)
     click.echo(wrapped("\n".join([text, *map(str, losses)])))
-
-
-def _shape(options: dict[str, Any]) -> tuple[str, ...]:
-    """The parameters of a topology that have options of their own, taken from them."""
-    shape = {name: options.pop(name) for name in ("hosts", "nics")}
-    return tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
 
 
 def _choices(

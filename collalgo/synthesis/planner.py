@@ -165,6 +165,11 @@ class Planner:
         self._steps: dict[tuple[str, int, Form], PlannedSteps] = {}
         self._lock = RLock()  # ranks that are threads share the plans
 
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._placement.size
+
     @cached_property
     def pairs(self) -> PairLinks:
         """The links between the ranks."""

@@ -103,13 +103,15 @@ class Synthesis:
         """The row of a collective, without parameters."""
         if collective not in self._rows:
             function = Synthesized(self.planner, collective)
+            fit = Fit(self._placement.size, self.planner.machine)
             self._rows[collective] = Algorithm(
                 collective,
                 NAME,
                 function,
                 ranges=tuple({**COMMON, **_ranges(collective)}.items()),
                 lane_count=_lanes,
-                unfit=Fit(self._placement.size, self.planner.machine),
+                size_obstacle=fit.size_obstacle,
+                unfit=fit,
             )
         return self._rows[collective]
 
@@ -186,18 +188,29 @@ def synthesized(
     Raises
     ------
     AlgorithmNotApplicable
-        If it has no such parameter, or the collective or the ranks cannot be planned.
+        As of :func:`synthesized_row`.
     """
     if not is_name(name):
         return None
+    row = synthesized_row(collective, name, placement)
+    return row.schedule if row.parameters else row.function
+
+
+def synthesized_row(collective: str, name: str, placement: Placement) -> Algorithm:
+    """The row of a name that may give parameters.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If it has no such parameter, or the collective or the ranks cannot be planned.
+    """
     if not can_plan(collective, placement):
         raise AlgorithmNotApplicable(
             f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
             f"to {most_ranks(collective)} ranks, and there are {placement.size}",
             collective=collective,
         )
-    row = Synthesis(placement).named(collective, name)
-    return row.schedule if row.parameters else row.function
+    return Synthesis(placement).named(collective, name)
 
 
 @dataclass(frozen=True)
@@ -207,10 +220,14 @@ class Fit:
     size: int
     machine: str
 
-    def __call__(self, size: int, given: Mapping[str, Any], /) -> str | None:
-        """The reason why a plan is not for these ranks, or None."""
+    def size_obstacle(self, size: int) -> str | None:
+        """The reason why a plan is not for a number of ranks, or None."""
         if size != self.size:
             return f"the plan is for {self.size} ranks, not for {size}"
+        return None
+
+    def __call__(self, _: int, given: Mapping[str, Any], /) -> str | None:
+        """The reason why a plan is not for this machine, or None."""
         machine = given.get("machine") or self.machine
         if machine != self.machine:
             return (
