@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.synthesis.ordering import Ordering
 from collalgo._kernels.synthesis.sorting import grouped
+from collalgo.base.digest import blake2b
 from collalgo.cost.messages import Messages, joined
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.packing import Trees
@@ -80,6 +81,14 @@ class Plan(NamedTuple):
     def steps(self) -> int:
         """The number of steps."""
         return int(self.step.max(initial=-1)) + 1
+
+    @property
+    def digest(self) -> str:
+        """The identity of all transfers with their steps and lanes."""
+        found = blake2b(repr(self[:3]).encode(), digest_size=16)
+        for column in (*self.transfers, self.step, self.lane):
+            found.update(np.ascontiguousarray(column, np.int64).tobytes())
+        return found.hexdigest()
 
     def reversed(self, reduces: bool) -> "Plan":
         """The plan from its end to its beginning, with sends as receives."""

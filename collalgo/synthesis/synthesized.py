@@ -12,7 +12,7 @@ from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL
+from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL, Plan
 from collalgo.synthesis.planner import (
     EVEN,
     ONE,
@@ -211,6 +211,17 @@ def synthesized_row(collective: str, name: str, placement: Placement) -> Algorit
             collective=collective,
         )
     return Synthesis(placement).named(collective, name)
+
+
+def plan_of(row: Algorithm, root: int) -> Plan:
+    """The plan of a synthesised row, which is kept on disk."""
+    assert isinstance(row.function, Synthesized)
+    return row.function.planner.steps(row.collective, form_of(row), root).plan
+
+
+def is_plain(row: Algorithm) -> bool:
+    """Whether ranks run the plan of a row as it is: not in segments, say."""
+    return {name for name, _ in row.parameters} <= {*Form._fields, "machine"}
 
 
 @dataclass(frozen=True)
