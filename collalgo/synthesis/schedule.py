@@ -8,7 +8,8 @@ import numpy as np
 
 from collalgo.schedule import Chunk, Chunks, Group, Kind, Step, Transfer
 from collalgo.schedule.transfers import Ints
-from collalgo.synthesis.plan import Plan, Transfers
+from collalgo.synthesis.plan import Plan
+from collalgo.synthesis.tree_transfers import Transfers
 
 #: Units of a block that are next to each other: the block, the first and the end.
 Run = tuple[int, int, int]

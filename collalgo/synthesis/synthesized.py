@@ -103,15 +103,14 @@ class Synthesis:
         """The row of a collective, without parameters."""
         if collective not in self._rows:
             function = Synthesized(self.planner, collective)
-            fit = Fit(self._placement.size, self.planner.machine)
             self._rows[collective] = Algorithm(
                 collective,
                 NAME,
                 function,
                 ranges=tuple({**COMMON, **_ranges(collective)}.items()),
                 lane_count=_lanes,
-                size_obstacle=fit.size_obstacle,
-                unfit=fit,
+                size_obstacle=OfSize(self.planner.size),
+                unfit=OfMachine(self.planner.machine),
             )
         return self._rows[collective]
 
@@ -205,9 +204,10 @@ def synthesized_row(collective: str, name: str, placement: Placement) -> Algorit
         If it has no such parameter, or the collective or the ranks cannot be planned.
     """
     if not can_plan(collective, placement):
+        most = most_ranks(collective, placement)
         raise AlgorithmNotApplicable(
             f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
-            f"to {most_ranks(collective)} ranks, and there are {placement.size}",
+            f"to {most} ranks, and there are {placement.size}",
             collective=collective,
         )
     return Synthesis(placement).named(collective, name)
@@ -225,17 +225,23 @@ def is_plain(row: Algorithm) -> bool:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """The ranks and the machine that plans are for."""
+class OfSize:
+    """The number of ranks that plans are for."""
 
     size: int
-    machine: str
 
-    def size_obstacle(self, size: int) -> str | None:
+    def __call__(self, size: int, /) -> str | None:
         """The reason why a plan is not for a number of ranks, or None."""
         if size != self.size:
             return f"the plan is for {self.size} ranks, not for {size}"
         return None
+
+
+@dataclass(frozen=True)
+class OfMachine:
+    """The machine that plans are for."""
+
+    machine: str
 
     def __call__(self, _: int, given: Mapping[str, Any], /) -> str | None:
         """The reason why a plan is not for this machine, or None."""
