@@ -26,9 +26,13 @@ PROVED_TRANSFERS = 1 << 22
 
 
 def prove_once(
-    algorithm: ScheduleFunction, size: int, collective: str, root: int = 0
+    algorithm: ScheduleFunction,
+    size: int,
+    collective: str,
+    root: int = 0,
+    most: int = PROVED,
 ) -> None:
-    """Prove a user's schedule before its first run, up to a number of ranks.
+    """Prove a schedule before its first run, up to a number of ranks.
 
     Raises
     ------
@@ -39,7 +43,8 @@ def prove_once(
         allreduce that would give the ranks results of other bits.
     """
     with computing:  # once for all ranks that are threads
-        _prove_once(algorithm, size, collective, root)
+        if size <= most:
+            _prove_once(algorithm, size, collective, root)
 
 
 @lru_cache(maxsize=256)
@@ -49,8 +54,6 @@ def _prove_once(
     """Prove a schedule for the first time."""
     from collalgo.schedule.prover import Prover
 
-    if size > PROVED:
-        return
     schedules: list[list[Step]] = []
     for rank in range(size):
         schedules.append(trace(algorithm, rank, size, root))

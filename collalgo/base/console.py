@@ -1,6 +1,6 @@
 """The console for tables, and the progress indicator."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
 
@@ -28,22 +28,25 @@ def plain_console(*, stderr: bool = False) -> Console:
 
 
 @contextmanager
-def patience(what: str) -> Iterator[None]:
-    """Show the present work and its duration on a terminal, if it takes a while."""
+def patience(what: str) -> Iterator[Callable[[str], None]]:
+    """Show the present work and its duration on a terminal, if it takes a while.
+
+    The value changes the words for the present work.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda _: None
         return
     from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), "{task.description}", TimeElapsedColumn()
     progress = Progress(*columns, console=console, transient=True)
-    progress.add_task(what, total=None)
+    task = progress.add_task(what, total=None)
     late = Timer(SILENT, progress.start)
     late.daemon = True
     late.start()
     try:
-        yield
+        yield lambda words: progress.update(task, description=words)
     finally:
         late.cancel()
         late.join()

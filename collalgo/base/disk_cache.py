@@ -24,7 +24,7 @@ from collalgo.errors import CollalgoError
 OFF = "off"
 
 #: The most files of a kind, of which the oldest quarter is deleted beyond that, and
-#: the most bytes of each. Of larger files there are fewer, with as many bytes in total.
+#: the most bytes of each, unless the kind has larger ones.
 MOST_FILES, LARGEST = 1024, 1 << 16
 
 
@@ -32,6 +32,11 @@ def folder() -> Path:
     """The folder of all kept results; the default one if none are kept."""
     given = CACHE.given()
     return Path(given) if given and given != OFF else default_folder()
+
+
+def keeps() -> bool:
+    """Whether results are kept."""
+    return CACHE.given() != OFF
 
 
 def default_folder() -> Path:
@@ -99,7 +104,7 @@ def recall(kind: str, key: str, largest: int = LARGEST) -> str | None:
     largest
         The most bytes of a file of this kind.
     """
-    if CACHE.given() == OFF:
+    if not keeps():
         return None
     with suppress(OSError, RuntimeError, ValueError):  # no home, no UTF-8
         data = _read(_path(kind, key), largest)
@@ -113,7 +118,7 @@ def keep(kind: str, key: str, content: str, largest: int = LARGEST) -> None:
     """Keep the result of a key, if it is small and the folder can be written."""
     data = content.encode()
     data = _seal(key, data) + b"\n" + data
-    if CACHE.given() == OFF or len(data) > largest:
+    if not keeps() or len(data) > largest:
         return
     with reporting():
         path = _path(kind, key)
@@ -125,7 +130,7 @@ def keep(kind: str, key: str, content: str, largest: int = LARGEST) -> None:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-        _make_room(path.parent, MOST_FILES * LARGEST // largest)
+        _make_room(path.parent, MOST_FILES)
 
 
 def _read(path: Path, largest: int) -> bytes:

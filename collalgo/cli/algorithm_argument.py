@@ -6,20 +6,37 @@ import click
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, named
 from collalgo.algorithms.verify import Proof, verify
+from collalgo.cli.on_topology import Ranks
 from collalgo.cli.options import load_file, register_file
+from collalgo.cost.placement import Placement
 from collalgo.errors import CollalgoError
 from collalgo.integrations.msccl.row import FromFile
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.synthesis.planner import PLANNED
+from collalgo.synthesis.synthesized import (
+    NAME,
+    Synthesized,
+    is_name,
+    synthesized_row,
+)
 
 #: Every root is proved up to this size, beyond it the first, the middle and the last.
 EVERY_ROOT = 17
 
 
 def algorithms_named(
-    algorithm: str | None, collective: str | None
+    algorithm: str | None, collective: str | None, ranks: Ranks | None = None
 ) -> Sequence[Algorithm | ScheduleFunction]:
-    """The rows of the table, or the function, that ALGORITHM names."""
+    """The rows of the table, or the function, that ALGORITHM names.
+
+    The rows of ``synthesized`` are for ``ranks`` on a topology.
+    """
+    placement = ranks and ranks.placement
+    if algorithm is not None and is_name(algorithm):
+        return _synthesized(algorithm, collective, placement)
+    if placement:
+        raise click.UsageError(f"--topology is for {NAME}; leave it out, or pass -n")
     if algorithm is None:
         rows = list(ALGORITHMS)
     elif ".py:" in algorithm:
@@ -29,6 +46,19 @@ def algorithms_named(
     else:
         rows = _rows_named(algorithm, collective)
     return [row for row in rows if collective in (None, row.collective)]
+
+
+def _synthesized(
+    name: str, collective: str | None, placement: Placement | None
+) -> list[Algorithm]:
+    """The schedules that are synthesised for ranks on a topology."""
+    if placement is None:
+        raise click.UsageError(f"{NAME} needs --topology")
+    asked = [collective] if collective else PLANNED
+    try:
+        return [synthesized_row(each, name, placement) for each in asked]
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _rows_of_file(name: str) -> list[Algorithm]:
@@ -65,29 +95,41 @@ def _rows_named(algorithm: str, collective: str | None) -> list[Algorithm]:
 
 
 def sizes_of(meant: Algorithm | ScheduleFunction) -> tuple[int, ...]:
-    """The number of ranks of an algorithm of a file of MSCCL; none for others."""
-    if isinstance(meant, Algorithm) and isinstance(meant.function, FromFile):
-        return (meant.function.cells.size,)
+    """The number of ranks of an algorithm of a file or a topology; none for others."""
+    match getattr(meant, "function", None):
+        case FromFile() as found:
+            return (found.cells.size,)
+        case Synthesized() as found:
+            return (found.planner.size,)
     return ()
 
 
 def prove_roots(
-    algorithm: Algorithm | ScheduleFunction, collective: str | None, size: int
+    algorithm: Algorithm | ScheduleFunction,
+    collective: str | None,
+    size: int,
+    root: int = 0,
 ) -> Proof:
-    """Prove a size for all roots, or some of many; the proof for root 0."""
-    schedule: ScheduleFunction
-    if isinstance(algorithm, Algorithm):
-        schedule, collective = algorithm.schedule, algorithm.collective
-    else:
-        schedule = algorithm
+    """Prove a size for all roots, or for ``root`` and some of many.
+
+    Returns
+    -------
+    Proof
+        The proof for root 0.
+    """
+    name, schedule = "", algorithm
+    if isinstance(schedule, Algorithm):
+        name, collective = f"{schedule.name}: ", schedule.collective
+        if obstacle := schedule.obstacle(size):
+            raise click.ClickException(f"{name}{obstacle}")
+        schedule = schedule.schedule
     try:
         proof = verify(schedule, size=size, collective=collective)
         if COLLECTIVES[proof.collective].rooted:
-            few = {size // 2, size - 1} - {0}
-            for root in range(1, size) if size <= EVERY_ROOT else sorted(few):
-                verify(schedule, size=size, collective=proof.collective, root=root)
+            few = sorted({size // 2, size - 1, root} - {0})
+            for other in range(1, size) if size <= EVERY_ROOT else few:
+                verify(schedule, size=size, collective=proof.collective, root=other)
     except (CollalgoError, ValueError) as error:
-        name = f"{algorithm.name}: " if isinstance(algorithm, Algorithm) else ""
         raise click.ClickException(f"{name}{error}") from None
     return proof
 

@@ -17,6 +17,7 @@ from collalgo.cli.algorithm_argument import (
 )
 from collalgo.cli.export import export
 from collalgo.cli.machine import check_has_root, root_option
+from collalgo.cli.on_topology import Ranks, ranks_options
 from collalgo.cli.options import (
     collective_option,
     force_option,
@@ -112,12 +113,13 @@ def _ranges() -> Table:
     "-n",
     "--size",
     type=click.IntRange(1, MOST_DRAWN),
-    show_default=f"{SHOWN}, or that of the MSCCL file",
+    show_default=f"{SHOWN}, or that of the file or topology",
     help="Number of ranks.",
 )
 @root_option
 @click.option("--svg", **writes(drawing.DRAWING), help="SVG file to write.")
 @force_option
+@ranks_options
 @load_option
 def show(
     algorithm: str,
@@ -126,19 +128,20 @@ def show(
     root: int,
     svg: Path | None,
     force: bool,
+    ranks: Ranks,
 ) -> None:
     """Draw the schedule of ALGORITHM as a table of steps by ranks.
 
     ALGORITHM is the name of an algorithm, FILE.py, FILE.py:FUNCTION, FILE.xml
-    or FILE.json.
+    or FILE.json; or synthesized, for the ranks of --topology.
     """
-    meant = the_only(algorithms_named(algorithm, collective))
+    meant = the_only(algorithms_named(algorithm, collective, ranks))
     if isinstance(meant, Algorithm):
         check_has_root(meant.collective, root)
     size = size or next(iter(sizes_of(meant)), SHOWN)
     if root >= size:
         raise click.UsageError(f"root {root} is out of range; there are {size} ranks")
-    proof = prove_roots(meant, collective, size)
+    proof = prove_roots(meant, collective, size, root)
     schedule = meant.schedule if isinstance(meant, Algorithm) else meant
     schedules = [trace(schedule, rank, size, root) for rank in range(size)]
     if svg is not None:

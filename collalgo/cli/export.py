@@ -10,7 +10,8 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.verify import MOST_RANKS
 from collalgo.base.output_files import Format
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
-from collalgo.cli.machine import check_has_root, figures_option, root_option
+from collalgo.cli.machine import check_has_root, root_option
+from collalgo.cli.on_topology import Ranks, ranks_options
 from collalgo.cli.options import (
     collective_option,
     force_option,
@@ -87,7 +88,7 @@ FORMATS = {
     "-n",
     "--size",
     type=click.IntRange(1, MOST_RANKS),
-    show_default=f"{RANKS}, or that of the MSCCL file",
+    show_default=f"{RANKS}, or that of the file or topology",
     help="Number of ranks.",
 )
 @click.option(
@@ -126,7 +127,7 @@ FORMATS = {
     help="File to write; - is standard output.",
 )
 @force_option
-@figures_option
+@ranks_options
 @load_option
 def export(
     algorithm: str,
@@ -139,22 +140,23 @@ def export(
     root: int,
     output: Path,
     force: bool,
-    figures: LinkModel,
+    ranks: Ranks,
 ) -> None:
     """Write ALGORITHM for --size ranks in a format of another tool.
 
-    ALGORITHM is the name of an algorithm, or a file that defines one. --root and the
-    reduction rate of --figures apply to GOAL only.
+    ALGORITHM is the name of an algorithm, or a file that defines one; or synthesized,
+    for the ranks of --topology. --root and the reduction rate of --figures apply to
+    GOAL only. The schedule is proved before it is written.
     """
-    row = _row(algorithm, collective)
+    row = _row(algorithm, collective, ranks)
     size = size or next(iter(sizes_of(row)), RANKS)
     check_has_root(row.collective, root)
     if root >= size:
         raise click.UsageError(f"root {root} is out of range; there are {size} ranks")
-    prove_roots(row, collective, size)
+    prove_roots(row, collective, size, root)
     endings = {f".{each.ending}": name for name, each in FORMATS.items()}
     writer = FORMATS[name or endings.get(output.suffix, "msccl")]
-    wanted = Wanted(size, nbytes, root, protocol, channel, figures)
+    wanted = Wanted(size, nbytes, root, protocol, channel, ranks.link_model)
     try:
         text = writer.write(row, wanted)
     except (CollalgoError, ValueError) as error:
@@ -162,9 +164,9 @@ def export(
     write_or_refuse(output, text, writer.kind, force=force)
 
 
-def _row(algorithm: str, collective: str | None) -> Algorithm:
+def _row(algorithm: str, collective: str | None, ranks: Ranks) -> Algorithm:
     """The one algorithm that a word and a collective name."""
-    meant = algorithms_named(algorithm, collective)
+    meant = algorithms_named(algorithm, collective, ranks)
     rows = [row for row in meant if isinstance(row, Algorithm)]
     if len(rows) != 1:
         names = ", ".join(f"{row.collective} {row.name}" for row in rows)

@@ -131,6 +131,21 @@ def faults_options(command: Callable[..., None]) -> Callable[..., None]:
     return _without_option(_degraded_option(with_faults))
 
 
+topology_option = click.option(
+    "--topology", help="Topology of the ranks: WHAT of collalgo topo."
+)
+hosts_option = click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
+nics_option = click.option(
+    "--nics", type=click.IntRange(0), help="Number of NICs of each host."
+)
+
+
+def shape(options: dict[str, Any]) -> tuple[str, ...]:
+    """The parameters of a topology that have options of their own, taken from them."""
+    given = {name: options.pop(name) for name in ("hosts", "nics")}
+    return tuple(f"{name}={n}" for name, n in given.items() if n is not None)
+
+
 def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:
     """A link model with other assumed speeds."""
     return replace(link_model, assumed={**link_model.assumed, **given})

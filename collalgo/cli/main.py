@@ -19,6 +19,7 @@ COMMANDS = {
     "doctor": "collalgo.cli.doctor:doctor_command",
     "elastic": "collalgo.cli.elastic:main",
     "env": "collalgo.cli.env:env_command",
+    "plan": "collalgo.cli.plan:plan_command",
     "run": "collalgo.cli.run:run_command",
     "select": "collalgo.cli.select:select_command",
     "selftest": "collalgo.cli.selftest:selftest_command",

@@ -17,6 +17,10 @@ from collalgo.cli.machine import (
     assuming,
     faults_options,
     figures_option,
+    hosts_option,
+    nics_option,
+    shape,
+    topology_option,
     with_and_without,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
@@ -64,9 +68,9 @@ SAID = epilog(
     type=click.IntRange(1, MOST_RANKS),
     help="Number of ranks on this machine.",
 )
-@click.option("--topology", help="Topology of the ranks: WHAT of collalgo topo.")
-@click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
-@click.option("--nics", type=click.IntRange(0), help="Number of NICs of each host.")
+@topology_option
+@hosts_option
+@nics_option
 @click.option(
     "--reproducible",
     is_flag=True,
@@ -110,7 +114,7 @@ def select_command(
     default, a table of the choices.
     """
     sizes, words = _sizes_and_parameters(words, range_, only_one=everything)
-    words += _shape(options)
+    words += shape(options)
     _check_target(ranks, topology, words, assume, faults)
     machine, whole = _machines(topology, words, faults)
     pricer_of = partial(_pricer, assuming(figures, assume))
@@ -143,12 +147,6 @@ def _print(
         return
     text = chosen[0].explain(None if everything else SHOWN)
     click.echo(wrapped("\n".join([text, *map(str, losses)])))
-
-
-def _shape(options: dict[str, Any]) -> tuple[str, ...]:
-    """The parameters of a topology that have options of their own, taken from them."""
-    shape = {name: options.pop(name) for name in ("hosts", "nics")}
-    return tuple(f"{name}={n}" for name, n in shape.items() if n is not None)
 
 
 def _choices(

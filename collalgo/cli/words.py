@@ -12,6 +12,10 @@ WORDS = {
     "cut": "the links between some ranks and all others",
     "decided by": "what made the choice: the price (lowest predicted time), the "
     "argument, the environment, a rules file or the policy of another library",
+    "kept": "the part of the bandwidth of the whole machine that is left: its time "
+    "divided by the time with the failure",
+    "equal": "the number of elements that are alike by symmetry; the row is that of "
+    "the one with the longest time",
     "along the ring": "ranks ordered along a ring of links",
     "narrowest hosts last": "ranks ordered so that the hosts of the slowest NICs are "
     "at the end",

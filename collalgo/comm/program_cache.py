@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from collalgo._kernels.comm.call_kind import CallKind, SharedRange
 from collalgo._kernels.engine.program import Program
-from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
 from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
@@ -214,7 +213,8 @@ class ProgramCache:
         if not decision.candidate.row.of_library:
             call.check_order()
         if decision.unproved:
-            prove_once(decision.schedule, self.size, call.collective, call.root)
+            row = decision.candidate.row
+            self.pricer.prove(row, decision.schedule, call.root)
         sizes = found.around(nbytes) if decision is of_size else (0, 0)
         return decision, *sizes
 

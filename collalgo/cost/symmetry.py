@@ -41,7 +41,7 @@ class Symmetry(NamedTuple):
         return prod(self.radices)
 
     @property
-    def _digits(self) -> list[tuple[int, int, bool]]:
+    def digits(self) -> list[tuple[int, int, bool]]:
         """The radix and the stride of each digit, and whether it turns."""
         strides = accumulate(self.radices, int.__mul__, initial=1)
         return list(zip(self.radices, strides, self.turns, strict=False))
@@ -50,7 +50,7 @@ class Symmetry(NamedTuple):
     def representatives(self) -> list[int]:
         """The ranks that represent all others: those whose rotating digits are 0."""
         ranks = [0]
-        for radix, stride, turns in self._digits:
+        for radix, stride, turns in self.digits:
             if not turns:
                 ranks = [r + i * stride for i in range(radix) for r in ranks]
         return sorted(ranks)
@@ -67,9 +67,9 @@ class Symmetry(NamedTuple):
         It is a multiple of ``ranks_per_host``: turning maps each host to all hosts a
         multiple of the period away. It is the size if no smaller period exists.
         """
-        still = [radix * stride for radix, stride, turns in self._digits if not turns]
+        still = [radix * stride for radix, stride, turns in self.digits if not turns]
         period = max([ranks_per_host, *still])
-        for radix, stride, _ in self._digits:
+        for radix, stride, _ in self.digits:
             if stride < period < stride * radix and (
                 period % stride or stride * radix % period
             ):
@@ -88,7 +88,7 @@ class Symmetry(NamedTuple):
 @lru_cache(maxsize=64)
 def _columns(symmetry: Symmetry) -> Ints:
     """The radix and the stride of each digit, and whether it turns."""
-    rows: Ints = np.array(symmetry._digits, np.int64).T.copy()
+    rows: Ints = np.array(symmetry.digits, np.int64).T.copy()
     return rows
 
 

@@ -42,6 +42,7 @@ class Loss(NamedTuple):
             placement.machine,
             whole.nbytes,
             collective=whole.collective,
+            order=placement.devices,
             link_model=placement.link_model,
         )
         return cls(chosen, whole, found.seconds)
@@ -50,6 +51,11 @@ class Loss(NamedTuple):
     def times(self) -> float:
         """The time of the choice as a multiple of that on the whole machine."""
         return self.chosen.seconds / self.whole.seconds if self.whole.seconds else 1.0
+
+    @property
+    def kept(self) -> float:
+        """The part of the bandwidth of the whole machine that the choice keeps."""
+        return 1 / self.times if self.times else 1.0
 
     @property
     def times_bound(self) -> float | None:

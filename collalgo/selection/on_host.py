@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates, find
+from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import computing
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
@@ -164,6 +165,10 @@ class HostPricer(NamedTuple):
     def runnable(self, candidate: Priced) -> Algorithm:
         """The algorithm of a candidate: on a host all orders of ranks are alike."""
         return candidate.row
+
+    def prove(self, row: Algorithm, schedule: ScheduleFunction, root: int) -> None:
+        """Prove the schedule of a row before its first run."""
+        prove_once(schedule, self.size, row.collective, root)
 
     def price_one(self, row: Algorithm) -> Priced:
         """An algorithm with exactly its parameters, priced when the price is read."""

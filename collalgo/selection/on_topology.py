@@ -12,6 +12,7 @@ from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
 from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import (
@@ -36,6 +37,7 @@ from collalgo.selection.prices import (
 )
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.selection.variants import variants, without_twins
+from collalgo.synthesis import kept_proofs
 from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
 from collalgo.topology.assumed import assumptions
 from collalgo.topology.model import Topology
@@ -186,6 +188,10 @@ class TopologyPricer:
         devices = self.features.placements[order_name].devices
         order = along([number[device] for device in devices], self.size)
         return row.with_parameters({"order": tuple(order)})
+
+    def prove(self, row: Algorithm, schedule: ScheduleFunction, root: int) -> None:
+        """Prove the schedule of a row before its first run, a plan only once."""
+        kept_proofs.prove(row, schedule, self.size, root)
 
     def price_one(self, row: Algorithm, order: str = "") -> Priced:
         """An algorithm with exactly its parameters, priced when the price is read."""

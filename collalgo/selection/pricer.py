@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.cache import computing, make_room
+from collalgo.schedule import ScheduleFunction
 from collalgo.selection.prices import Choices, Priced
 
 if TYPE_CHECKING:  # which take a while to import
@@ -61,6 +62,9 @@ class Pricer(Protocol):
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among the variants of some algorithms, by size."""
+
+    def prove(self, row: Algorithm, schedule: ScheduleFunction, root: int) -> None:
+        """Prove the schedule of a row before its first run."""
 
     def runnable(self, candidate: Priced) -> Algorithm:
         """A candidate as ranks run it, in the order of ranks that it was priced in."""

@@ -11,7 +11,8 @@ import numpy as np
 
 from collalgo.base import code_identity, disk_cache
 from collalgo.schedule.transfers import Ints
-from collalgo.synthesis.plan import LANES, Plan, Transfers
+from collalgo.synthesis.plan import LANES, Plan
+from collalgo.synthesis.tree_transfers import Transfers
 
 #: The subfolder, the format of its files, and the most bytes of a file.
 KIND, FORMAT, LARGEST = "plans", "plans/1", 1 << 18

@@ -5,10 +5,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.cost.placement import Placement
-from collalgo.cost.routing import Routes
+from collalgo.cost.symmetry import Symmetry
 from collalgo.schedule.transfers import Ints, Reals
-from collalgo.topology.model import Topology
+from collalgo.synthesis.rank_routes import RankRoutes
+from collalgo.synthesis.turning import Loads, Turning, turning_of
 
 #: The digits of the part of a message on a link.
 DIGITS = 12
@@ -24,73 +24,88 @@ class PairLinks:
     ----------
     size : int
         The number of ranks.
-    routes : Routes
-        The routes between the ranks, which number the directed links.
     first : ndarray
         The index of the first link of each pair, and the number of all at its end.
     links, parts : ndarray
         The directed links, and the part of a message on each.
+    bytes_per_second : ndarray
+        The speed of each directed link.
     usable : ndarray of bool
         Whether a pair may be an edge of a tree.
+    on_one_host : ndarray
+        1 for each pair of ranks of one host, and 0 for others.
+    turning : Turning
+        The turns of the transfers that are planned: a transfer represents all that it
+        turns into. The links of a machine have the first turn only.
     """
 
-    def __init__(self, routes: Routes, reverse: bool = False):
-        self.size, self.routes, self._reverse = len(routes.devices), routes, reverse
-        pair, link, part = self._loads()
-        self.first: Ints = np.searchsorted(pair, np.arange(self.size**2 + 1))
-        self.links, self.parts = link, part
-        source, target = np.divmod(np.arange(self.size**2), self.size)
-        self.usable = source != target
-        self.usable[pair[self._is_between(pair, link)]] = False
+    def __init__(
+        self,
+        loads: Loads,
+        bytes_per_second: Reals,
+        usable: NDArray[np.bool_],
+        on_one_host: Ints,
+        turning: Turning,
+    ):
+        self.size = turning.symmetry.size
+        self.first: Ints = np.searchsorted(loads.pair, np.arange(self.size**2 + 1))
+        self.links, self.parts = loads.link, loads.part
+        self.bytes_per_second = bytes_per_second
+        self.usable, self.on_one_host, self.turning = usable, on_one_host, turning
+        self._loads = loads
 
     @classmethod
-    def of(cls, placement: Placement) -> "PairLinks":
-        """The links between the ranks of a placement on a topology."""
-        assert isinstance(placement.machine, Topology)
-        return cls(Routes(placement.machine, placement.devices, placement.link_model))
+    def of(cls, routes: RankRoutes, reverse: bool = False) -> "PairLinks":
+        """The links between ranks, or the other way for trees towards their roots."""
+        size = routes.size
+        loads = _loads(routes, reverse)
+        source, target = np.divmod(np.arange(size**2), size)
+        usable = source != target
+        usable[loads.pair[_is_between(routes, loads, size)]] = False
+        alike = routes.hosts[source] == routes.hosts[target]
+        nothing = Turning(Symmetry((size,), (False,)), np.arange(len(routes.speed)))
+        return cls(loads, routes.speed, usable, alike.astype(np.int64), nothing)
 
     @cached_property
-    def reversed(self) -> "PairLinks":
-        """The links from each target to each source, for trees towards their roots."""
-        return PairLinks(self.routes, not self._reverse)
+    def turned(self) -> "PairLinks":
+        """The same for transfers that represent all that they turn into.
 
-    @cached_property
-    def on_one_host(self) -> Ints:
-        """1 for each pair of ranks of one host, and 0 for others."""
-        device = self.routes.topology.device
-        hosts = np.array([device(one).host or one for one in self.routes.devices])
-        alike: Ints = (hosts[:, None] == hosts).astype(np.int64)
-        return alike.ravel()
-
-    @property
-    def bytes_per_second(self) -> Reals:
-        """The speed of each directed link."""
-        return self.routes.speed
-
-    def _loads(self) -> tuple[Ints, Ints, Reals]:
-        """The pair, link and part of each load on a link of limited speed.
-
-        They are sorted and rounded, so that every rank adds the same numbers in the
-        same order, whatever the order of its sets.
+        The links are sets of those that turn into each other. Each carries a part of
+        the loads of all turns.
         """
-        pairs = np.arange(self.size**2)
-        pairs = pairs[pairs // self.size != pairs % self.size]
-        ends = pairs // self.size, pairs % self.size
-        _, loads = self.routes.link_loads(*(ends[::-1] if self._reverse else ends))
-        limited = np.flatnonzero(np.isfinite(self.routes.speed[loads.link]))
-        pair, link = pairs[loads.message[limited]], loads.link[limited]
-        order = np.lexsort((link, pair))
-        return pair[order], link[order], loads.part[limited][order].round(DIGITS)
+        turning = turning_of(self.size, self._loads, self.bytes_per_second)
+        one, number, members = np.unique(
+            turning.orbit, return_inverse=True, return_counts=True
+        )
+        key = self._loads.pair * len(one) + number[self.links]
+        found, which = np.unique(key, return_inverse=True)
+        part = np.bincount(which, self.parts, len(found))
+        pair, link = np.divmod(found, len(one))
+        whole: Reals = part * (turning.count / members)[link]
+        loads = Loads(pair, link, whole.round(DIGITS))
+        speed = self.bytes_per_second[one]
+        return PairLinks(loads, speed, self.usable, self.on_one_host, turning)
 
-    def _is_between(self, pair: Ints, link: Ints) -> NDArray[np.bool_]:
-        """Whether an end of a link is a third rank."""
-        rank = {device: i for i, device in enumerate(self.routes.devices)}
-        ends = np.array(
-            [
-                [rank.get(end, -1) for end in link.ends]
-                for link in self.routes.topology.links
-            ]
-        )[link // 2]
-        source, target = pair[:, None] // self.size, pair[:, None] % self.size
-        found = (ends >= 0) & (ends != source) & (ends != target)
-        return np.asarray(found.any(axis=1))
+
+def _loads(routes: RankRoutes, reverse: bool) -> Loads:
+    """The loads of all pairs on links of limited speed.
+
+    They are sorted and rounded, so that every rank adds the same numbers in the same
+    order, whatever the order of its sets.
+    """
+    pairs = np.arange(routes.size**2)
+    pairs = pairs[pairs // routes.size != pairs % routes.size]
+    ends = pairs // routes.size, pairs % routes.size
+    _, loads = routes.routing.link_loads(*(ends[::-1] if reverse else ends))
+    limited = np.flatnonzero(np.isfinite(routes.speed[loads.link]))
+    pair, link = pairs[loads.message[limited]], loads.link[limited]
+    order = np.lexsort((link, pair))
+    return Loads(pair[order], link[order], loads.part[limited][order].round(DIGITS))
+
+
+def _is_between(routes: RankRoutes, loads: Loads, size: int) -> NDArray[np.bool_]:
+    """Whether an end of a link is a third rank, for each load."""
+    ends = routes.ends[loads.link]
+    source, target = loads.pair[:, None] // size, loads.pair[:, None] % size
+    found = (ends >= 0) & (ends != source) & (ends != target)
+    return np.asarray(found.any(axis=1))

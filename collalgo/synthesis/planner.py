@@ -12,13 +12,17 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis import kept_plans, traffic
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
+from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
 from collalgo.topology.model import Topology
 
-#: The most ranks that are planned for, as many as a schedule is proved for before it
-#: runs; and the most for an alltoall, which has a path for each two of them.
-MOST_RANKS, MOST_IN_ALLTOALL = 64, 32
+#: The most ranks that are planned for; the most for an alltoall, which has a path for
+#: each two of them; and the most on equal hosts, where trees of one rank are turned.
+MOST_RANKS, MOST_IN_ALLTOALL, MOST_ON_EQUAL_HOSTS = 64, 32, 128
+
+#: The collectives whose trees are turned, of those without a path for each two ranks.
+TURNED = ("allgather", "reduce_scatter", "allreduce")
 
 #: The rounds that may be left of a load by rounding.
 LEFT = 1e-6
@@ -132,11 +136,13 @@ def can_plan(collective: str, placement: Placement) -> bool:
     """Whether a collective is planned for ranks: not too many, on a topology."""
     if collective not in PLANNED or not isinstance(placement.machine, Topology):
         return False
-    return 2 <= placement.size <= most_ranks(collective)
+    return 2 <= placement.size <= most_ranks(collective, placement)
 
 
-def most_ranks(collective: str) -> int:
-    """The most ranks that a collective is planned for."""
+def most_ranks(collective: str, placement: Placement) -> int:
+    """The most ranks on a topology that a collective is planned for."""
+    if collective in TURNED and placement.cluster:
+        return MOST_ON_EQUAL_HOSTS
     return MOST_IN_ALLTOALL if COLLECTIVES[collective].blocks > 1 else MOST_RANKS
 
 
@@ -165,10 +171,25 @@ class Planner:
         self._steps: dict[tuple[str, int, Form], PlannedSteps] = {}
         self._lock = RLock()  # ranks that are threads share the plans
 
+    @property
+    def size(self) -> int:
+        """The number of ranks."""
+        return self._placement.size
+
+    @cached_property
+    def routes(self) -> RankRoutes:
+        """The routes between the ranks."""
+        return RankRoutes(self._placement)
+
     @cached_property
     def pairs(self) -> PairLinks:
         """The links between the ranks."""
-        return PairLinks.of(self._placement)
+        return PairLinks.of(self.routes)
+
+    @cached_property
+    def _reversed_pairs(self) -> PairLinks:
+        """The links from each target to each source, for trees towards their roots."""
+        return PairLinks.of(self.routes, reverse=True)
 
     def steps(self, collective: str, form: Form, root: int = 0) -> PlannedSteps:
         """The steps of a collective in a form, from or to a root, to be run."""
@@ -219,7 +240,7 @@ class Planner:
         """The traffic of a stage."""
         key = stage, root
         if key not in self._traffic:
-            pairs = self.pairs.reversed if stage.reverse else self.pairs
+            pairs = self._reversed_pairs if stage.reverse else self.pairs
             self._traffic[key] = stage.make(pairs, root, stage.reduces)
         return self._traffic[key]
 
@@ -235,4 +256,4 @@ class Planner:
         with self._lock:
             messages = self._joined(_keys(collective, form)).messages
         buffers = COLLECTIVES[collective].buffers(self._placement.size)
-        return in_rounds(messages, self.pairs.routes).line.over(buffers)
+        return in_rounds(messages, self.routes.routing).line.over(buffers)

@@ -3,12 +3,13 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 
 from collalgo.schedule import Chunk, Chunks, Group, Kind, Step, Transfer
+from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.plan import Plan
+from collalgo.synthesis.tree_transfers import Transfers
 
 #: Units of a block that are next to each other: the block, the first and the end.
 Run = tuple[int, int, int]
@@ -28,10 +29,13 @@ class PlannedSteps:
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        self._of_rank: dict[int, dict[int, list[Message]]] = {}
 
     def of(self, group: Group) -> Iterator[Step]:
         """The steps of a rank of a group that has all ranks of the plan."""
-        mine = self._messages[group.me]
+        if group.me not in self._of_rank:  # most processes need one rank only
+            self._of_rank[group.me] = self._messages(group.me)
+        mine = self._of_rank[group.me]
         for step in range(self.plan.steps):
             yield tuple(
                 [
@@ -41,24 +45,34 @@ class PlannedSteps:
             )
 
     @cached_property
-    def _messages(self) -> dict[int, dict[int, list[Message]]]:
-        """The messages of each rank in each step."""
-        found: dict[int, dict[int, list[Message]]]
-        found = defaultdict(lambda: defaultdict(list))
-        source, target, block, unit, reduces = self.plan.transfers
-        lane = self.plan.lane
-        order = np.lexsort((unit, block, lane, target, source, self.plan.step))
-        keys = np.stack([self.plan.step, source, target, lane])[:, order]
-        ends = np.flatnonzero((np.diff(keys) != 0).any(axis=0)) + 1
-        for start, stop in pairwise([0, *ends.tolist(), len(order)]):
-            chosen = order[start:stop]
-            runs = [
-                *_runs(zip(block[chosen].tolist(), unit[chosen].tolist(), strict=True))
-            ]
-            step, sender, receiver, on = keys[:, start].tolist()
-            taken = Kind.RECV_REDUCE if reduces[chosen[0]] else Kind.RECV
-            found[sender][step].append((Kind.SEND, receiver, runs, on))
-            found[receiver][step].append((taken, sender, runs, on))
+    def _sorted(self) -> tuple[Transfers, Ints, Ints]:
+        """The transfers by message, the first of each, and the keys of messages.
+
+        A key is the step, the source, the target and the lane; the last of the first
+        transfers is the number of all.
+        """
+        source, target, block, unit, _ = self.plan.transfers
+        lane, step = self.plan.lane, self.plan.step
+        order = np.lexsort((unit, block, lane, target, source, step))
+        keys = np.stack([step, source, target, lane])[:, order]
+        starts = np.flatnonzero((np.diff(keys) != 0).any(axis=0)) + 1
+        first = np.concatenate([[0], starts]) if len(order) else starts
+        transfers = Transfers._make([column[order] for column in self.plan.transfers])
+        return transfers, np.append(first, len(order)), keys[:, first]
+
+    def _messages(self, rank: int) -> dict[int, list[Message]]:
+        """The messages of a rank in each step."""
+        found: dict[int, list[Message]] = defaultdict(list)
+        (_, _, block, unit, reduces), first, keys = self._sorted
+        for number in np.flatnonzero((keys[1:3] == rank).any(axis=0)).tolist():
+            some = slice(first[number], first[number + 1])
+            runs = [*_runs(zip(block[some].tolist(), unit[some].tolist(), strict=True))]
+            step, sender, receiver, lane = keys[:, number].tolist()
+            if rank == sender:
+                found[step].append((Kind.SEND, receiver, runs, lane))
+            else:
+                taken = Kind.RECV_REDUCE if reduces[some.start] else Kind.RECV
+                found[step].append((taken, sender, runs, lane))
         return found
 
     def _chunks(self, group: Group, runs: Iterable[Run]) -> Chunks:

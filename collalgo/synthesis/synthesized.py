@@ -12,7 +12,7 @@ from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL
+from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL, Plan
 from collalgo.synthesis.planner import (
     EVEN,
     ONE,
@@ -109,7 +109,8 @@ class Synthesis:
                 function,
                 ranges=tuple({**COMMON, **_ranges(collective)}.items()),
                 lane_count=_lanes,
-                unfit=Fit(self._placement.size, self.planner.machine),
+                size_obstacle=OfSize(self.planner.size),
+                unfit=OfMachine(self.planner.machine),
             )
         return self._rows[collective]
 
@@ -186,31 +187,64 @@ def synthesized(
     Raises
     ------
     AlgorithmNotApplicable
-        If it has no such parameter, or the collective or the ranks cannot be planned.
+        As of :func:`synthesized_row`.
     """
     if not is_name(name):
         return None
-    if not can_plan(collective, placement):
-        raise AlgorithmNotApplicable(
-            f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
-            f"to {most_ranks(collective)} ranks, and there are {placement.size}",
-            collective=collective,
-        )
-    row = Synthesis(placement).named(collective, name)
+    row = synthesized_row(collective, name, placement)
     return row.schedule if row.parameters else row.function
 
 
+def synthesized_row(collective: str, name: str, placement: Placement) -> Algorithm:
+    """The row of a name that may give parameters.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If it has no such parameter, or the collective or the ranks cannot be planned.
+    """
+    if not can_plan(collective, placement):
+        most = most_ranks(collective, placement)
+        raise AlgorithmNotApplicable(
+            f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
+            f"to {most} ranks, and there are {placement.size}",
+            collective=collective,
+        )
+    return Synthesis(placement).named(collective, name)
+
+
+def plan_of(row: Algorithm, root: int) -> Plan:
+    """The plan of a synthesised row, which is kept on disk."""
+    assert isinstance(row.function, Synthesized)
+    return row.function.planner.steps(row.collective, form_of(row), root).plan
+
+
+def is_plain(row: Algorithm) -> bool:
+    """Whether ranks run the plan of a row as it is: not in segments, say."""
+    return {name for name, _ in row.parameters} <= {*Form._fields, "machine"}
+
+
 @dataclass(frozen=True)
-class Fit:
-    """The ranks and the machine that plans are for."""
+class OfSize:
+    """The number of ranks that plans are for."""
 
     size: int
-    machine: str
 
-    def __call__(self, size: int, given: Mapping[str, Any], /) -> str | None:
-        """The reason why a plan is not for these ranks, or None."""
+    def __call__(self, size: int, /) -> str | None:
+        """The reason why a plan is not for a number of ranks, or None."""
         if size != self.size:
             return f"the plan is for {self.size} ranks, not for {size}"
+        return None
+
+
+@dataclass(frozen=True)
+class OfMachine:
+    """The machine that plans are for."""
+
+    machine: str
+
+    def __call__(self, _: int, given: Mapping[str, Any], /) -> str | None:
+        """The reason why a plan is not for this machine, or None."""
         machine = given.get("machine") or self.machine
         if machine != self.machine:
             return (

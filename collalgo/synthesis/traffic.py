@@ -8,13 +8,11 @@ import numpy as np
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.plan import (
+from collalgo.synthesis.plan import Pace, Plan, ordered
+from collalgo.synthesis.tree_transfers import (
     Dependencies,
-    Pace,
-    Plan,
     Transfers,
     down,
-    ordered,
     up_and_down,
 )
 
@@ -41,11 +39,11 @@ class Traffic(NamedTuple):
     Attributes
     ----------
     pairs : PairLinks
-        The links that they take.
+        The links that they take, perhaps as sets that turn into each other.
     blocks, units : int
         As of the plan.
     transfers, waits : Transfers, Dependencies
-        The transfers, and their dependencies.
+        The transfers and their dependencies, without those that they turn into.
     busy : float
         The seconds that the busiest link needs, for each byte of a unit.
     """
@@ -68,7 +66,9 @@ class Traffic(NamedTuple):
         span = AHEAD if self.blocks > 1 else rounds
         late = span * phases(self.transfers.unit, parts)
         found = ordered(self.pairs, transfers, waits, pace, late)
-        return Plan(self.pairs.size, self.blocks, self.units * parts, transfers, *found)
+        units = self.units * parts
+        plan = Plan(self.pairs.size, self.blocks, units, transfers, *found)
+        return plan.turned(self.pairs.turning)
 
     def _parts(self, rounds: int) -> int:
         """The number of parts of each unit, so that many of them are in each step."""
@@ -79,7 +79,8 @@ class Traffic(NamedTuple):
         np.add.at(load, self.pairs.links, counts[of] * self.pairs.parts)
         busiest = load[(load / self.pairs.bytes_per_second).argmax()]
         wanted = -(-IN_STEP * rounds // max(1, int(busiest)))
-        return max(1, min(wanted, MOST_TRANSFERS // len(pair)))
+        most = MOST_TRANSFERS // (len(pair) * self.pairs.turning.count)
+        return max(1, min(wanted, most))
 
 
 def phases(unit: Ints, parts: int) -> Reals:
@@ -103,8 +104,10 @@ def units_of(size: int) -> int:
 
 def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     """Trees from each rank, each with a unit of its block."""
-    units = units_of(pairs.size)
-    unit, block = np.divmod(np.arange(pairs.size * units), pairs.size)
+    pairs, units = pairs.turned, units_of(pairs.size)
+    roots = np.array(pairs.turning.symmetry.representatives)
+    unit, number = np.divmod(np.arange(len(roots) * units), len(roots))
+    block = roots[number]
     trees = pack(pairs, block.tolist())
     return Traffic(
         pairs, pairs.size, units, *down(trees, block, unit, to_combine), trees.busy
@@ -124,10 +127,11 @@ def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
 
 def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     """Paths from each rank to each other, each with a unit of their block."""
-    size = pairs.size
+    pairs, size = pairs.turned, pairs.size
     units = min(MOST, max(LEAST, OF_PAIRS // (size * (size - 1))))
-    ends = np.tile(np.flatnonzero(~np.eye(size, dtype=bool)), units)
-    unit = np.repeat(np.arange(units), size * (size - 1))
+    each = np.flatnonzero(~np.eye(size, dtype=bool))
+    each = each[np.isin(each // size, pairs.turning.symmetry.representatives)]
+    ends, unit = np.tile(each, units), np.repeat(np.arange(units), len(each))
     source, target = np.divmod(ends, size)
     trees = pack(pairs, source.tolist(), target.tolist())
     return Traffic(
@@ -145,6 +149,9 @@ def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
 
 def allreduce(pairs: PairLinks, _root: int, _to_combine: bool) -> Traffic:
     """Trees that each combine a unit of the buffer, and send it back."""
-    unit = np.arange(OF_WHOLE)
-    trees = pack(pairs, (unit % pairs.size).tolist(), both_ways=True)
-    return Traffic(pairs, 1, OF_WHOLE, *up_and_down(trees, 0 * unit, unit), trees.busy)
+    pairs = pairs.turned
+    turns, roots = pairs.turning.count, pairs.turning.symmetry.representatives
+    unit = np.arange(-(-OF_WHOLE // turns))
+    trees = pack(pairs, [roots[i % len(roots)] for i in unit], both_ways=True)
+    units = len(unit) * turns
+    return Traffic(pairs, 1, units, *up_and_down(trees, 0 * unit, unit), trees.busy)

@@ -16,6 +16,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.planner import ONE, PACES, PEERS, PLANNED, Form, Planner
+from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
@@ -117,7 +118,7 @@ def test_a_packing_of_few_trees_is_nearly_the_best_of_all(seed):
     for a, b in ((0, 1), (1, 2), (0, 2)):
         speed = chance.choice([1.0, 1 / 3, 2.5])
         topology.link(hosts[a], hosts[b], LinkKind.NETWORK, speed, latency=1e-6)
-    pairs = PairLinks.of(Placement(topology))
+    pairs = PairLinks.of(RankRoutes(Placement(topology)))
     each = [[t for t in trees_from(r, 3) if usable(pairs, t)] for r in range(3)]
     units = 2
     best = min(largest_load(pairs, trees) for trees in product(*(each * units)))

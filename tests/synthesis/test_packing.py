@@ -15,14 +15,15 @@ from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
 UNITS = 64
 
 
-def links_of(topology):
-    return PairLinks.of(Placement(topology))
+def links_of(topology, reverse=False):
+    return PairLinks.of(RankRoutes(Placement(topology)), reverse)
 
 
 def edges(parents):
@@ -146,8 +147,8 @@ def test_links_past_a_rank_are_no_edges():
 
 
 def test_reversed_links_are_those_of_the_other_direction():
-    pairs = links_of(Topology.load("dgx1v", hosts=2))
-    back = pairs.reversed
+    topology = Topology.load("dgx1v", hosts=2)
+    pairs, back = links_of(topology), links_of(topology, reverse=True)
     n = pairs.size
     for u, v in product(range(0, n, 5), repeat=2):
         forth = slice(pairs.first[u * n + v], pairs.first[u * n + v + 1])

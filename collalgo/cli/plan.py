@@ -1,0 +1,159 @@
+"""The command ``collalgo plan``."""
+
+from collections.abc import Sequence
+
+import click
+from rich.table import Table
+
+from collalgo.base import disk_cache
+from collalgo.base.console import patience, wide_console
+from collalgo.base.units import human, human_time
+from collalgo.base.wrapping import wrapped
+from collalgo.cli.machine import (
+    assume_option,
+    assuming,
+    check_has_root,
+    faults_options,
+    figures_option,
+    load,
+    parameters_argument,
+    root_option,
+    sizes_option,
+    what_argument,
+)
+from collalgo.cli.words import epilog
+from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.errors import CollalgoError
+from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
+from collalgo.selection.selection import Selection
+from collalgo.synthesis.planner import PLANNED
+from collalgo.topology.faults import Faults
+
+#: The collectives that are planned by default.
+USUAL = ("allreduce", "allgather", "reduce_scatter")
+
+#: The columns of the table of failures.
+COLUMNS = (
+    *("failed", "equal", "ranks", "time", "kept", "old schedule", "bound"),
+    "new schedule, or the obstacle",
+)
+
+
+@click.command("plan", epilog=epilog("time", "bound", "x bound", "kept", "equal"))
+@what_argument
+@parameters_argument
+@click.option(
+    "-c",
+    "--collective",
+    "collectives",
+    multiple=True,
+    type=click.Choice(list(PLANNED)),
+    show_default=", ".join(USUAL),
+    help="Collective to plan; repeatable.",
+)
+@sizes_option
+@root_option
+@click.option(
+    "--each-failure",
+    is_flag=True,
+    help="Also plan for the failure of each host, device and link that ranks use.",
+)
+@click.option(
+    "--one-of-equals",
+    is_flag=True,
+    help="Of elements that are equal by symmetry plan for the first only.",
+)
+@click.option(
+    "--per-host",
+    type=click.IntRange(1),
+    help="Ranks on the cores of each host, as of a job: prices are those of this "
+    "machine's host profile.",
+)
+@figures_option
+@assume_option
+@faults_options
+def plan_command(
+    what: str,
+    parameters: tuple[str, ...],
+    collectives: tuple[str, ...],
+    sizes: list[int],
+    root: int,
+    each_failure: bool,
+    one_of_equals: bool,
+    per_host: int | None,
+    figures: LinkModel,
+    assume: dict[str, float],
+    faults: Faults,
+) -> None:
+    """Make the plans of a topology ahead of the job, and keep them.
+
+    WHAT and its parameters are those of collalgo topo. A later collalgo select, a job
+    on the topology and comm.replan read the choices and the synthesised schedules from
+    the cache. With --each-failure also those for what is left after a single failure.
+    """
+    _check(per_host, figures)
+    names = dict.fromkeys(collectives or USUAL)
+    for name in names:
+        check_has_root(name, root)
+    calls = [Call(name, nbytes) for name in names for nbytes in sizes]
+    model = assuming(job_link_model() if per_host else figures, assume)
+    topology = load(what, parameters, faults)
+    ahead = Ahead(topology, calls, model, per_host or 0, root)
+    try:
+        with patience("planning") as say:
+            whole = ahead.choices(topology)
+            lost = ahead.each_failure(whole, one_of_equals, say) if each_failure else []
+    except CollalgoError as error:
+        raise click.ClickException(str(error)) from error
+    for call in calls:
+        _show(call, whole[call], lost)
+    click.echo(f"kept in {disk_cache.folder()}")
+
+
+def _check(per_host: int | None, figures: LinkModel) -> None:
+    """Refuse to plan for nothing, and costs of two kinds."""
+    if not disk_cache.keeps():
+        raise click.UsageError("COLLALGO_CACHE=off keeps no plans; unset it")
+    if per_host and figures is not DEFAULTS:
+        raise click.UsageError(
+            "--per-host takes the costs of the host profile; leave --figures out"
+        )
+
+
+def _show(call: Call, whole: Selection, lost: Sequence[Equals]) -> None:
+    """Print the choice for a call, and the table of failures."""
+    ratio = f", {whole.ratio:.2f} times the bound" if whole.ratio else ""
+    text = (
+        f"{call.collective} of {human(call.nbytes)} on {whole.size} ranks: "
+        f"{human_time(whole.seconds)}{whole.choice.mark} by {whole.choice.words}{ratio}"
+    )
+    click.echo(wrapped(text))
+    if not lost:
+        return
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in COLUMNS:
+        left = name in (COLUMNS[0], COLUMNS[-1])
+        table.add_column(name, justify="left" if left else "right")
+    for equals in lost:
+        table.add_row(*_cells(call, equals))
+    wide_console().print(table, highlight=False)
+
+
+def _cells(call: Call, equals: Equals) -> list[str]:
+    """The row of equal elements: of those planned for the one with the longest time."""
+    worst = equals.worst(call)
+    cells = [str(worst.failure), str(len(equals.failures))]
+    loss = worst.losses.get(call)
+    if loss is None:
+        return [*cells, *[""] * 5, worst.obstacle]
+    chosen, old = loss.chosen, loss.old_seconds
+    bound = chosen.bound_seconds
+    return [
+        *cells,
+        str(chosen.size),
+        human_time(chosen.seconds) + chosen.choice.mark,
+        f"{loss.kept:.0%}",
+        "cannot run" if old is None else human_time(old),
+        "" if bound is None else human_time(bound),
+        chosen.choice.words,
+    ]

@@ -1,0 +1,178 @@
+"""Plans ahead: the choices on a machine and on it after each single failure, kept.
+
+They are those that calls make. The caches of choices and of synthesised plans keep
+them, so that a job that gets another topology plans nothing.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+from collalgo.cost.host_profile import host_profile
+from collalgo.cost.link_model import LinkModel
+from collalgo.cost.placement import Placement
+from collalgo.errors import TopologyError
+from collalgo.selection.choice import select
+from collalgo.selection.failures import Failure, failures
+from collalgo.selection.losses import Loss
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.selection import Selection
+from collalgo.topology.model import Kind, Topology
+
+
+class Call(NamedTuple):
+    """A call that is planned: a collective of a size in bytes."""
+
+    collective: str
+    nbytes: int
+
+
+class Outcome(NamedTuple):
+    """What a failure makes of the machine.
+
+    Attributes
+    ----------
+    failure : Failure
+        The element that fails.
+    losses : dict
+        The loss of each call; empty if there is no choice.
+    obstacle : str
+        What prevents a choice, as ranks that cannot be reached; else empty.
+    """
+
+    failure: Failure
+    losses: Mapping[Call, Loss]
+    obstacle: str = ""
+
+
+class Equals(NamedTuple):
+    """Elements that are equal by symmetry, and the outcomes for those planned for."""
+
+    failures: Sequence[Failure]
+    outcomes: Sequence[Outcome]
+
+    def worst(self, call: Call) -> Outcome:
+        """The outcome with the longest time of a call, or without a choice."""
+
+        def seconds(outcome: Outcome) -> float:
+            loss = outcome.losses.get(call)
+            return loss.chosen.seconds if loss else inf
+
+        return max(self.outcomes, key=seconds)
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """Plans of some calls for a machine.
+
+    Attributes
+    ----------
+    topology : Topology
+        The machine.
+    calls : sequence of Call
+        The calls.
+    link_model : LinkModel
+        The costs of messages.
+    per_host : int
+        The number of ranks on the cores of each host, as of a job; 0 for ranks on all
+        places of the machine.
+    root : int
+        The root of rooted collectives.
+    """
+
+    topology: Topology
+    calls: Sequence[Call]
+    link_model: LinkModel
+    per_host: int = 0
+    root: int = 0
+
+    def placement(self, topology: Topology) -> Placement:
+        """The ranks on the machine, or on what is left of it.
+
+        Raises
+        ------
+        TopologyError
+            If a host has fewer cores than ranks.
+        """
+        devices = _job_devices(topology, self.per_host) if self.per_host else ()
+        return Placement(topology, devices, self.link_model)
+
+    def choices(self, topology: Topology) -> dict[Call, Selection]:
+        """The choices on a machine, kept with their plans, which are proved.
+
+        Raises
+        ------
+        TopologyError
+            If a rank cannot reach another, or none is left.
+        """
+        placement = self.placement(topology)
+        if placement.size <= self.root:
+            raise TopologyError(f"there is no rank {self.root} to be the root")
+        pricer = TopologyPricer(topology, self.link_model, placement.devices)
+        found = {
+            call: select(*call, topology=pricer) for call in dict.fromkeys(self.calls)
+        }
+        for one in found.values():
+            decision = one.decision
+            if decision.unproved:
+                pricer.prove(decision.candidate.row, decision.schedule, self.root)
+        return found
+
+    def each_failure(
+        self,
+        whole: Mapping[Call, Selection],
+        one_of_equals: bool,
+        progress: Callable[[str], None],
+    ) -> list[Equals]:
+        """Plan for each single failure.
+
+        Parameters
+        ----------
+        whole
+            The choices on the whole machine.
+        one_of_equals
+            Whether to plan for the first of equal elements only.
+        progress
+            Gets words for the present work.
+        """
+        groups = failures(self.placement(self.topology))
+        planned = [group[: 1 if one_of_equals else None] for group in groups]
+        count, done, found = sum(map(len, planned)), 0, []
+        for group, some in zip(groups, planned, strict=True):
+            outcomes = []
+            for failure in some:
+                done += 1
+                progress(f"planning without {failure} ({done} of {count})")
+                outcomes.append(self._without(failure, whole))
+            found.append(Equals(group, outcomes))
+        return found
+
+    def _without(self, failure: Failure, whole: Mapping[Call, Selection]) -> Outcome:
+        """Plan for a failure."""
+        rest = self.topology.without(failure.name)
+        try:
+            found = self.choices(rest)
+        except TopologyError as error:
+            return Outcome(failure, {}, str(error).removeprefix(f"{rest.name}: "))
+        place = self.placement(rest)
+        losses = {call: Loss.of(found[call], whole[call], place) for call in found}
+        return Outcome(failure, losses)
+
+
+def job_link_model() -> LinkModel:
+    """The costs of messages of a job on hosts like this one."""
+    return LinkModel.of_host(host_profile())
+
+
+def _job_devices(topology: Topology, per_host: int) -> list[str]:
+    """The cores of the ranks of a job, as ``comm.replan`` places them."""
+    found = []
+    for host in topology.hosts:
+        cores = [core.id for core in topology.devices(Kind.CORE, host=host)]
+        if len(cores) < per_host:
+            raise TopologyError(
+                f"{topology.name}: {host} has {len(cores)} cores but {per_host} ranks"
+            )
+        found += cores[:per_host]
+    return found

@@ -1,0 +1,42 @@
+"""Proofs of plans kept on disk, so that later jobs need not prove the same plan again.
+
+A proof is that of the content of a plan, by this code: it holds for no other plan.
+"""
+
+from collalgo.algorithms.first_use import prove_once
+from collalgo.algorithms.row import Algorithm
+from collalgo.base import code_identity, disk_cache
+from collalgo.schedule import ScheduleFunction
+from collalgo.synthesis.planner import MOST_ON_EQUAL_HOSTS
+from collalgo.synthesis.synthesized import Synthesized, is_plain, plan_of
+
+#: The subfolder, and the format of its files.
+KIND, FORMAT = "proofs", "proofs/1"
+
+#: The content of a file.
+PROVED = "proved"
+
+
+def prove(row: Algorithm, schedule: ScheduleFunction, size: int, root: int) -> None:
+    """Prove a schedule before its first run, unless it is a plan that has been proved.
+
+    Parameters
+    ----------
+    row, schedule
+        The algorithm, and its schedule.
+    size, root
+        The number of ranks, and the root of a rooted collective.
+
+    Raises
+    ------
+    ScheduleError, AlgorithmNotApplicable
+        As of :func:`~collalgo.algorithms.first_use.prove_once`.
+    """
+    if not isinstance(row.function, Synthesized) or not is_plain(row):
+        prove_once(schedule, size, row.collective, root)
+        return
+    content = plan_of(row, root).digest
+    key = repr((FORMAT, code_identity.of_code(), row.collective, size, root, content))
+    if disk_cache.recall(KIND, key) != PROVED:
+        prove_once(schedule, size, row.collective, root, MOST_ON_EQUAL_HOSTS)
+        disk_cache.keep(KIND, key, PROVED)
