@@ -34,13 +34,17 @@ def connect_at(where: str, arguments: JoinArguments) -> Context:
     try:
         return connect_to_store(job, Membership(rank), arguments, address)
     except BaseException as error:
-        if server is None:
-            raise
-        if isinstance(error, BootstrapError):
-            server.drain(FAILURE_SECONDS)
-        server.close()
-        if not server.other_secrets or not isinstance(error, BootstrapError):
-            raise
+        if server is not None:
+            _end_store(server, error, rank)
+        raise
+
+
+def _end_store(server: Server, error: BaseException, rank: int) -> None:
+    """End the store after a failure; name processes that have another secret."""
+    if isinstance(error, BootstrapError):
+        server.drain(FAILURE_SECONDS)
+    server.close()
+    if isinstance(error, BootstrapError) and server.other_secrets:
         raise BootstrapError(
             f"{error}. Processes at {', '.join(sorted(server.other_secrets))} have "
             "tried to join with another secret; pass the same secret= on all ranks, or "

@@ -52,7 +52,10 @@ def test_a_rooted_collective_is_exported_for_its_root(tmp_path):
     [
         (("export", COARSE, "-c", "allgather"), "synthesized needs --topology"),
         (("export", COARSE, *ON), "choose one algorithm, by -c"),
-        (("show", COARSE, *ON, "-n", "3"), "the plan is for 4 ranks, not for 3"),
+        (
+            ("show", COARSE, *ON, "-c", "reduce", "-n", "3"),
+            "the plan is for 4 ranks, not for 3",
+        ),
         (("show", "ring", *ON), "--topology is for synthesized"),
         (("show", "ring", "dims=2x2"), "dims=2x2: pass --topology"),
         (("show", "ring", "--without", "gpu0"), "faults: pass --topology"),

@@ -269,17 +269,10 @@ cdef class Recorder:
         return program.plan_for(entry.count, <object>entry.counts)
 
     def records(self):
-        """The records, the oldest first: a dict for each call.
-
-        A ring that was enlarged lacks calls that the smaller one had overwritten.
-        """
+        """The records, the oldest first: a dict for each call that the ring still has."""
         clock = Clock()
-        first = max(1, self.count - self.capacity + 1)
-        return [
-            self.record(sequence, clock)
-            for sequence in range(first, self.count + 1)
-            if self.at(sequence) != NULL
-        ]
+        calls = range(max(1, self.count - self.capacity + 1), self.count + 1)
+        return [self.record(n, clock) for n in calls if self.at(n) != NULL]
 
     def record(self, int64_t sequence, Clock clock):
         cdef call_entry *entry = self.at(sequence)
