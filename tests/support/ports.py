@@ -35,6 +35,16 @@ def free_ports(count):
     return found
 
 
+def adjacent_ports(count):
+    """The first of ``count`` adjacent ports for servers, below those of Linux, too."""
+    while True:
+        first = random.randrange(10000, 30000 - count)
+        with ExitStack() as bound, suppress(OSError):
+            for port in range(first, first + count):
+                bound.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            return first
+
+
 def await_server(server, port):
     """Wait until a process listens to a port, has ended, or takes too long."""
     end = time.monotonic() + 20
