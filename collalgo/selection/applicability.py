@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.algorithms.first_use import prove_once
+from collalgo.algorithms.first_use import PROVED, prove_once
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 
 #: The obstacle of an algorithm where reproducible results are requested.
@@ -22,6 +22,25 @@ def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
         except CollalgoError as error:
             return f"is wrong: {error}"
     return None
+
+
+def is_right_in_its_order(row: Algorithm, size: int) -> bool:
+    """Whether a row that has an order of the ranks may be chosen.
+
+    A schedule of a user that takes positions for ranks is right in the order of the
+    ranks alone. Segments and lanes do not change that.
+    """
+    if row.of_library or not dict(row.parameters).get("order"):
+        return True
+    parts = ("segments", "lanes")
+    whole = row._replace(
+        parameters=tuple(one for one in row.parameters if one[0] not in parts)
+    )
+    try:
+        prove_once(whole.schedule, size, row.collective)
+    except CollalgoError:
+        return False
+    return size <= PROVED
 
 
 def applicable(

@@ -17,6 +17,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.selection.applicability import (
     applicable,
+    is_right_in_its_order,
     no_applicable_algorithm,
     obstacle_to,
 )
@@ -176,9 +177,12 @@ class TopologyPricer:
 
     def _is_fit(self, row: Algorithm, order: str) -> bool:
         """Whether ranks can run a variant in an order, which may change the bits."""
-        if row.unfit is fits:  # the order does not matter
+        if row.unfit is fits and row.of_library:  # the order does not matter
             return row.obstacle(self.size) is None
-        return self._ordered(row, order).obstacle(self.size) is None
+        ordered = self._ordered(row, order)
+        if ordered.obstacle(self.size):
+            return False
+        return is_right_in_its_order(ordered, self.size)
 
     def _ordered(self, row: Algorithm, order_name: str) -> Algorithm:
         """An algorithm in an order of the topology, by the numbers of the ranks."""
