@@ -1,6 +1,10 @@
 """The orders of the ranks in which schedules of users are chosen."""
 
+import pytest
+from click.testing import CliRunner
+
 from collalgo import Topology, algorithm, recv, recv_reduce, select, send
+from collalgo.cli.main import main
 from collalgo.topology.model import Kind, LinkKind
 
 
@@ -36,3 +40,30 @@ def test_a_schedule_that_takes_positions_for_ranks_is_not_reordered():
         chosen = select("allreduce", 1 << 26, topology=slow_first, algorithm=name)
         orders[name] = chosen.candidates[0].order
     assert orders == {"by_position": "", "by_rank": "narrow"}
+
+
+SHARED = """
+import collalgo
+from collalgo import recv, send
+
+@collalgo.algorithm("allgather", "to_the_next")
+def to_the_next(group):
+    me, after, before = group.rank, {after}, {before}
+    for step in range(group.size - 1):
+        yield (send(after, group.chunk(me - step)), recv(before, group.chunk(me - step - 1)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "before", "remarks"),
+    [
+        ("group.right", "group.left", 0),
+        ("(group.rank + 1) % group.size", "(group.rank - 1) % group.size", 1),
+    ],
+)
+def test_a_proof_says_if_it_holds_in_one_order_only(after, before, remarks, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(SHARED.format(after=after, before=before))
+    found = CliRunner().invoke(main, ["verify", str(path), "-n", "3", "-n", "5"])
+    assert found.exit_code == 0
+    assert found.output.count("in the order of the ranks only") == remarks
