@@ -50,7 +50,8 @@ from collalgo import recv, send
 def to_the_next(group):
     me, after, before = group.rank, {after}, {before}
     for step in range(group.size - 1):
-        yield (send(after, group.chunk(me - step)), recv(before, group.chunk(me - step - 1)))
+        sent, received = group.chunk(me - step), group.chunk(me - step - 1)
+        yield send(after, sent), recv(before, received)
 """
 
 
