@@ -5,6 +5,7 @@ import click
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.first_use import PROVED
 from collalgo.algorithms.verify import MOST_RANKS
+from collalgo.base.console import patience
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.on_topology import Ranks, ranks_options
@@ -52,13 +53,16 @@ def verify_command(
     if everything == (algorithm is not None):
         raise click.UsageError("name an ALGORITHM, or pass --all")
     proved = 0
-    for row in algorithms_named(algorithm, collective, ranks):
+    with patience("reading the schedules"):
+        rows = algorithms_named(algorithm, collective, ranks)
+    for row in rows:
         wanted = sizes or sizes_of(row) or SIZES
         for size in wanted:
             if isinstance(row, Algorithm) and (obstacle := row.obstacle(size)):
                 click.echo(wrapped(f"{row.collective} {row.name}: {obstacle}"))
                 continue
-            proof = prove_roots(row, collective, size)
+            with patience(f"proving for {size} ranks"):
+                proof = prove_roots(row, collective, size)
             name = f"{row.name}: " if isinstance(row, Algorithm) else ""
             click.echo(wrapped(f"{name}{proof}"))
             proved += 1
