@@ -149,8 +149,8 @@ def test_a_job_that_is_not_here_or_one_of_several_must_be_named(monkeypatch):
 def test_events_are_read_as_they_were_written(tmp_path):
     epochs = [
         PastEpoch(1, ("a", "b", "c"), "the job has begun", 1_700_000_000_000),
-        PastEpoch(2, ("a", "c"), "lost: 1 (b)", 1_700_000_001_250),
-        PastEpoch(3, ("a", "c", "b"), "new: 1 (b)", 1_700_000_002_001),
+        PastEpoch(2, ("a", "c"), "lost: b", 1_700_000_001_250),
+        PastEpoch(3, ("a", "c", "b"), "new: b", 1_700_000_002_001),
     ]
     file = tmp_path / "events.jsonl"
     lines = [json.dumps(event_of_epoch(each)) for each in epochs]
