@@ -1,7 +1,8 @@
 """Write tuning files of peers: from measurements of their algorithms, or prices."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import NamedTuple
 
 import click
@@ -21,7 +22,7 @@ from collalgo.bench.tuning import gained, nearness, rules_of
 from collalgo.base import output_files
 from collalgo.base.console import patience
 from collalgo.base.output_files import Format, is_standard_output
-from collalgo.base.units import human_time
+from collalgo.base.units import counted, human_time
 from collalgo.cli.options import write_or_refuse
 from collalgo.errors import CollalgoError
 from collalgo.selection.on_topology import TopologyPricer
@@ -146,8 +147,8 @@ def _estimate(peer: str, ranks: int, sweep: Sweep) -> str:
     calls = sum(number for _, number in cells)
     seconds = calls * (TRIALS + ROUNDS) * BURST
     return (
-        f"{ranks} ranks: {len(cells)} cells, {calls} algorithms of them, "
-        f"{human_time(seconds)} or more"
+        f"{counted(ranks, 'rank')}: {counted(len(cells), 'cell')}, "
+        f"{calls} algorithms of them, {human_time(seconds)} or more"
     )
 
 
@@ -170,7 +171,7 @@ def _write(
     world: World | None = None,
     force: bool,
 ) -> None:
-    """Write a table, and say how the peer is told to follow it."""
+    """Write a table, and print the line of a shell by which the peer follows it."""
     mark = export.kind.mark
     write_or_refuse(file, export.text_of(table, mark, world), export.kind, force=force)
     if is_standard_output(file):
@@ -179,6 +180,10 @@ def _write(
         second = Path(mpich.shared_file(str(file)))
         text = mpich.shared_text_of(table, mark)
         write_or_refuse(second, text, export.kind, force=force)
-    variables = export.environment(str(file), hosts).items()
-    words = " ".join(f"{name}={value}" for name, value in variables)
-    click.echo(f"set {words} to follow {file}")
+    click.echo(to_follow(file, export.environment(str(file.absolute()), hosts)))
+
+
+def to_follow(file: Path, variables: Mapping[str, str]) -> str:
+    """How programs of a shell follow a file: a line to paste, with its variables."""
+    words = " ".join(f"{name}={quote(value)}" for name, value in variables.items())
+    return f"to follow {file}:\nexport {words}"

@@ -12,7 +12,7 @@ from collalgo.bench.records import Record
 from rich.table import Table
 from rich.text import Text
 
-from collalgo.base.units import human
+from collalgo.base.units import counted, human
 
 
 def micro(seconds: float | None) -> str:
@@ -79,8 +79,7 @@ def title(record: Record, varying: Sequence[str]) -> str:
         "place": f"{record.place} of place" if record.place == "out" else "in place",
     }
     common = [words[name] for name in COMMON if name not in varying and words[name]]
-    ranks = f"{record.ranks} rank{'s' * (record.ranks > 1)}"
-    return ", ".join([record.collective, ranks, *common])
+    return ", ".join([record.collective, counted(record.ranks, "rank"), *common])
 
 
 def row(
@@ -120,13 +119,13 @@ def conditions_in_words(conditions: Mapping[str, Any]) -> list[str]:
     load, lines = conditions["load"], []
     if ranks > cores:
         lines.append(
-            f"{ranks} ranks share {cores} core{'s' * (cores > 1)}: times include the "
+            f"{ranks} ranks share {counted(cores, 'core')}: times include the "
             "wait for a core"
         )
     if load > BUSY * cores:
         lines.append(
-            f"the machine was busy before: load average {load:.1f} on {cores} "
-            f"core{'s' * (cores > 1)}; expect times that are too long and vary"
+            f"the machine was busy before: load average {load:.1f} on "
+            f"{counted(cores, 'core')}; expect times that are too long and vary"
         )
     return lines
 
@@ -192,9 +191,10 @@ def ratio_line(name: str, ratios: Sequence[float]) -> str:
     """The ratios of a peer over some cells, as a sentence."""
     slower = sum(ratio < 1 for ratio in ratios)
     return (
-        f"time of {name} divided by that of collalgo (above 1, collalgo is faster): "
-        f"geometric mean {geometric_mean(ratios):.2f} of {len(ratios)} cells, "
-        f"{min(ratios):.2f} to {max(ratios):.2f}; collalgo is slower in {slower}"
+        f"time of {name} / collalgo: {geometric_mean(ratios):.2f} "
+        f"({min(ratios):.2f} to {max(ratios):.2f}) over "
+        f"{counted(len(ratios), 'cell')}, below 1 in {slower}; "
+        "above 1 collalgo is faster"
     )
 
 

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import click
 from collalgo.bench.cells import PLACES
-from collalgo.bench.exports import EXPORTS, KINDS, export_measured, export_priced
+from collalgo.bench.exports import (
+    EXPORTS,
+    KINDS,
+    export_measured,
+    export_priced,
+    to_follow,
+)
 from collalgo.bench.jobs import on_each_rank
 from collalgo.bench.records import Record
 from collalgo.bench.sweep import Sweep
@@ -73,7 +79,9 @@ def tune(
     factor: int,
     iterations: int,
 ) -> None:
-    """Measure all algorithms on this host, and write rules with the fastest to FILE.
+    """Write rules with the fastest algorithms on this host to FILE.
+
+    All algorithms are measured.
 
     With COLLALGO_RULES=FILE, calls and collalgo select follow the rules for the
     measured numbers of ranks. Parameters of a topology are given as hosts=4.
@@ -109,7 +117,7 @@ def _tune(file: Path, ranks: Sequence[int], todo: Sweep, force: bool) -> None:
     )
     click.echo(f"after: {gained(records, rules)}", err=is_standard_output(file))
     if not is_standard_output(file):
-        click.echo(f"set COLLALGO_RULES={file} to follow them")
+        click.echo(to_follow(file, {"COLLALGO_RULES": str(file.absolute())}))
 
 
 def _export_priced(

@@ -8,6 +8,7 @@ from collalgo.bench.cluster.kernel import down, set_link, up
 from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.running import run
 
+from collalgo.base.units import counted
 from collalgo.cli.group import SETTINGS
 from collalgo.cli.run import command_line
 from collalgo.errors import CollalgoError
@@ -43,8 +44,8 @@ def up_command(file: Path) -> None:
     layout = layout_of_file(file)
     up(layout)
     click.echo(
-        f"{layout.name} is up: {len(layout.hosts)} hosts, {layout.size} ranks, "
-        f"{len(layout.cables)} links"
+        f"{layout.name} is up: {counted(len(layout.hosts), 'host')}, "
+        f"{counted(layout.size, 'rank')}, {counted(len(layout.cables), 'link')}"
     )
 
 

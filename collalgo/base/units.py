@@ -110,6 +110,15 @@ def sizes_between(first: int, last: int, factor: int) -> list[int]:
     return sizes
 
 
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "rank"), counted(2, "rank")
+    ('1 rank', '2 ranks')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def human(nbytes: float) -> str:
     """A size in bytes, with a binary unit."""
     for unit, width in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -9,6 +9,7 @@ from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console
+from collalgo.base.units import counted
 from collalgo.cli.algorithm_argument import (
     algorithms_named,
     prove_roots,
@@ -52,7 +53,7 @@ MOST_LISTED, MOST_DRAWN = 1024, 256
 @load_option
 @click.pass_context
 def algorithms(context: click.Context, collective: str | None, size: int) -> None:
-    """List the algorithms and the proved properties of each for --size ranks."""
+    """List the algorithms with their proved properties."""
     if context.invoked_subcommand is None:
         console = wide_console()
         for name in [collective] if collective else COLLECTIVES:
@@ -62,7 +63,7 @@ def algorithms(context: click.Context, collective: str | None, size: int) -> Non
 
 def _properties(collective: str, size: int) -> Table:
     """The proved properties of the algorithms of a collective."""
-    table = Table(title=f"{collective}, {size} ranks", title_justify="left")
+    table = Table(title=f"{collective}, {counted(size, 'rank')}", title_justify="left")
     for name in ("algorithm", "rounds", "sent", "reduced", "links", "roundings"):
         table.add_column(name, justify="left" if name == "algorithm" else "right")
     table.add_column("order")

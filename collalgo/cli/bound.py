@@ -52,7 +52,7 @@ def bound_command(
     assume: dict[str, float],
     faults: Faults,
 ) -> None:
-    """Compute the lower bound of a collective and the cut that limits it.
+    """Compute the lower bound of a collective, and its cut.
 
     WHAT and its parameters are those of collalgo topo.
     """

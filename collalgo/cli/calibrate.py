@@ -19,7 +19,7 @@ from collalgo.cost.host_profile import (
     help="Print the cached profile; measure only if the cache has no profile.",
 )
 def calibrate_command(show: bool) -> None:
-    """Measure the costs of a message, a copy and a reduction on this machine.
+    """Measure messages, copies and reductions on this machine.
 
     The measurement takes a few seconds; prices are computed from its results, which are
     cached.

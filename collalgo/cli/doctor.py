@@ -204,7 +204,7 @@ def _ssh() -> Finding:
 @click.option("-H", "hosts", help="Hosts to connect to by ssh, as a:4,b:4.")
 @reaching_options
 def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
-    """Check the cores, memory, network, MPI, UCX and ssh of this host.
+    """Check cores, memory, network, MPI, UCX and ssh of this host.
 
     Each finding is printed with advice where a change is needed. With -H, also start an
     agent on each host and test the addresses between them. The exit code is 1 if a host

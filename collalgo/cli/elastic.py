@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from collalgo.base.plotting import PICTURE
+from collalgo.base.units import counted
 from collalgo.base.wrapping import wrapped
 from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import KeyValueStore
@@ -103,9 +104,9 @@ def status_command(rendezvous: str | None, job: str | None, as_json: bool) -> No
 def _lines(found: Status) -> Iterator[str]:
     """A status in words."""
     closed = "" if found.closed is None else f"; closed: {found.closed}"
-    yield f"epoch {found.epoch} with {len(found.members)} members{closed}"
+    yield f"epoch {found.epoch} with {counted(len(found.members), 'member')}{closed}"
     if found.why:
-        yield f"it has begun because: {found.why}"
+        yield f"reason of the epoch: {found.why}"
     for name, group in (
         ("members, by rank", found.members),
         ("lost", found.lost),

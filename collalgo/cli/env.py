@@ -14,7 +14,7 @@ from collalgo.schedule.collective import COLLECTIVES
 
 @click.command("env")
 def env_command() -> None:
-    """List the environment variables, with their values here and their defaults.
+    """List the environment variables with values and defaults.
 
     The exit code is 1 if a value is wrong.
     """

@@ -78,7 +78,8 @@ collective_option = click.option(
     "-c",
     "--collective",
     type=click.Choice(list(COLLECTIVES)),
-    help="Collective; required if the name or function has several.",
+    help="Collective; required if the name exists for several, or the function is not "
+    "decorated.",
 )
 
 

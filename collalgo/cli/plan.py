@@ -7,7 +7,7 @@ from rich.table import Table
 
 from collalgo.base import disk_cache
 from collalgo.base.console import patience, wide_console
-from collalgo.base.units import human, human_time
+from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
@@ -124,7 +124,7 @@ def _show(call: Call, whole: Selection, lost: Sequence[Equals]) -> None:
     """Print the choice for a call, and the table of failures."""
     ratio = f", {whole.ratio:.2f} times the bound" if whole.ratio else ""
     text = (
-        f"{call.collective} of {human(call.nbytes)} on {whole.size} ranks: "
+        f"{call.collective} of {human(call.nbytes)} on {counted(whole.size, 'rank')}: "
         f"{human_time(whole.seconds)}{whole.choice.mark} by {whole.choice.words}{ratio}"
     )
     click.echo(wrapped(text))

@@ -46,6 +46,9 @@ def run_command(
 ) -> None:
     """Run COMMAND, a Python script or any program, on every rank.
 
+    A script FILE.py runs with the Python of this command; for another one write
+    collalgo run python FILE.py.
+
     Ranks run on this host. With -H or --hostfile they run in the slots of several
     hosts, over ssh. In a Slurm, LSF, PBS or Grid Engine job of several hosts they run
     on the hosts of the job.

@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from collalgo.base.console import wide_console
-from collalgo.base.units import human, human_time
+from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cost.lower_bound import AS_LOW
 from collalgo.selection.losses import Loss
@@ -24,7 +24,8 @@ Others: TypeAlias = dict[str, list[Selection | None]]
 def show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) -> None:
     """Print a table of several selections."""
     first = chosen[0]
-    lines = [f"{first.collective} on {first.size} ranks; prices from {first.basis}"]
+    ranks = counted(first.size, "rank")
+    lines = [f"{first.collective} on {ranks}; prices from {first.basis}"]
     rules = dict.fromkeys(rule for one in chosen for rule in one.assumptions)
     lines += [f"assumed: {rule}" for rule in rules]
     click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))

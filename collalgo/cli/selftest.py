@@ -13,7 +13,7 @@ from collalgo.base.console import patience
 
 @click.command("selftest")
 def selftest_command() -> None:
-    """Try this installation: proofs, calls, engines, topology and a killed rank.
+    """Try proofs, calls, engines, the topology and a killed rank.
 
     Takes about 10 seconds. The report can be pasted into an issue; checks that cannot
     run here are skipped, with the reason. The exit code is 1 if a check failed.

@@ -102,7 +102,7 @@ def simulate_command(
     assume: dict[str, float],
     faults: Faults,
 ) -> None:
-    """Predict the time of a schedule on a topology, and find its bottleneck.
+    """Predict the time of a schedule, and find its bottleneck.
 
     WHAT and its parameters are those of collalgo topo. ALGORITHM is one of collalgo
     algorithms, a file as of collalgo verify, or synthesized: trees computed for the

@@ -43,9 +43,10 @@ def verify_command(
     sizes: tuple[int, ...],
     ranks: Ranks,
 ) -> None:
-    """Prove ALGORITHM: a name, FILE.py, FILE.py:FUNCTION, FILE.xml or FILE.json.
+    """Prove the schedules of an algorithm or of a file.
 
-    FILE.py selects every function decorated with @collalgo.algorithm. FILE.xml is MSCCL
+    ALGORITHM is a name, FILE.py, FILE.py:FUNCTION, FILE.xml or FILE.json. FILE.py
+    selects every function decorated with @collalgo.algorithm. FILE.xml is MSCCL
     XML, FILE.json an MSCCL++ execution plan. The name synthesized is for the ranks of
     --topology. With up to 17 ranks every root is proved;
     with more, the first, the middle and the last.

@@ -12,8 +12,7 @@ WORDS = {
     "cut": "the links between some ranks and all others",
     "decided by": "what made the choice: the price (lowest predicted time), the "
     "argument, the environment, a rules file or the policy of another library",
-    "kept": "the part of the bandwidth of the whole machine that is left: its time "
-    "divided by the time with the failure",
+    "kept": "the time of the whole machine divided by the time with the failure",
     "equal": "the number of elements that are alike by symmetry; the row is that of "
     "the one with the longest time",
     "along the ring": "ranks ordered along a ring of links",
@@ -37,8 +36,9 @@ WORDS = {
     "last quarter",
     "sent": "the bytes that the busiest rank sends",
     "fresh": "the time of first calls with new sizes close to that of the row",
-    "n bytes": "n is the buffer size of a rank; 3/2 n bytes: the busiest rank sends "
-    "one and a half times its buffer",
+    "n bytes": "n is the buffer size of a rank; 3/2 n bytes: the messages of the "
+    "longest dependency chain have one and a half times that size, if a rank sends to "
+    "one peer and receives from one peer at a time",
     "steps": "the sequence of steps of a rank; the transfers of one step are "
     "concurrent",
     "rounds": "the number of messages in the longest dependency chain, if a rank sends "

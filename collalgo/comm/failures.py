@@ -177,9 +177,11 @@ def _other_ranks(failure: dict[str, Any]) -> str:
 def _other_number(rank: int, failure: dict[str, Any]) -> CollalgoError:
     """The error of ranks that have closed after different numbers of calls."""
     other = failure["culprit"]
+    mine, theirs = (
+        _last_call(failure, r, f"rank {r}", f"rank {r}'s") for r in (rank, other)
+    )
     return MismatchError(
-        f"close: the last call of rank {rank} was {_last_call(failure, rank)} but that "
-        f"of rank {other} was {_last_call(failure, other)}; {SAME_CALLS}",
+        f"close: {mine} but {theirs}; {SAME_CALLS}",
         rank=rank,
         sequence=failure["mine"] and failure["mine"]["number"],
         collective="close",
@@ -244,10 +246,8 @@ def _peer(failure: dict[str, Any]) -> str:
     if culprit < 0:
         return f"{call}: {failure['exit_reason']}"
     why = failure["exit_reason"] or "its process ended"
-    last = _last_call(failure, culprit)
-    return f"{call}: rank {culprit} is gone: {why}" + (
-        f"; its last call was {last}" if last else ""
-    )
+    last = _last_call(failure, culprit, "it", "its")
+    return f"{call}: rank {culprit} is gone: {why}" + (f"; {last}" if last else "")
 
 
 def _unreadable(failure: dict[str, Any]) -> str:
@@ -273,22 +273,23 @@ def _timeout(failure: dict[str, Any]) -> str:
             "timeout"
         )
     ranks = ", ".join(
-        f"rank {rank}, whose last call {'was ' + last if last else 'is not known'}"
+        f"rank {rank}, {last or 'whose last call is not known'}"
         for rank in missing[:4]
-        for last in [_last_call(failure, rank)]
+        for last in [_last_call(failure, rank, "which", "whose")]
     )
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
     advice = "make the call there too, or pass a longer timeout here"
     return f"{gave_up}{ranks}{more}; {advice}"
 
 
-def _last_call(failure: dict[str, Any], rank: int) -> str:
-    """The last call of a rank in words; empty if it is unknown."""
+def _last_call(failure: dict[str, Any], rank: int, who: str, whose: str) -> str:
+    """The last call of a rank in words, with its pronouns; empty if it is unknown."""
     calls = failure["last_calls"]
     if str(rank) not in calls:
         return ""
     call = calls[str(rank)]
-    return "none at all" if call is None else _call(call)
+    last = f"{whose} last call was"
+    return f"{last} {_call(call)}" if call else f"{who} has made no call"
 
 
 #: The errors for failures of which one rank is the cause, and their words.

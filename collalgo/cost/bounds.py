@@ -205,7 +205,7 @@ def _by_cut(
     reason = (
         f"{network.describe(witness)} ({network.ranks_in(witness)} of {network.size} "
         f"ranks) can send at most {float(network.leaving(witness)):g} GB/s over "
-        f"{network.crossing(witness)} links"
+        f"{network.crossing(witness)}"
     )
     assumed = network.assumed_across([witness])
     return Bound(collective, per_byte, tuple(order), reason, exact, assumed=assumed)

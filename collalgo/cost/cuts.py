@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from collalgo.base.hostlist import fold
+from collalgo.base.units import counted
 from collalgo.cost.equitable import EquitablePartition
 from collalgo.cost.flows import DeviceSet, Ends, least_cut
 from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
@@ -272,4 +273,6 @@ class Network:
             if len(part.intersection(link.ends)) == 1:
                 count = link.count * self._count(*link.ends)
                 counts[link.kind.value] = counts.get(link.kind.value, 0) + count
-        return " and ".join(f"{count} {kind}" for kind, count in counts.items())
+        return " and ".join(
+            counted(count, f"{kind} link") for kind, count in counts.items()
+        )

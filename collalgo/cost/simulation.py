@@ -16,7 +16,7 @@ import numpy as np
 
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import shortened
-from collalgo.base.units import human, human_time, number_of_bytes
+from collalgo.base.units import counted, human, human_time, number_of_bytes
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -104,7 +104,7 @@ class Simulation(NamedTuple):
     def __str__(self) -> str:
         text = (
             f"{self.collective} by {shortened(self.algorithm)} of "
-            f"{human(self.nbytes)} on {self.size} ranks: "
+            f"{human(self.nbytes)} on {counted(self.size, 'rank')}: "
             f"{human_time(self.seconds)}{marked(self.assumed)} (model: {self.model})"
         )
         directed_link = self.bottleneck

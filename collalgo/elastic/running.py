@@ -203,7 +203,9 @@ class _Running:
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # a member that is alive cannot be expelled
         _LOG.warning(
-            "%s; restoring revision %d", self._cause(error), self._state.revision
+            "%s; going back to the commit of revision %d",
+            self._cause(error),
+            self._state.revision,
         )
         self._form()
 

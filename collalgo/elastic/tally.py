@@ -86,7 +86,8 @@ class Tally:
         if not present.epoch:
             return "the job has begun"
         reasons = [
-            f"{what}: {len(who)} ({who[0].name})"
+            f"{what}: {who[0].name}"
+            + (f" and {len(who) - 1} more" if len(who) > 1 else "")
             for what, who in (
                 ("lost", self.lost),
                 ("left out as they did not ask in time", self.at_work),

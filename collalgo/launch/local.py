@@ -19,7 +19,7 @@ from collalgo.launch.child import Deadline, as_completed
 from collalgo.launch.hosts import positions_by_host
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.output import Sinks
-from collalgo.launch.placement import Placement, PlannedRank
+from collalgo.launch.placement import NO_NICS, Placement, PlannedRank
 from collalgo.launch.process import exit_code
 from collalgo.launch.ranks import Rank, Ranks, RankSpec
 from collalgo.launch.signals import signals_forwarded, signals_raise
@@ -108,7 +108,7 @@ class LocalLaunch:
                 position,
                 socket.gethostname(),
                 shown(spec.cpus) if spec.cpus else f"any of {cores()}",
-                "none, by shared memory",
+                NO_NICS,
             )
             for position, spec in zip(
                 positions_by_host([size]), self.specs, strict=True

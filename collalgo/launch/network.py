@@ -19,6 +19,7 @@ from threading import Thread
 from typing import NamedTuple
 
 from collalgo.base.threads import start
+from collalgo.base.units import counted
 from collalgo.bootstrap.interfaces import Interface, interfaces, selected
 from collalgo.errors import BootstrapError
 
@@ -239,7 +240,7 @@ def networks(
     for endpoint, answer in zip(endpoints, answers, strict=True):
         times, tries = answer.times, answer.tries
         partial = {
-            e: f"by {times[e.address]} of {tries} hosts"
+            e: f"by {times[e.address]} of {counted(tries, 'host')}"
             for e in endpoint.outward
             if 0 < times[e.address] < tries
         }
@@ -280,7 +281,8 @@ def _not_reached(
     endpoint: Endpoint, failed: Sequence[Interface], answer: Answers
 ) -> BootstrapError:
     tried = ", ".join(
-        f"{e.name} {e.address} (by {answer.times[e.address]} of {answer.tries} hosts)"
+        f"{e.name} {e.address} (by {answer.times[e.address]} of "
+        f"{counted(answer.tries, 'host')})"
         for e in failed
     )
     return BootstrapError(

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from collalgo.base.units import counted
 from collalgo.errors import BootstrapError
 from collalgo.launch.agent_group import AgentGroup
 from collalgo.launch.child import Deadline, as_completed, kill_children
@@ -278,5 +279,5 @@ class Nodes:
         reason, code = self._failed or (what if late else "no host could be used", 1)
         if self._discovery is not None and self._discovery.problem:
             reason = self._discovery.problem
-        report(f"{reason} (fewer than {self._least} ranks are left)")
+        report(f"{reason} (fewer than {counted(self._least, 'rank')} left)")
         return code

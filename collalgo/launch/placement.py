@@ -10,6 +10,9 @@ from collalgo.launch.binding import Binding, cpus_of_ranks
 from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.remote_shell import is_this_host
 
+#: The NICs of ranks that are all on one host.
+NO_NICS = "none, by shared memory"
+
 
 class PlannedRank(NamedTuple):
     """The placement of a rank.

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
+from collalgo.base.units import counted
 from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.store.at_url import store_place
 from collalgo.bootstrap.store.job_end import begin_end, close_job
@@ -269,6 +270,6 @@ class _Supervision:
         self.ranks.stop(signal.SIGTERM)
         self.ranks.sinks.err.end_line()
         last = self.lost[-1].failure()
-        words = f"{last.reason} (fewer than {self.plan.least} ranks are left)"
+        words = f"{last.reason} (fewer than {counted(self.plan.least, 'rank')} left)"
         self.plan.supervision.tell([last._replace(reason=words)], False)
         return exit_code(self.lost[-1].returncode or 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from collalgo.base.environment import SECRET, STORE
-from collalgo.base.integers import integer
+from collalgo.base.integers import integer, shown
 from collalgo.bootstrap.context import checked_timeout
 from collalgo.bootstrap.identity import MOST_RANKS
 from collalgo.bootstrap.store.server import Server
@@ -141,6 +141,11 @@ def run(
     >>> import collalgo
     >>> losses = collalgo.run(train, (0.1,), "a:4,b:4")  # doctest: +SKIP
     """
+    if isinstance(args, str) or not isinstance(args, Sequence):
+        raise TypeError(
+            f"run: args is {shown(args)}, of type {type(args).__name__}; pass a tuple "
+            "of arguments, as (0.1,); the number of ranks is size=4"
+        )
     call = _checked(fn, args, timeout).encode("run")
     options = LaunchOptions(
         COMMAND,

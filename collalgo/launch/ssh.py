@@ -17,7 +17,7 @@ from collalgo.launch.hosts import Host, RankPosition
 from collalgo.launch.messages import report
 from collalgo.launch.nics import shown
 from collalgo.launch.options import LaunchOptions
-from collalgo.launch.placement import Placement, planned_ranks
+from collalgo.launch.placement import NO_NICS, Placement, planned_ranks
 from collalgo.launch.process import exit_code
 from collalgo.launch.remote_agent import AGENT, RemoteAgent
 from collalgo.launch.remote_shell import remote_shell
@@ -64,6 +64,8 @@ class SshLaunch:
         commands = [f"{name}: {shlex.join(line)}" for name, line in agents.items()]
         commands.append(f"each rank: {shlex.join(options.command)}")
         nics = ",".join(options.nics) or "a share of those that reach the other hosts"
+        if len(self.positions) == 1:
+            nics = NO_NICS
         ranks = planned_ranks(self.positions, options.binding, nics)
         return Placement(list(ranks), commands)
 

@@ -15,8 +15,10 @@ T = TypeVar("T")
 class Group:
     """An ordered set of ranks, seen from one of them.
 
-    Positions and chunk numbers wrap around, so no ``% size`` appears in an
-    algorithm. Chunk ``i`` belongs to position ``i``.
+    ``rank``, ``root`` and the numbers of chunks are positions; ``send`` and ``recv``
+    take ranks of the whole world. ``peer(position)`` is the rank at a position;
+    ``left`` and ``right`` are ranks already. Positions and chunk numbers wrap around,
+    so no ``% size`` appears in an algorithm. Chunk ``i`` belongs to position ``i``.
 
     Attributes
     ----------
@@ -28,7 +30,7 @@ class Group:
         The position of the root of a rooted collective: always 0, as the group is
         counted from it.
     right, left : int
-        The ranks in the whole world after me and before me.
+        The ranks (not the positions) after me and before me.
     """
 
     root = 0
@@ -47,7 +49,7 @@ class Group:
         return cls(rank, flat(size))
 
     def peer(self, position: int) -> int:
-        """The rank in the whole world at ``position``."""
+        """The rank at ``position``, to pass to send and recv."""
         return self._layout.ranks[position % self.size]
 
     def position(self, rank: int) -> int:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from collalgo.base.units import counted
+
 
 @dataclass(frozen=True)
 class Proof:
@@ -53,8 +55,8 @@ class Proof:
 
     def __str__(self) -> str:
         same = "same bits on every rank" if self.consistent else "bits may differ"
-        steps = f"{self.steps} step{'s' if self.steps != 1 else ''}"
         return (
-            f"{self.collective} of {self.size} ranks: {steps}, {self.volume} n bytes, "
-            f"{self.links} links, {same}"
+            f"{self.collective} of {counted(self.size, 'rank')}: "
+            f"{counted(self.steps, 'step')}, {self.volume} n bytes, "
+            f"{counted(self.links, 'link')}, {same}"
         )

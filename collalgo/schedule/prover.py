@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.schedule.replay import Fault, SymbolicReplay
 from collalgo.base.distinct import distinct
+from collalgo.base.units import counted
 from collalgo.errors import ScheduleError
 from collalgo.schedule.blame import Origin, origin, overwritten
 from collalgo.schedule.collective import NOTHING, Collective, Place, Promise
@@ -41,6 +42,7 @@ class Prover:
         self.promise = promise
         self.root = root
         self.size = size = len(schedules)
+        self.subject = f"{promise.name} of {counted(size, 'rank')}"
         self.replay = Replay(schedules)
         self.terms = Terms(size)
         self.blocks = size**promise.blocks
@@ -156,7 +158,7 @@ class Prover:
         what = FAULTS[fault].format(rank=rank, twice=twice)
         block = int(self.block_of[cell])
         return ScheduleError(
-            f"{self.promise.name} of {self.size} ranks: step {index} of rank {rank}: "
+            f"{self.subject}: step {index} of rank {rank}: "
             f"{r.transfers[number]!r} {what} (in block {block})",
             rank=rank,
             fault=(rank, index),
@@ -212,7 +214,7 @@ class Prover:
         steps = int(np.diff(self.replay.first_step)[rank])
         made, by = self._culprit(rank, cell, found, wanted)
         return ScheduleError(
-            f"{self.promise.name} of {self.size} ranks: rank {rank} ends, after "
+            f"{self.subject}: rank {rank} ends, after "
             f"{steps} steps, with chunk {self._name(cell)} made of the contributions "
             f"of ranks {members(found)} instead of ranks {members(wanted)}; {by}",
             rank=rank,
@@ -262,7 +264,7 @@ class Prover:
         for rank, ranks in enumerate(heard):
             if ranks != everyone:
                 raise ScheduleError(
-                    f"{self.promise.name} of {self.size} ranks: rank {rank} ends "
+                    f"{self.subject}: rank {rank} ends "
                     f"without a message path from ranks {members(everyone & ~ranks)}",
                     rank=rank,
                 )

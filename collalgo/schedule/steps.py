@@ -103,21 +103,30 @@ _OVER: Step = (_new(Transfer, (_SEND, -1, (), 0)),)
 
 
 def send(peer: int, chunks: Chunks = ()) -> Transfer:
-    """Send ``chunks`` as they were before this step; without chunks, a token."""
+    """Send ``chunks`` as they were before this step; without chunks, a token.
+
+    ``peer`` is a rank, as ``group.right`` or ``group.peer(position)``.
+    """
     if type(chunks) is not tuple or (chunks and type(chunks[0]) is not Chunk):
         chunks = as_chunks(chunks)
     return _new(Transfer, (_SEND, peer, chunks, 0))
 
 
 def recv(peer: int, chunks: Chunks = ()) -> Transfer:
-    """Receive ``chunks`` over the present values; without chunks, a token."""
+    """Receive ``chunks`` over the present values; without chunks, a token.
+
+    ``peer`` is a rank, as ``group.left`` or ``group.peer(position)``.
+    """
     if type(chunks) is not tuple or (chunks and type(chunks[0]) is not Chunk):
         chunks = as_chunks(chunks)
     return _new(Transfer, (_RECV, peer, chunks, 0))
 
 
 def recv_reduce(peer: int, chunks: Chunks) -> Transfer:
-    """Receive ``chunks`` and combine them with the present values."""
+    """Receive ``chunks`` and combine them with the present values.
+
+    ``peer`` is a rank, as ``group.left`` or ``group.peer(position)``.
+    """
     if type(chunks) is not tuple or (chunks and type(chunks[0]) is not Chunk):
         chunks = as_chunks(chunks)
     return _new(Transfer, (_RECV_REDUCE, peer, chunks, 0))

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from collalgo.base.integers import integer
+from collalgo.base.integers import integer, shown
 from collalgo.base.units import number_of_bytes
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -80,7 +80,7 @@ def select(
         )
     check_algorithm(algorithm, "select")
     nbytes = number_of_bytes(nbytes, "select")
-    pricer = _pricer(topology) if topology else _on_host(size, machine)
+    pricer = _on_host(size, machine) if topology is None else _pricer(topology)
     question = Question(collective, nbytes, algorithm, reproducible, policy)
     decision = decide(question, pricer)
 
@@ -97,6 +97,12 @@ def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:
     """The prices on a topology, or those that the caller has."""
     if isinstance(topology, Topology | UniformCluster):
         return TopologyPricer(topology)
+    if not hasattr(topology, "applicable"):
+        raise TypeError(
+            f"select: topology is {shown(topology)}, of type "
+            f"{type(topology).__name__}; pass a Topology: Topology.read(path) of a "
+            "file, or Topology.load(name) of a machine"
+        )
     return topology
 
 

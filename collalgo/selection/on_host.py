@@ -9,6 +9,7 @@ import numpy as np
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates, find
 from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import computing
+from collalgo.base.units import counted
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
@@ -83,7 +84,8 @@ class HostPricer(NamedTuple):
             f"{profile.switch * 1e6:.2f} us between ranks of one core, "
             f"{profile.message * 1e6:.2f} us a message, copies of "
             f"{1e-9 / profile.copy:.1f} GB/s, reductions of "
-            f"{1e-9 / profile.reduce:.1f} GB/s, {profile.cores} cores{self._shared}"
+            f"{1e-9 / profile.reduce:.1f} GB/s, "
+            f"{counted(profile.cores, 'core')}{self._shared}"
         )
 
     @property

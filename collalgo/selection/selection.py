@@ -10,7 +10,7 @@ import numpy as np
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.table import candidates as rows_of, is_users, shortened
 from collalgo.base.integers import integer
-from collalgo.base.units import human, human_time
+from collalgo.base.units import counted, human, human_time
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import Priced
 from collalgo.topology.assumed import ASSUMED
@@ -214,8 +214,8 @@ class Selection:
     def _headline(self) -> str:
         """The call, its algorithm and its price."""
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
-        subject = f"{self.collective} of {human(self.nbytes)} on {self.size} ranks"
-        return f"{subject}: {choice}"
+        ranks = counted(self.size, "rank")
+        return f"{self.collective} of {human(self.nbytes)} on {ranks}: {choice}"
 
     def __repr__(self) -> str:
         return f"<Selection {self._headline}>"

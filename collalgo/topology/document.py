@@ -162,7 +162,8 @@ def _pairs(ends: list[Any], what: str) -> Iterator[tuple[str, str]]:
         firsts *= len(seconds)
     if len(firsts) != len(seconds):
         raise TopologyError(
-            f"{what}: {len(firsts)} devices at one end and {len(seconds)} at the other"
+            f"{what}: {len(firsts)} devices at one end and {len(seconds)} at the "
+            "other; make them equally many or one of them one, by a link for each host"
         )
     return zip(firsts, seconds, strict=True)
 

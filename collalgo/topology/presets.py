@@ -131,7 +131,8 @@ def _added(name: str, parameters: dict[str, Any]) -> Topology:
     function = plugins.find(plugins.TOPOLOGIES, name)
     if function is None:
         raise TopologyError(
-            f"there is no topology {name!r}; choose one of {', '.join(names())}"
+            f"there is no topology {name!r}; read a file by Topology.read, or choose "
+            f"one of {', '.join(names())}"
         )
     topology = function(**parameters)
     if not isinstance(topology, Topology):

@@ -7,6 +7,7 @@ from typing import Any
 
 from collalgo.base.cpu_list import cores_of
 from collalgo.base.environment import HOST
+from collalgo.base.units import counted
 from collalgo.errors import TopologyError
 from collalgo.topology.detect import detect, text_of
 from collalgo.topology.document import build, document
@@ -68,7 +69,7 @@ def merge(parts: list[dict[str, Any]]) -> Topology:
         for number in part.get("gpus", ()):
             if number < len(gpus):
                 gpus[number].attributes.setdefault("ranks", []).append(rank)
-    topology.name = f"{len(parts)} ranks on {len(hosts)} host{'s' * (len(hosts) > 1)}"
+    topology.name = f"{counted(len(parts), 'rank')} on {counted(len(hosts), 'host')}"
     if len(hosts) > 1:
         _join(topology)
     return topology

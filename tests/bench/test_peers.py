@@ -127,8 +127,7 @@ def test_ratios_are_to_our_row_of_the_same_cell():
             rows.append(record(cell, 2, times, contestant=name))
     assert [cell.peers["peer"] for cell in cells(rows)] == pytest.approx([2, 0.5])
     text = "\n".join(summary(rows))
-    assert "time of peer divided by that of collalgo" in text
-    assert "collalgo is slower in 1" in text
+    assert "over 2 cells, below 1 in 1; above 1 collalgo is faster" in text
     assert "the best peer of each cell" in text
     assert [column.header for column in rivals(rows).columns][-3:] == [
         "peer\nx", "worse\nx", "best\nx"

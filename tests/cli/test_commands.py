@@ -22,7 +22,9 @@ def command(*arguments):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_is_listed_and_has_help(name):
-    assert f"\n  {name} " in CliRunner().invoke(main, ["--help"]).output
+    listed = CliRunner().invoke(main, ["--help"]).output
+    assert f"\n  {name} " in listed
+    assert "..." not in listed.partition("Commands:")[2]  # no sentence is cut
     shown = CliRunner().invoke(main, [name, "--help"])
     assert shown.exit_code == 0
     assert shown.output.startswith(f"Usage: main {name} ")

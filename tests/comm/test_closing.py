@@ -81,10 +81,9 @@ def test_a_call_that_the_others_have_not_made_is_told_to_who_closes_later(size):
     assert first is None
     for rank, error in enumerate(others, 1):
         assert isinstance(error, MismatchError)
-        assert str(error).startswith(
-            f"close: the last call of rank {rank} was barrier #1 ("
-        )
-        assert "that of rank 0 was broadcast #2 (3 float64" in str(error)
+        mine = f"close: rank {rank}'s last call was barrier #1 ("
+        assert str(error).startswith(mine)
+        assert "rank 0's last call was broadcast #2 (3 float64" in str(error)
 
 
 @pytest.mark.parametrize("count", [1, 2, 7])

@@ -79,7 +79,7 @@ def test_a_damaged_document_is_read_right_or_refused(amount):
     rng = random.Random(amount)
     members = (Member("a", "1"), Member("b", "2"))
     whole = {
-        ROUND: Round(3, members, {"code": "v1"}, "lost: 1 (c)"),
+        ROUND: Round(3, members, {"code": "v1"}, "lost: c"),
         NODES + "1": Node(members[0], 2),
     }
     for _ in range(amount):

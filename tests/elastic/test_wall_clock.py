@@ -60,7 +60,7 @@ def test_wall_clocks_that_are_set_do_not_disturb_a_job(clocks):
     assert job.returncode == 0, text
     assert text.count(weights(STEPS)) == RANKS, text
     assert set(re.findall(r"with (\d)\n", text)) == {str(RANKS)}, text
-    assert "restoring revision" not in text
+    assert "going back to the commit" not in text
     began = dict(re.findall(r"\[(\d)\] began (\d+)", text))
     wrong = {rank: round((int(at) - time.time()) / HOUR) for rank, at in began.items()}
     assert wrong == {"0": 1, "1": 0, "2": 0}

@@ -93,9 +93,7 @@ def test_loopback_is_taken_where_hosts_are_names_of_one_machine_only():
     same = Answers(Counter({"127.0.0.1": 1}), 1)
     (found,) = networks([point], [same])
     assert found.working == [LOOPBACK]
-    with pytest.raises(
-        BootstrapError, match=r"not reached by all .* \(by 0 of 1 hosts"
-    ):
+    with pytest.raises(BootstrapError, match=r"not reached by all .* \(by 0 of 1 host"):
         list(networks([point], [Answers(Counter(), 1)]))
 
 

@@ -94,7 +94,7 @@ def test_a_host_that_never_starts_is_given_up(capfd, monkeypatch, words, problem
         hosts.change([Host("a", 1)])
         assert hosts.run() != 0
     told = capfd.readouterr().err
-    assert f"host a {problem} (fewer than 1 ranks are left)" in told
+    assert f"host a {problem} (fewer than 1 rank left)" in told
 
 
 class Script:

@@ -130,7 +130,7 @@ def test_ranks_die_on_several_hosts_and_the_weights_are_the_same(rsh):
 @pytest.mark.parametrize(
     ("hosts", "told"),
     [
-        ("a:1,b:1", r"host [ab] has failed: .*\(fewer than 1 ranks are left\)"),
+        ("a:1,b:1", r"host [ab] has failed: .*\(fewer than 1 rank left\)"),
         ("nowhere:1", r"host nowhere cannot be used: .* ended with 255 \(fewer than 1"),
     ],
 )

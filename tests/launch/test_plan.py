@@ -142,3 +142,5 @@ def test_a_placement_connects_to_no_host(monkeypatch, tmp_path, binding, nics):
     ]
     assert command == "each rank: true"
     assert not (tmp_path / "connected").exists()
+    alone = planned(["true"], hosts=HOSTS[:1], nics=nics).placement()
+    assert {rank.nics for rank in alone.ranks} == {"none, by shared memory"}

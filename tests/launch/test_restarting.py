@@ -91,7 +91,7 @@ def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     assert done.returncode == 1
     assert "exit code 1; restart 1 of 1" in done.stderr
     assert "after 1 restarts; it is not restarted" in done.stderr
-    assert "(fewer than 2 ranks are left)" in done.stderr
+    assert "(fewer than 2 ranks left)" in done.stderr
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
 
 

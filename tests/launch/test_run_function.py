@@ -265,3 +265,9 @@ def test_an_interrupt_ends_the_ranks_and_is_raised(tmp_path):
     assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
     left = subprocess.run(["pgrep", "-f", str(script)], check=False)
     assert left.returncode == 1
+
+
+@pytest.mark.parametrize("args", [3, "ab"])
+def test_arguments_of_a_function_are_a_sequence(args):
+    with pytest.raises(TypeError, match=r"args is .* pass a tuple .*size=4"):
+        run(closure(), args, size=1)

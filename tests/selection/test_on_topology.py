@@ -196,6 +196,8 @@ def test_reproducible_means_in_the_order_of_the_ranks():
 def test_a_choice_needs_ranks_or_a_topology():
     with pytest.raises(ValueError, match="the number of ranks, or a topology"):
         select("allreduce", 8)
+    with pytest.raises(TypeError, match=r"'two.yaml', of type str; .*Topology.read"):
+        select("allreduce", 8, topology="two.yaml")
     result = CliRunner().invoke(main, ["select", "allreduce", "8"])
     assert result.exit_code == 2
 

@@ -129,7 +129,8 @@ def _unknown(text: str) -> str:
     reason = structured(text).error
     detail = f" ({reason})" if reason.startswith("invalid") else ""
     return (
-        f"unknown format{detail}; the known formats are {', '.join(FORMATS.values())}"
+        f"unknown format{detail}; a native file begins with 'collalgo: topology/1'; "
+        f"the known formats are {', '.join(FORMATS.values())}"
     )
 
 

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator
 
+from collalgo.base.units import counted
 from collalgo.topology.model import Link, Topology
 
 
@@ -51,4 +52,4 @@ def _speed_text(links: list[Link]) -> str:
 
 
 def _cables(links: list[Link]) -> str:
-    return f"{len(links)} cable{'s' * (len(links) > 1)}"
+    return counted(len(links), "cable")
