@@ -82,6 +82,8 @@ def test_bound_and_simulate_and_topo_see_the_faults():
     broken = run("bound", "broadcast", "dgx1v", *FAULTS)
     assert "without the faults at least" in broken
     assert whole.partition(",")[0] != broken.partition(",")[0]
+    fewer = run("bound", "scatter", "dgx1v", "--without", "gpu7")
+    assert "leave fewer ranks and change it by a factor of 0." in fewer
     ring = ("simulate", "allgather", "ring", "dgx1v")
     assert run(*ring) != run(*ring, *FAULTS)
     assert "nic3" in run("topo", "show", "dgx1v")
