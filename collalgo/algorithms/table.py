@@ -140,6 +140,10 @@ def _same(old: ScheduleFunction, new: ScheduleFunction) -> bool:
     return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
 
 
+#: The advice where no name is close to an unknown one.
+YOUR_OWN = "import the file that registers it, or pass --load, or choose one of "
+
+
 def candidates(collective: str) -> list[Algorithm]:
     """All rows for ``collective``, in the order of the table."""
     return [row for row in ALGORITHMS if row.collective == collective]
@@ -159,7 +163,7 @@ def named(collective: str, name: str) -> Algorithm:
         from difflib import get_close_matches  # which takes a while to import
 
         meant = get_close_matches(plain, rows, 1)
-        hint = f"did you mean {meant[0]!r}? There are " if meant else "choose one of "
+        hint = f"did you mean {meant[0]!r}? There are " if meant else YOUR_OWN
         if plain.endswith(".py"):
             hint = "import a file first (in commands by --load), then name one of "
         elif plain in plugins.names(plugins.ALGORITHMS):

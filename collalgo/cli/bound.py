@@ -107,7 +107,8 @@ def _loss(found: Bound, whole: Bound | None, nbytes: int) -> str:
     least, now = whole.seconds(nbytes), found.seconds(nbytes)
     times = now / least if least else 1.0
     text = f"without the faults at least {human_time(least)}"
-    return f"{text}; the faults raise it by a factor of {times:.2f}\n"
+    verb = "raise" if times >= 1 else "leave fewer ranks and change"
+    return f"{text}; the faults {verb} it by a factor of {times:.2f}\n"
 
 
 def _range(

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
-from functools import reduce
+from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
@@ -20,12 +20,11 @@ from collalgo.cli.options import force_option, writes
 from collalgo.elastic import exclusion
 from collalgo.elastic.backends import store_at
 from collalgo.elastic.history import history
-from collalgo.elastic.jobs_here import jobs_here
+from collalgo.elastic.jobs_here import JobHere, jobs_here
 from collalgo.elastic.status import Event, Status, event_of_epoch, follow, status
 from collalgo.elastic.timeline import EventsError, draw, read_events
 from collalgo.errors import CollalgoError
-
-Command = TypeVar("Command", bound=Callable[..., Any])
+from collalgo.launch.process import command_line
 
 #: Seconds between two checks whether a followed job has ended.
 POLL_SECONDS = 0.2
@@ -43,57 +42,84 @@ _JOB = (
         show_default="job; without --rendezvous that of the members on this host",
         help="Id of the job.",
     ),
+    click.argument("process", type=click.IntRange(1), required=False, metavar="[PID]"),
 )
 
 
-def _of_job(command: Command) -> Command:
-    """Add the options that name a job."""
-    return reduce(lambda inner, option: option(inner), reversed(_JOB), command)
+def _of_job(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options and the argument that name a job; pass its store."""
+
+    @wraps(command)
+    def with_store(
+        *words: Any,
+        rendezvous: str | None,
+        job: str | None,
+        process: int | None,
+        **options: Any,
+    ) -> None:
+        with _store(rendezvous, job, process) as store:
+            command(*words, store=store, **options)
+
+    added: Callable[..., None] = with_store
+    for option in reversed(_JOB):
+        added = option(added)
+    return added
 
 
 @contextmanager
-def _store(url: str | None, job: str | None) -> Iterator[KeyValueStore]:
+def _store(
+    url: str | None, job: str | None, process: int | None
+) -> Iterator[KeyValueStore]:
     """The store of a job: the one that is named, or that of a member on this host."""
+    if url and process:
+        raise click.UsageError("pass PID or --rendezvous, not both")
     secret = None
     try:
         if url is None:
-            url, job, secret = _job_here(job)
+            url, job, secret, _ = _job_here(job, process)
         with closing(store_at(url, job or "job", secret)) as store:
             yield store
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from None
 
 
-def _job_here(job: str | None) -> tuple[str, str, bytes | None]:
-    """The only job, of an id if that is given, that has members on this host."""
-    found = [each for each in jobs_here() if job in (None, each.job)]
+def _job_here(job: str | None, process: int | None) -> JobHere:
+    """The only job on this host, of an id and under a process if these are given."""
+    found = [each for each in jobs_here(process) if job in (None, each.job)]
     if not found:
         which = "" if job is None else f" {job!r}"
+        where = "on this host" if process is None else f"in process {process}"
         raise click.ClickException(
-            f"no elastic job{which} has members on this host; start one (collalgo run "
+            f"no elastic job{which} has members {where}; start one (collalgo run "
             "--min), or pass --rendezvous and --id"
         )
     if len(found) > 1:
-        listed = "\n".join(f"  --rendezvous {e.url} --id {e.job}" for e in found)
+        listed = "\n".join(
+            f"  {e.process}: {command_line(e.process)} (--id {e.job}, {e.url})"
+            for e in found
+        )
         raise click.ClickException(
-            f"{len(found)} elastic jobs have members on this host; name one, with its "
-            f"COLLALGO_SECRET:\n{listed}"
+            f"{len(found)} elastic jobs have members on this host; name one by the "
+            f"process id of its launcher or of a rank:\n{listed}"
         )
     return found[0]
 
 
 @click.group()
 def main() -> None:
-    """Inspect and change an elastic job."""
+    """Inspect and change an elastic job.
+
+    PID is the process id of its launcher or of a rank. It may be omitted if this host
+    runs a single elastic job.
+    """
 
 
 @main.command("status")
 @_of_job
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON.")
-def status_command(rendezvous: str | None, job: str | None, as_json: bool) -> None:
+def status_command(store: KeyValueStore, as_json: bool) -> None:
     """Show the members of a job, waiting processes, and its last failures."""
-    with _store(rendezvous, job) as store:
-        found = status(store)
+    found = status(store)
     if as_json:
         click.echo(json.dumps(asdict(found)))
         return
@@ -127,17 +153,16 @@ def _lines(found: Status) -> Iterator[str]:
 @main.command("events")
 @_of_job
 @click.option("--follow", "goes_on", is_flag=True, help="Continue until the job ends.")
-def events_command(rendezvous: str | None, job: str | None, goes_on: bool) -> None:
+def events_command(store: KeyValueStore, goes_on: bool) -> None:
     """Print the events of a job, each a line of JSON.
 
     Without --follow, print only the last epochs.
     """
-    with _store(rendezvous, job) as store:
-        if goes_on:
-            _follow(store)
-        else:
-            for past in history(store):
-                _print(event_of_epoch(past))
+    if goes_on:
+        _follow(store)
+    else:
+        for past in history(store):
+            _print(event_of_epoch(past))
 
 
 def _print(event: Event) -> None:
@@ -191,21 +216,19 @@ def timeline_command(events: Path, output: Path, force: bool) -> None:
 
 
 @main.command("exclude")
+@click.argument("name")
 @_of_job
 @click.option("--reason", default="by hand", help="Reason, shown to the member.")
-@click.argument("name")
-def exclude_command(
-    rendezvous: str | None, job: str | None, reason: str, name: str
-) -> None:
+def exclude_command(store: KeyValueStore, reason: str, name: str) -> None:
     """Exclude the member NAME, until it is readmitted."""
-    with _store(rendezvous, job) as store:
-        exclusion.exclude(store, name, reason)
+    exclusion.exclude(store, name, reason)
+    click.echo(f"{name} is excluded until it is readmitted")
 
 
 @main.command("readmit")
-@_of_job
 @click.argument("name")
-def readmit_command(rendezvous: str | None, job: str | None, name: str) -> None:
+@_of_job
+def readmit_command(store: KeyValueStore, name: str) -> None:
     """Readmit the excluded member NAME."""
-    with _store(rendezvous, job) as store:
-        exclusion.readmit(store, name)
+    exclusion.readmit(store, name)
+    click.echo(f"{name} is readmitted")

@@ -152,7 +152,7 @@ def _cells(call: Call, equals: Equals) -> list[str]:
         *cells,
         str(chosen.size),
         human_time(chosen.seconds) + chosen.choice.mark,
-        f"{loss.kept:.0%}",
+        "" if old is None else f"{loss.kept:.0%}",
         "cannot run" if old is None else human_time(old),
         "" if bound is None else human_time(bound),
         chosen.choice.words,

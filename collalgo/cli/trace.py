@@ -11,13 +11,11 @@ from collalgo.base.wrapping import wrapped
 from collalgo.cli.price_calls import price_command
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 from collalgo.comm.tracing.summary import Row, TraceError, summary
+from collalgo.launch.process import command_line
 from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes
 
 #: The exit code of an inconclusive analysis, since dumps are missing.
 INCONCLUSIVE = 2
-
-#: The most characters of the command line of a process.
-LONGEST_COMMAND = 150
 
 
 @click.group()
@@ -46,9 +44,10 @@ def dump_command(job: int | None) -> None:
         )
     jobs = {rank.job: rank for rank in ranks}
     if job is None and len(jobs) > 1:
+        listed = (f"  {r.process}: {command_line(r.process)}" for r in jobs.values())
         raise click.ClickException(
             f"there are {len(jobs)} jobs on this host; name one by a rank:\n"
-            + "\n".join(f"  {r.process}: {_command(r.process)}" for r in jobs.values())
+            + "\n".join(listed)
         )
     files = dump_ranks(ranks)
     for rank, file in files.items():
@@ -56,17 +55,6 @@ def dump_command(job: int | None) -> None:
     folder = min({rank.folder for rank in ranks}, key=str)
     click.echo(f"next: collalgo trace analyze {folder}")
     raise SystemExit(int(None in files.values()))
-
-
-def _command(process: int) -> str:
-    """The command of a process, or nothing if it has ended."""
-    try:
-        words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    return " ".join(word.decode(errors="replace") for word in words).strip()[
-        :LONGEST_COMMAND
-    ]
 
 
 def _answer(rank: RankProcess, file: Path | None) -> str:

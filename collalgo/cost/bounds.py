@@ -202,10 +202,13 @@ def _by_cut(
     exact: bool = False,
 ) -> Bound:
     order = [d.id for d in network.topology.devices() if d.id in witness]
+    side, receives = witness, collective in RECEIVING
+    if 2 * network.ranks_in(side) > network.size:  # the others limit
+        side, receives = frozenset(network.capacities) - side, not receives
     reason = (
-        f"{network.describe(witness)} ({network.ranks_in(witness)} of {network.size} "
-        f"ranks) can send at most {float(network.leaving(witness)):g} GB/s over "
-        f"{network.crossing(witness)}"
+        f"{network.describe(side)} ({network.ranks_in(side)} of {network.size} "
+        f"ranks) can {'receive' if receives else 'send'} at most "
+        f"{float(network.leaving(witness)):g} GB/s over {network.crossing(side)}"
     )
     assumed = network.assumed_across([witness])
     return Bound(collective, per_byte, tuple(order), reason, exact, assumed=assumed)
@@ -215,6 +218,9 @@ def _no_bytes(collective: str, network: Network, _root: str) -> Bound:
     """No bytes move."""
     return Bound(collective, Fraction(0), tuple(network.ranks), "no bytes move")
 
+
+#: The collectives in which the witness of a cut receives.
+RECEIVING = ("reduce", "reduce_scatter", "scatter")
 
 #: The collectives with a bound, and the function of its bandwidth term.
 BOUNDED = {

@@ -31,6 +31,10 @@ GRAIN = 1_000_000_000
 EVERY_RANK = 64
 
 
+#: The most links across a cut that are named.
+FEW = 2
+
+
 class Network:
     """The flow network of some links, with integer capacities.
 
@@ -267,12 +271,15 @@ class Network:
         )
 
     def crossing(self, part: DeviceSet) -> str:
-        """Describe the links that leave a set, by their kind."""
+        """Describe the links that leave a set, by their kind; few are named."""
         counts: dict[str, int] = {}
-        for link in self.links:
-            if len(part.intersection(link.ends)) == 1:
-                count = link.count * self._count(*link.ends)
-                counts[link.kind.value] = counts.get(link.kind.value, 0) + count
-        return " and ".join(
+        crossing = [e for e in self.links if len(part.intersection(e.ends)) == 1]
+        for link in crossing:
+            count = link.count * self._count(*link.ends)
+            counts[link.kind.value] = counts.get(link.kind.value, 0) + count
+        words = " and ".join(
             counted(count, f"{kind} link") for kind, count in counts.items()
         )
+        if self.counts or len(crossing) > FEW:
+            return words
+        return f"{words} ({', '.join(' - '.join(link.ends) for link in crossing)})"

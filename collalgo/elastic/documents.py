@@ -11,7 +11,6 @@ COMMON, NODES = "now/", "node/"
 
 #: The keys that all members watch.
 ROUND, LEADER, NOTICE = COMMON + "round", COMMON + "leader", COMMON + "notice"
-EXCLUDED = COMMON + "excluded"
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
+from collalgo.bootstrap.store.exclusion import EXCLUDED
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
-from collalgo.elastic.documents import EXCLUDED, Excluded, decoded, encoded
+from collalgo.elastic.documents import Excluded, decoded, encoded
 
 Reasons = dict[str, str]
 

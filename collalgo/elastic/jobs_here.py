@@ -8,6 +8,7 @@ from typing import NamedTuple
 from collalgo.base import proc
 from collalgo.base.environment import JOB, RENDEZVOUS, SECRET
 from collalgo.errors import VariableError
+from collalgo.launch.process import ancestors
 
 
 class JobHere(NamedTuple):
@@ -21,16 +22,29 @@ class JobHere(NamedTuple):
         Its id.
     secret : bytes or None
         Its secret.
+    process : int
+        A process of the job on this host.
     """
 
     url: str
     job: str
     secret: bytes | None
+    process: int = 0
 
 
-def jobs_here() -> list[JobHere]:
-    """The jobs with members on this host that are processes of this user."""
-    return sorted(set(_jobs()), key=lambda each: (each.url, each.job))
+def jobs_here(ancestor: int | None = None) -> list[JobHere]:
+    """The jobs with members on this host that are processes of this user.
+
+    Parameters
+    ----------
+    ancestor
+        Only of this process and those that it has started, directly or not.
+    """
+    found: dict[tuple[object, ...], JobHere] = {}
+    for each in sorted(_jobs(), key=lambda each: each.process):
+        if ancestor is None or ancestor in ancestors(each.process):
+            found.setdefault(each[:3], each)
+    return sorted(found.values(), key=lambda each: (each.url, each.job))
 
 
 def _jobs() -> Iterator[JobHere]:
@@ -42,4 +56,5 @@ def _jobs() -> Iterator[JobHere]:
                 continue
             known = proc.environment(int(entry.name))
             if url := RENDEZVOUS.given(known):
-                yield JobHere(url, JOB.given(known), SECRET.value(known))
+                secret = SECRET.value(known)
+                yield JobHere(url, JOB.given(known), secret, int(entry.name))

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from collalgo.bootstrap.store.exclusion import EXCLUDED
 from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
 from collalgo.elastic.documents import (
     COMMON,
-    EXCLUDED,
     LEADER,
     NODES,
     NOTICE,

@@ -13,6 +13,9 @@ from collalgo.base import proc
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
+#: The most characters of the command line of a process.
+LONGEST_COMMAND = 150
+
 
 def end_with_parent(parent: int | None) -> None:
     """Make the kernel kill this process when its parent ends, for any reason."""
@@ -50,6 +53,24 @@ def process_of(number: int) -> Process:
     if state in "ZX":
         raise ProcessLookupError(number)
     return Process(number, *map(int, fields))
+
+
+def ancestors(number: int) -> Iterator[int]:
+    """A process, its parent, and so on."""
+    with suppress(OSError):  # one has ended
+        while number:
+            yield number
+            number = process_of(number).parent
+
+
+def command_line(number: int) -> str:
+    """The command line of a process, or nothing if it has ended."""
+    try:
+        words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return ""
+    line = " ".join(word.decode(errors="replace") for word in words)
+    return line.strip()[:LONGEST_COMMAND]
 
 
 def send_signal(process: Process, number: int) -> None:

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from collalgo.base.signal_handlers import catches
 from collalgo.bootstrap.identity import Launcher, launcher_of
 from collalgo.comm.tracing.dump import DEFAULT_FOLDER
 from collalgo.errors import BootstrapError
-from collalgo.launch.process import processes
+from collalgo.launch.process import ancestors, processes
 
 #: Seconds that ranks have to write their dumps.
 DUMP_SECONDS = 10.0
@@ -60,18 +60,11 @@ def rank_processes(ancestor: int | None = None) -> list[RankProcess]:
     found = {
         process: rank
         for process in parents
-        if (ancestor is None or ancestor in _ancestors(process, parents))
+        if (ancestor is None or ancestor in ancestors(process))
         and (rank := _rank_of(process, parents[process]))
     }
     own = [rank for rank in found.values() if parents[rank.process] not in found]
     return sorted(own, key=lambda each: (each.job, len(each.rank), each.rank))
-
-
-def _ancestors(process: int, parents: dict[int, int]) -> Iterator[int]:
-    """A process, its parent, and so on."""
-    while process in parents:
-        yield process
-        process = parents[process]
 
 
 def _launcher(environment: Mapping[str, str]) -> Launcher | None:

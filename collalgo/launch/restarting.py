@@ -17,7 +17,8 @@ from functools import cache, partial
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.base.units import counted
 from collalgo.bootstrap.identity import RESTART_COUNT
-from collalgo.bootstrap.store.at_url import store_place
+from collalgo.bootstrap.store.at_url import StorePlace, store_place
+from collalgo.bootstrap.store.exclusion import excluded_at
 from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.child import Deadline, as_completed, kill_children
@@ -33,6 +34,9 @@ from collalgo.launch.start_failure import StartFailure
 #: at most.
 BACK_OFF, LONGEST_BACK_OFF = 0.1, 60.0
 
+#: Seconds between two checks whether an excluded rank is readmitted.
+READMISSION = 0.5
+
 #: The last line of the traceback of a restarted rank that was not admitted.
 OF_A_LATECOMER = "collalgo.errors.BootstrapError"
 
@@ -41,7 +45,6 @@ OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
 
 #: The address at which the ranks of this host reach the launcher.
 HERE = "127.0.0.1"
-
 
 #: Called with the number of ranks that run, at each end of one once a rank has ended
 #: with exit code 0; none of this host is restarted.
@@ -70,7 +73,8 @@ class RestartingLaunch(LocalLaunch):
 
     def _run(self, ranks: Ranks, held: ExitStack) -> int:
         """Start the ranks, and supervise them; hold the store until they have ended."""
-        common, end = self._of_host(held) if self.node is None else self._of_node(held)
+        of_job = self._of_host if self.node is None else self._of_node
+        common, place, end = of_job(held)
 
         def start(spec: RankSpec, count: int) -> None:
             before = int(spec.environment.get(RESTART_COUNT, 0))
@@ -81,14 +85,15 @@ class RestartingLaunch(LocalLaunch):
 
         for spec in self.specs:
             start(spec, 0)
-        return _Supervision(self, ranks, start, end).run()
+        return _Supervision(self, ranks, start, end, place).run()
 
-    def _of_host(self, held: ExitStack) -> tuple[dict[str, str], End]:
-        """The variables of ranks that are all on this host, and the end of the job."""
+    def _of_host(self, held: ExitStack) -> tuple[dict[str, str], StorePlace, End]:
+        """The variables of ranks that are all on this host, the store, and the end."""
         secret = secrets.token_bytes(32)
         server = held.enter_context(closing(Server(secret, HERE)))
+        url = f"collalgo://{HERE}:{server.port}"
         variables = {
-            RENDEZVOUS.name: f"collalgo://{HERE}:{server.port}",
+            RENDEZVOUS.name: url,
             MEMBERS.name: f"{self.least}:{len(self.specs)}",
             SECRET.name: secret.hex(),
         }
@@ -98,10 +103,10 @@ class RestartingLaunch(LocalLaunch):
                 reason = f"others ended, {living} of {self.least} ranks remain"
                 close_job(HERE, server.port, secret, reason)
 
-        return variables, end
+        return variables, store_place(url, "job", secret=secret), end
 
-    def _of_node(self, held: ExitStack) -> tuple[dict[str, str], End]:
-        """The variables of the ranks of a node, which may hold the store, and the end.
+    def _of_node(self, held: ExitStack) -> tuple[dict[str, str], StorePlace, End]:
+        """The variables of the ranks of a node, the store, which it may hold, the end.
 
         Ranks of other nodes may still come: the members decide.
         """
@@ -111,7 +116,7 @@ class RestartingLaunch(LocalLaunch):
         if self.node:
             hold_store(place, held)
         once = cache(partial(begin_end, place, "a rank has ended"))
-        return self.node or {}, lambda _living: once()
+        return self.node or {}, place, lambda _living: once()
 
 
 def back_off(number: int) -> float:
@@ -169,12 +174,16 @@ class _Supervision:
         Starts a rank after a number of restarts.
     end : callable
         Called with the number that run, at each end once one had exit code 0.
+    place : StorePlace
+        The store, which names the excluded members.
     """
 
     plan: RestartingLaunch
     ranks: Ranks
     start: Callable[[RankSpec, int], None]
     end: End
+    place: StorePlace
+    excluded: set[int] = field(default_factory=set)
     due: dict[int, float] = field(default_factory=dict)
     deaths: Counter[int] = field(default_factory=Counter)
     lost: list[Rank] = field(default_factory=list)
@@ -193,6 +202,7 @@ class _Supervision:
             self.ranks.release_ended()
             if self._are_too_few():
                 return self._give_up()
+            self._readmit()
             self._restart()
         if not self.has_finished:
             return self._give_up()
@@ -211,26 +221,28 @@ class _Supervision:
         """Seconds to the next restart, or to the next check if ranks are too few."""
         if self._are_too_few():
             return self.plan.supervision.settle
-        return min(self.due.values(), default=float("inf")) - time.monotonic()
+        seconds = min(self.due.values(), default=float("inf")) - time.monotonic()
+        return min(seconds, READMISSION) if self.excluded else seconds
 
     def _end(self, rank: Rank) -> None:
         """React to the end of a rank: restart it after a delay, if it has died."""
         kill_children([rank])  # what it has started and left
-        code = rank.returncode
-        assert code is not None
-        if code == 0:
+        if not (code := rank.returncode):
             self.has_finished = True
             self.due.clear()
+            self.excluded.clear()
             return
         self.lost.append(rank)
         words = f"rank {rank.rank} {exit_reason(code)}"
-        if not self.has_finished:
+        if self.has_finished:
+            self.deaths[rank.rank] += 1
+            self.late = rank if self._is_missed(rank) else self.late
+            report(f"{words}; the job ends without it")
+        elif rank.rank in self._excluded_ranks():
+            self.excluded.add(rank.rank)
+            report(f"{words}; it is excluded, and restarted once it is readmitted")
+        else:
             self._restart_later(rank.rank, words)
-            return
-        self.deaths[rank.rank] += 1
-        if self._is_missed(rank):
-            self.late = rank
-        report(f"{words}; the job ends without it")
 
     def _restart_later(self, rank: int, words: str) -> None:
         """Restart a rank after a delay, unless it was restarted often enough."""
@@ -245,8 +257,18 @@ class _Supervision:
     def _is_missed(self, rank: Rank) -> bool:
         """Whether the work of a rank that fails after the training is missing."""
         is_latecomer = self.deaths[rank.rank] > 1 and rank.ended_by(OF_A_LATECOMER)
-        code = rank.returncode or 0
-        return code > 0 and not is_latecomer and not rank.is_victim()
+        return (rank.returncode or 0) > 0 and not is_latecomer and not rank.is_victim()
+
+    def _excluded_ranks(self) -> set[int]:
+        """The ranks of this host that are excluded now."""
+        names = excluded_at(self.place)
+        return {s.rank for s in self.plan.specs if s.environment[MEMBER.name] in names}
+
+    def _readmit(self) -> None:
+        """Restart those that are readmitted, which does not count as a failure."""
+        readmitted = self.excluded and self.excluded - self._excluded_ranks()
+        self.excluded -= readmitted
+        self.due.update(dict.fromkeys(readmitted, time.monotonic()))
 
     def _restart(self) -> None:
         """Restart the ranks that are due."""

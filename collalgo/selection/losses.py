@@ -55,7 +55,7 @@ class Loss(NamedTuple):
     @property
     def kept(self) -> float:
         """The part of the bandwidth of the whole machine that the choice keeps."""
-        return 1 / self.times if self.times else 1.0
+        return min(1.0, 1 / self.times) if self.times else 1.0
 
     @property
     def times_bound(self) -> float | None:
@@ -66,8 +66,7 @@ class Loss(NamedTuple):
     def __str__(self) -> str:
         text = (
             f"without the faults {human_time(self.whole.seconds)} by "
-            f"{self.whole.choice.words}; the faults raise the time by a factor of "
-            f"{self.times:.2f}"
+            f"{self.whole.choice.words}; {self._change}"
         )
         if self.times_bound is not None:
             text += f" and the bound by {self.times_bound:.2f}"
@@ -79,6 +78,14 @@ class Loss(NamedTuple):
             f"{text}\nwith the faults that schedule would take "
             f"{human_time(self.old_seconds)}, {worse:.2f} times the choice"
         )
+
+    @property
+    def _change(self) -> str:
+        """The change of the time, which fewer ranks or another search may shorten."""
+        if self.times >= 1 or self.old_seconds is None:
+            verb = "raise" if self.times >= 1 else "leave fewer ranks and change"
+            return f"the faults {verb} the time by a factor of {self.times:.2f}"
+        return "the faults do not raise the time"
 
     def as_dict(self) -> dict[str, Any]:
         """The loss in words and numbers, as for JSON; times in seconds."""

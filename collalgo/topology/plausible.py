@@ -1,5 +1,6 @@
 """Warn of implausible values in a topology."""
 
+from collalgo.base.hostlist import fold
 from collalgo.topology.model import FAST, Kind, Link, LinkKind, Topology
 
 #: The greatest plausible GB/s of a cable in each direction.
@@ -16,18 +17,24 @@ MOST = {
 #: The least plausible GB/s of a cable that bypasses PCIe.
 LEAST_OF_FAST = 0.5
 
+#: The relative excess of a cable over the speed of its NIC that rounding explains.
+ROUNDING = 0.05
+
 #: The greatest of the port of a NIC.
 MOST_OF_PORT = 400.0
 
 
 def review(topology: Topology) -> None:
-    """Add warnings for implausible speeds and for devices without links."""
+    """Add warnings for implausible speeds, and for what no link reaches."""
     for link in topology.links:
         _review_link(topology, link)
     for nic in topology.devices(Kind.NIC):
         speed = nic.attributes.get("speed")
         if speed is not None and speed > MOST_OF_PORT:
             topology.warn(f"{nic.id}: {speed:g} GB/s is more than any port carries")
+        if speed is not None:
+            _review_cables(topology, nic.id, speed)
+    _review_hosts(topology)
     for switch in topology.devices(Kind.PCI):
         _review_uplink(topology, switch.id)
     ids = [device.id for device in topology.devices()]
@@ -37,6 +44,31 @@ def review(topology: Topology) -> None:
             topology.warn(f"{id} has no link")
         if len(unlinked) > 20:
             topology.warn(f"{len(unlinked) - 20} other devices have no link")
+
+
+def _review_cables(topology: Topology, nic: str, speed: float) -> None:
+    """Warn of a cable that is faster than the NIC at its end."""
+    for link in topology.links_of(nic):
+        each = (link.bandwidth or 0.0) / link.count
+        if link.kind is LinkKind.NETWORK and each > speed * (1 + ROUNDING):
+            topology.warn(
+                f"{link}: {each:g} GB/s is more than the {speed:g} GB/s of {nic}; "
+                "check the unit"
+            )
+
+
+def _review_hosts(topology: Topology) -> None:
+    """Warn of a host that no link joins to others, if some hosts are joined."""
+    host = {d.id: d.host or d.id for d in topology.devices()}
+    apart = {
+        host[end]
+        for link in topology.links
+        if host[link.ends[0]] != host[link.ends[1]]
+        for end in link.ends
+    }
+    alone = [name for name in topology.hosts if name not in apart]
+    if apart.intersection(topology.hosts) and alone:
+        topology.warn(f"{fold(alone)}: no link leads to another host")
 
 
 def _review_uplink(topology: Topology, switch: str) -> None:

@@ -164,5 +164,8 @@ def test_an_order_that_breaks_equal_bits_is_refused_in_an_allreduce():
 def test_a_name_that_is_misspelt_is_told_what_it_may_mean():
     with pytest.raises(AlgorithmNotApplicable, match=r"'rnig'; did you mean 'ring'\?"):
         find("allreduce", "rnig", 4)
-    with pytest.raises(AlgorithmNotApplicable, match="'xyzzy'; choose one of one_shot"):
+    with pytest.raises(
+        AlgorithmNotApplicable,
+        match=r"'xyzzy'; import the file that .* or choose one of one_shot",
+    ):
         find("allreduce", "xyzzy", 4)

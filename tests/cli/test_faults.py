@@ -3,12 +3,14 @@
 import json
 import os
 import re
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
 from collalgo import Topology, simulate
 from collalgo.cli.main import main
+from collalgo.selection.losses import Loss
 from collalgo.topology.document import text
 
 FAULTS = ("--without", "gpu0-gpu3", "--degraded", "gpu1-gpu5=0.5")
@@ -30,6 +32,19 @@ def test_select_tells_what_a_fault_costs():
         rf"{raised} 1\.\d+ and the bound by 1\.\d+", " ".join(text.split())
     )
     assert re.search(r"that schedule would take .*, 1\.\d+ times the choice", text)
+
+
+def test_a_fault_that_does_not_raise_the_time_is_no_factor_below_one():
+    def one(seconds, size):
+        words = SimpleNamespace(words="ring")
+        return SimpleNamespace(
+            seconds=seconds, size=size, bound_seconds=None, choice=words
+        )
+
+    same = Loss(one(0.99, 4), one(1.0, 4), 1.5)
+    assert "the faults do not raise the time\n" in str(same)
+    assert same.kept == 1
+    assert "fewer ranks" in str(Loss(one(0.5, 3), one(1.0, 4), None))
 
 
 def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():
@@ -67,6 +82,8 @@ def test_bound_and_simulate_and_topo_see_the_faults():
     broken = run("bound", "broadcast", "dgx1v", *FAULTS)
     assert "without the faults at least" in broken
     assert whole.partition(",")[0] != broken.partition(",")[0]
+    fewer = run("bound", "scatter", "dgx1v", "--without", "gpu7")
+    assert "leave fewer ranks and change it by a factor of 0." in fewer
     ring = ("simulate", "allgather", "ring", "dgx1v")
     assert run(*ring) != run(*ring, *FAULTS)
     assert "nic3" in run("topo", "show", "dgx1v")

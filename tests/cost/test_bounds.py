@@ -68,11 +68,14 @@ def test_an_allreduce_of_a_dgx1v_takes_two_allgathers():
 def test_the_witness_is_described():
     cluster = Topology.load("dgx1v", hosts=4, nics=2)
     found = bound("allgather", cluster)
-    assert "(24 of 32 ranks) can send at most 25 GB/s over 2 network links" in (
-        found.reason
-    )
+    told = "host0 (8 of 32 ranks) can receive at most 25 GB/s over 2 network links"
+    assert found.reason.startswith(told)
+    told = bound("reduce_scatter", cluster).reason
+    assert told.startswith("host0 (8 of 32 ranks) can send at most 25 GB/s")
     one = bound("broadcast", Topology.load("dgx1v"), kinds=FAST)
-    assert "all but host0/gpu" in one.reason
+    assert one.reason.startswith("host0/gpu1 (1 of 8 ranks) can receive at most 150")
+    pair = bound("allgather", Topology.load("mesh", dims=(2,)))
+    assert pair.reason.endswith("over 1 network link (host0 - host1)")
 
 
 @st.composite

@@ -1,12 +1,15 @@
 """What those see who look at a job: its status, its events, and its timeline."""
 
 import json
-from contextlib import closing
+import os
+import subprocess
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
+from collalgo.base.environment import JOB, RENDEZVOUS, SECRET
 from collalgo.bootstrap.store.server import Server
 from collalgo.cli.main import main
 from collalgo.elastic import history, jobs_here
@@ -101,7 +104,7 @@ def job(monkeypatch):
         meeting = rendezvous(url, "j", settings, "rank 0", b"secret")
         meeting.join()
         here = jobs_here.JobHere(url, "j", b"secret")
-        monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda: [here])
+        monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda _: [here])
         yield meeting
         meeting.shutdown()
 
@@ -131,16 +134,39 @@ def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
 
 
 def test_a_job_that_is_not_here_or_one_of_several_must_be_named(monkeypatch):
-    for number, told in ((0, "no elastic job"), (2, "--rendezvous a:1 --id k")):
-        jobs = [jobs_here.JobHere("a:1", each, None) for each in "jk"[:number]]
-        monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda jobs=jobs: jobs)
-        assert told in run("status", code=1)
+    monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda _: [])
+    assert "no elastic job" in run("status", code=1)
     for words, told in (
         (["--rendezvous", "static://a"], "names no store"),
         (["--rendezvous", "127.0.0.1:1"], "127.0.0.1"),
         (["--rendezvous", "a:1", "--id", "a/b"], "is not a job id"),
     ):
         assert told in run("status", *words, code=1)
+    assert "not both" in run("status", "12", "--rendezvous", "a:1", code=2)
+
+
+def test_one_of_several_jobs_is_named_by_a_process():
+    """Its address and secret are those in the environment of its ranks."""
+    with closing(Server(b"secret", "127.0.0.1")) as server, ExitStack() as held:
+        pids = []
+        for job, port in ("j", server.port), ("k", 1):
+            variables = {
+                RENDEZVOUS.name: f"collalgo://127.0.0.1:{port}",
+                JOB.name: job,
+                SECRET.name: b"secret".hex(),
+            }
+            process = subprocess.Popen(["sleep", "77"], env=variables)
+            held.callback(process.wait)
+            held.callback(process.kill)
+            pids.append(process.pid)
+        told = run("status", code=1)
+        assert all(f"  {pid}: sleep 77 (--id" in told for pid in pids), told
+        assert "2 elastic jobs" in run("status", os.getpid(), code=1)
+        assert "epoch 0" in run("status", pids[0])
+        assert "excluded" in run("exclude", "rank 7", pids[0])
+        assert "rank 7 is readmitted" in run("readmit", "rank 7", pids[0])
+        assert "127.0.0.1:1" in run("status", pids[1], code=1)
+        assert "in process 1;" in run("status", 1, "--id", "other", code=1)
 
 
 # ---- timelines

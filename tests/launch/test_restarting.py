@@ -158,6 +158,42 @@ def test_a_node_notes_that_a_rank_has_ended_with_exit_code_0(tmp_path):
         assert b"a rank has ended" in store.read(job_end.ENDING).value
 
 
+EXCLUDED = """
+import os, sys, time
+from pathlib import Path
+from collalgo.elastic import backends, exclusion
+from collalgo.elastic.status import status
+
+back = Path(sys.argv[1])
+store = backends.store_at(os.environ["COLLALGO_RENDEZVOUS"], "job")
+if os.environ["RANK"] == "1" and not back.exists():
+    back.touch()
+    exclusion.exclude(store, "rank 1", "it is slow")
+    sys.exit(3)
+elif os.environ["RANK"] == "0":
+    while not status(store).excluded:
+        time.sleep(0.01)
+    time.sleep(1)  # rank 1 has ended
+    exclusion.readmit(store, "rank 1")
+    while back.stat().st_size == 0:
+        time.sleep(0.01)
+else:
+    back.write_text("again")
+"""
+
+
+@pytest.mark.deadline
+def test_an_excluded_rank_is_restarted_only_when_it_is_readmitted(tmp_path):
+    """That uses up no restart."""
+    script = tmp_path / "script.py"
+    script.write_text(EXCLUDED)
+    back = tmp_path / "back"
+    done = run("-n 2 --min 1 --max-restarts 0", back, script=script)
+    assert done.returncode == 0, done.stderr
+    assert "exit code 3; it is excluded, and restarted once" in done.stderr
+    assert back.read_text() == "again"
+
+
 NODE = """
 from collalgo import elastic
 

@@ -31,6 +31,28 @@ def test_a_wrong_value_is_a_warning_that_names_the_element(old, new, warning):
     assert "host0/" in found[0]
 
 
+CLUSTER = """collalgo: topology/1
+name: x
+devices:
+  - {id: "h[0-2]/nic0", kind: nic, host: "h[0-2]", speed: 25}
+  - {id: "h[0-2]/core0", kind: core, host: "h[0-2]"}
+  - {id: switch, kind: switch}
+links:
+  - {ends: ["h[0-2]/core0", "h[0-2]/nic0"], kind: pcie, bandwidth: 30}
+  - {ends: ["h[0-2]/nic0", switch], kind: network, bandwidth: 25}
+"""
+
+
+def test_a_host_without_a_link_and_a_link_faster_than_its_nic_are_warnings():
+    assert not parse(CLUSTER, "x").warnings
+    told = parse(CLUSTER.replace('["h[0-2]/nic0"', '["h[0-1]/nic0"'), "x").warnings
+    assert told == ["h2: no link leads to another host"]
+    told = parse(CLUSTER.replace("bandwidth: 25", "bandwidth: 200"), "x").warnings
+    assert told[0].endswith(
+        "200 GB/s is more than the 25 GB/s of h0/nic0; check the unit"
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
