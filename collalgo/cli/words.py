@@ -12,7 +12,8 @@ WORDS = {
     "cut": "the links between some ranks and all others",
     "decided by": "what made the choice: the price (lowest predicted time), the "
     "argument, the environment, a rules file or the policy of another library",
-    "kept": "the time of the whole machine divided by the time with the failure",
+    "kept": "the time of the whole machine divided by the time with the failure; empty "
+    "where ranks are lost",
     "equal": "the number of elements that are alike by symmetry; the row is that of "
     "the one with the longest time",
     "along the ring": "ranks ordered along a ring of links",
