@@ -22,6 +22,7 @@ from collalgo.bench.tuning import RULES, TUNED, gained, nearness, rules_of, text
 
 import collalgo
 from collalgo.algorithms.catalogue import candidates
+from collalgo.base.environment import RULES as RULES_FILE
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
 from collalgo.cli.machine import load_machine, parameters_argument
@@ -117,7 +118,7 @@ def _tune(file: Path, ranks: Sequence[int], todo: Sweep, force: bool) -> None:
     )
     click.echo(f"after: {gained(records, rules)}", err=is_standard_output(file))
     if not is_standard_output(file):
-        click.echo(to_follow(file, {"COLLALGO_RULES": str(file.absolute())}))
+        click.echo(to_follow(file, {RULES_FILE.name: str(file.absolute())}))
 
 
 def _export_priced(

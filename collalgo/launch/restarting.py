@@ -262,7 +262,9 @@ class _Supervision:
     def _excluded_ranks(self) -> set[int]:
         """The ranks of this host that are excluded now."""
         names = excluded_at(self.place)
-        return {s.rank for s in self.plan.specs if s.environment[MEMBER.name] in names}
+        return {
+            s.rank for s in self.plan.specs if s.environment.get(MEMBER.name) in names
+        }
 
     def _readmit(self) -> None:
         """Restart those that are readmitted, which does not count as a failure."""
