@@ -1,10 +1,13 @@
 """Processes as the kernel shows them in ``/proc``.
 
 The name of a process is cut at 15 bytes, also within a letter, and may hold anything.
-All functions raise OSError if there is no such process, or this one may not look at it.
+All but :func:`ancestors` raise OSError if there is no such process, or this one may not
+look at it.
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -26,3 +29,17 @@ def environment(process: int) -> dict[str, str]:
     entries = os.fsdecode(Path(f"/proc/{process}/environ").read_bytes()).split("\0")
     pairs = (entry.partition("=") for entry in entries)
     return {name: value for name, _, value in pairs}
+
+
+def command_line(process: int) -> str:
+    """The words of the command line of a process."""
+    words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+    return " ".join(word.decode(errors="replace") for word in words).strip()
+
+
+def ancestors(process: int) -> Iterator[int]:
+    """A process, its parent, and so on, up to one that cannot be read."""
+    with suppress(OSError):
+        while process:
+            yield process
+            process = int(state(process)[1])

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 
 from collalgo.base import proc
 
@@ -35,8 +36,6 @@ def start_time(process: int) -> str | None:
 
 def _environments() -> Iterator[dict[str, str]]:
     """The environments with which this process and its ancestors began."""
-    process = os.getpid()
     with suppress(OSError):
-        for _ in range(MOST):
+        for process in islice(proc.ancestors(os.getpid()), MOST):
             yield proc.environment(process)
-            process = int(proc.state(process)[1])

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from collalgo.base import proc
 from collalgo.base.environment import JOB, RENDEZVOUS, SECRET
+from collalgo.base.proc import ancestors
 from collalgo.errors import VariableError
-from collalgo.launch.process import ancestors
 
 
 class JobHere(NamedTuple):

@@ -55,22 +55,11 @@ def process_of(number: int) -> Process:
     return Process(number, *map(int, fields))
 
 
-def ancestors(number: int) -> Iterator[int]:
-    """A process, its parent, and so on."""
-    with suppress(OSError):  # one has ended
-        while number:
-            yield number
-            number = process_of(number).parent
-
-
 def command_line(number: int) -> str:
     """The command line of a process, or nothing if it has ended."""
-    try:
-        words = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return ""
-    line = " ".join(word.decode(errors="replace") for word in words)
-    return line.strip()[:LONGEST_COMMAND]
+    with suppress(OSError):
+        return proc.command_line(number)[:LONGEST_COMMAND]
+    return ""
 
 
 def send_signal(process: Process, number: int) -> None:

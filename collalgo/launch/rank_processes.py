@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from collalgo.base import proc
 from collalgo.base.environment import DUMP, JOB
+from collalgo.base.proc import ancestors
 from collalgo.base.signal_handlers import catches
 from collalgo.bootstrap.identity import Launcher, launcher_of
 from collalgo.comm.tracing.dump import DEFAULT_FOLDER
 from collalgo.errors import BootstrapError
-from collalgo.launch.process import ancestors, processes
+from collalgo.launch.process import processes
 
 #: Seconds that ranks have to write their dumps.
 DUMP_SECONDS = 10.0

@@ -12,16 +12,11 @@ from collalgo import Topology, simulate
 from collalgo.cli.main import main
 from collalgo.selection.losses import Loss
 from collalgo.topology.document import text
+from tests.support.commands import run
 
 FAULTS = ("--without", "gpu0-gpu3", "--degraded", "gpu1-gpu5=0.5")
 
 APART = ("--without", "host0-host1")
-
-
-def run(*words):
-    found = CliRunner().invoke(main, words)
-    assert found.exit_code == 0, (words, found.output[-500:], found.exception)
-    return found.output
 
 
 def test_select_tells_what_a_fault_costs():

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo.cli.main import main
+from tests.support.commands import run
 from tests.support.goal_interpreter import run as run_goal
 
 ON = ("--topology", "mesh", "dims=2x2", "--without", "host0-host1")
@@ -17,12 +18,6 @@ COARSE = "synthesized(rounds=1)"
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / "cache"))
-
-
-def run(*words):
-    found = CliRunner().invoke(main, words)
-    assert found.exit_code == 0, (words, found.output[-500:], found.exception)
-    return found.output
 
 
 @pytest.mark.parametrize("suffix", ["xml", "json"])

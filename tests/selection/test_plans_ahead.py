@@ -14,6 +14,7 @@ from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.synthesis import kept_proofs
 from collalgo.synthesis.traffic import Traffic
+from tests.support.commands import run
 
 MESH = ("plan", "mesh", "dims=2x2", "-c", "allgather", "--size", "1K,1G")
 
@@ -21,12 +22,6 @@ MESH = ("plan", "mesh", "dims=2x2", "-c", "allgather", "--size", "1K,1G")
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / "cache"))
-
-
-def run(*words):
-    found = CliRunner().invoke(main, words)
-    assert found.exit_code == 0, (words, found.output[-500:], found.exception)
-    return found.output
 
 
 def refused(*_, **__):
