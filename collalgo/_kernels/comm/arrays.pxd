@@ -2,8 +2,8 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 
-cdef cnp.ndarray array_of(buf, str caller)
-cdef cnp.ndarray output_array(out, cnp.ndarray source, str caller)
+cdef cnp.ndarray array_on(buf, str caller)
+cdef cnp.ndarray array_for(out, cnp.ndarray source, str caller)
 cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis)
 cdef cnp.ndarray fast_result(
     buf, out, cnp.ndarray source, int64_t rows, int first_axis
@@ -11,13 +11,25 @@ cdef cnp.ndarray fast_result(
 cdef int64_t length_of(cnp.ndarray array, str caller) except -1
 
 
-cdef inline bint is_on_device(cnp.ndarray array):
+cdef inline cnp.ndarray array_of(buf, str caller):
+    """A NumPy array on the memory of ``buf``."""
+    return <cnp.ndarray>buf if type(buf) is cnp.ndarray else array_on(buf, caller)
+
+
+cdef inline cnp.ndarray output_array(out, cnp.ndarray source, str caller):
+    """The array on ``out`` for a result like ``source``, in place or disjoint."""
+    return source if out is None else array_for(out, source, caller)
+
+
+cdef inline bint is_on_device(cnp.ndarray array) noexcept:
     """Whether an array represents an array on a device."""
     return array is not None and type(array) is not cnp.ndarray
 
 
-cdef inline int64_t size_of(cnp.ndarray array):
-    """The number of elements; NumPy computes it at each access."""
+cdef inline int64_t size_of(cnp.ndarray array) noexcept:
+    """The number of elements, of None 0; NumPy computes it at each access."""
+    if array is None:
+        return 0
     if cnp.PyArray_NDIM(array) == 1:
         return cnp.PyArray_DIM(array, 0)
     return cnp.PyArray_SIZE(array)

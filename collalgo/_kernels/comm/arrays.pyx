@@ -21,10 +21,8 @@ cdef enum:
     AXES = 32  # of an array that is made without a call of Python
 
 
-cdef cnp.ndarray array_of(buf, str caller):
-    """A NumPy array on the memory of ``buf``."""
-    if type(buf) is cnp.ndarray:
-        return buf
+cdef cnp.ndarray array_on(buf, str caller):
+    """A NumPy array on the memory of ``buf``, which is of another type."""
     return as_array(buf, caller)
 
 
@@ -104,10 +102,8 @@ cdef bint is_same_array(out, cnp.ndarray source):
     )
 
 
-cdef cnp.ndarray output_array(out, cnp.ndarray source, str caller):
+cdef cnp.ndarray array_for(out, cnp.ndarray source, str caller):
     """The array on ``out`` for a result like ``source``, in place or disjoint."""
-    if out is None:
-        return source
     if cnp.PyArray_NDIM(source) and (
         fits(out, source, cnp.PyArray_DIM(source, 0), 1) or is_same_array(out, source)
     ):

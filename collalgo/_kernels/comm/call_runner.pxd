@@ -1,4 +1,5 @@
 cimport numpy as cnp
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.program cimport Program
@@ -36,13 +37,23 @@ cdef class CallRunner(CommunicatorBase):
         algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
         bint reproducible=*, str caller=*
     ) except -1
+    cdef bint again(
+        self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
+        algorithm, op, int64_t root, bint reproducible
+    ) except -1
     cdef LastCall find_call(
         self, str collective, dtype, op, int64_t root, algorithm, counts,
         bint reproducible
     )
-    cdef int64_t root_of(self, root, str caller) except -1
     cdef cnp.ndarray scratch_for(self, Program program)
-    cdef bint is_preparing(self)
+
+    cdef inline bint is_preparing(self) noexcept:
+        """Whether this thread prepares a call for the background."""
+        return (
+            self.prepared is not None
+            and self.preparer == <unsigned long>PyThread_get_thread_ident()
+        )
+
     cdef int call_on_devices(
         self, tuple fields, cnp.ndarray source, cnp.ndarray target, double waiting,
         str caller

@@ -7,10 +7,10 @@ their length: they need no look-up by objects and no allocation.
 
 cimport numpy as cnp
 from cpython.exc cimport PyErr_CheckSignals
-from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
+from sys import exc_info
 from threading import Lock
 
 import numpy as np
@@ -27,7 +27,6 @@ from collalgo._kernels.comm.persistent cimport Persistent
 from collalgo._kernels.comm.work cimport Work
 
 from collalgo.bootstrap.context import seconds as seconds_of
-from collalgo.base.integers import rank_of
 from collalgo.engine.call import Call
 
 cnp.import_array()
@@ -99,20 +98,41 @@ cdef class CallRunner(CommunicatorBase):
         cdef object dtype = dtype_of(like)
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
         if count < 0:
-            count = 0 if like is None else size_of(like)
+            count = size_of(like)
         caller = collective if caller is None else caller
         if is_on_device(source) or is_on_device(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
             return self.call_on_devices(fields, source, target, waiting, caller)
         if last is None or last.collective is not collective:
             last = self.latest = self.last.get(collective)
-        if not is_like(last, dtype, op, root, algorithm, counts, reproducible):
+        if not is_like(
+            last, collective, dtype, op, root, algorithm, counts, reproducible
+        ):
             last = self.find_call(
                 collective, dtype, op, root, algorithm, counts, reproducible
             )
         return run_or_prepare(
             self, last.kind.program(count, counts), source, target, waiting, caller
         )
+
+    cdef bint again(
+        self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
+        algorithm, op, int64_t root, bint reproducible
+    ) except -1:
+        """Make a call that differs from the last one at most in its length, else False.
+
+        That one had the same dtype and op, so that nothing has to be converted.
+        """
+        cdef LastCall last = self.latest
+        cdef object dtype = dtype_of(source)
+        if is_on_device(source) or is_on_device(target) or not is_like(
+            last, collective, dtype, op, root, algorithm, None, reproducible
+        ):
+            return False
+        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
+        cdef Program program = last.kind.program(size_of(source), None)
+        run_or_prepare(self, program, source, target, waiting, collective)
+        return True
 
     cdef LastCall find_call(
         self, str collective, dtype, op, int64_t root, algorithm, counts,
@@ -130,23 +150,6 @@ cdef class CallRunner(CommunicatorBase):
         if not isinstance(algorithm, list):  # whose items may change
             self.last[collective] = self.latest = call
         return call
-
-    cdef int64_t root_of(self, root, str caller) except -1:
-        """The number of a root, which may be of any type of integers."""
-        cdef int overflow = 0
-        cdef int64_t number = -1
-        if type(root) is int:
-            number = PyLong_AsLongLongAndOverflow(root, &overflow)
-        if 0 <= number < self.size:
-            return number
-        return rank_of(root, "root", caller, self.size)
-
-    cdef bint is_preparing(self):
-        """Whether this thread prepares a call for the background."""
-        return (
-            self.prepared is not None
-            and self.preparer == <unsigned long>PyThread_get_thread_ident()
-        )
 
     def submit(self, str name, call, bint persistent=False, before=None, after=None):
         """Prepare a call and, unless it is persistent, make it in the background.
@@ -197,11 +200,6 @@ cdef class CallRunner(CommunicatorBase):
             waiting, caller, pending_call,
         )
 
-    def drain(self):
-        """Wait for the end of all calls in the background."""
-        self.progress.reserve()
-        self.progress.release()
-
     def log_steps(self, int64_t calls, int64_t steps):
         """Log when steps begin and end, of at most ``calls`` calls and ``steps`` steps."""
         self.progress.reserve()
@@ -239,6 +237,7 @@ cdef inline int run_once(
 ) except -1:
     """Run a program, and handle its status unless it succeeded."""
     cdef int status
+    cdef bint is_interrupted = True
     try:
         status = program.run(runner.transport, source, target, runner.scratch, waiting)
         if status == NEEDS_SCRATCH:
@@ -246,12 +245,13 @@ cdef inline int run_once(
             status = program.run(runner.transport, source, target, scratch, waiting)
         if status != GO_ON:  # a signal explains the status
             PyErr_CheckSignals()
-    except BaseException as error:
-        runner.interrupted(caller, error)
-        raise
+        is_interrupted = False
+    finally:  # which costs less than a handler
+        if is_interrupted:
+            runner.interrupted(caller, exc_info()[1])
     if status != GO_ON:
-        again = runner.run
-        runner.handle_status(program, source, target, waiting, caller, status, again)
+        run = runner.run
+        runner.handle_status(program, source, target, waiting, caller, status, run)
     if program.is_python_op:
         check_op(runner, program, waiting, caller)
     return 0

@@ -13,12 +13,13 @@ cdef class LastCall:
 
 
 cdef inline bint is_like(
-    LastCall last, dtype, op, int64_t root, algorithm, counts, bint reproducible
+    LastCall last, str collective, dtype, op, int64_t root, algorithm, counts,
+    bint reproducible
 ) noexcept:
     """Whether the last call had these arguments, the very same objects."""
     return (
-        last is not None and last.dtype is dtype and last.op is op
-        and last.root == root and last.algorithm is algorithm
+        last is not None and last.collective is collective and last.dtype is dtype
+        and last.op is op and last.root == root and last.algorithm is algorithm
         and last.has_counts == (counts is not None)
         and last.reproducible == reproducible
     )

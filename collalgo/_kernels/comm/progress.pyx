@@ -74,6 +74,11 @@ cdef class Progress(WaitableQueue):
             self.prune()
             tidy = True
 
+    def drain(self):
+        """Wait for the end of all calls in the background."""
+        self.reserve()
+        self.release()
+
     def stop(self):
         """Fail the calls that have not begun, end the thread; return if any failed."""
         cdef bint unfinished

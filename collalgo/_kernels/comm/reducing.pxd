@@ -9,6 +9,7 @@ from collalgo._kernels.comm.rooted cimport Rooted
 cdef class Reducing(Rooted):
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout)
     cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout)
+    cdef object reduced(self, buf, out, int64_t root)
     cdef object reduce_scatter(
         self, buf, op, counts, out, algorithm, bint reproducible, timeout
     )

@@ -59,6 +59,10 @@ cdef class Reducing(Rooted):
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = output_array(out, source, "allreduce")
+        if self.again(
+            "allreduce", source, target, timeout, algorithm, op, 0, reproducible
+        ):
+            return buf if out is None else out
         if may_convert(op, source) and (found := self.converted(op, source, "allreduce")):
             check_result(target, "allreduce")
             way, inner = found
@@ -86,6 +90,10 @@ cdef class Reducing(Rooted):
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
             target = output_array(out, source, "reduce")
+        if self.again(
+            "reduce", source, target, timeout, algorithm, op, number, reproducible
+        ):
+            return self.reduced(buf, out, number)
         if may_convert(op, source) and (found := self.converted(op, source, "reduce")):
             if target is not None:
                 check_result(target, "reduce")
@@ -93,12 +101,15 @@ cdef class Reducing(Rooted):
             self.reduce(inner, way.op, root, None, algorithm, reproducible, timeout)
             if target is not None:
                 self.convert_back(way, inner, target)
-                return buf if out is None else out
-            return None
+            return self.reduced(buf, out, number)
         self.combine(
             "reduce", source, target, timeout, algorithm, op, number, None, reproducible
         )
-        if self.rank != number:
+        return self.reduced(buf, out, number)
+
+    cdef object reduced(self, buf, out, int64_t root):
+        """What a reduce returns: the result at the root."""
+        if self.rank != root:
             return None
         return buf if out is None else out
 
@@ -187,7 +198,9 @@ cdef class Reducing(Rooted):
         cdef str name = "exscan" if is_exclusive else "scan"
         cdef cnp.ndarray source = array_of(buf, name)
         cdef cnp.ndarray target = output_array(out, source, name)
-        if may_convert(op, source) and (found := self.converted(op, source, name)):
+        if self.again(name, source, target, timeout, algorithm, op, 0, False):
+            pass
+        elif may_convert(op, source) and (found := self.converted(op, source, name)):
             check_result(target, name)
             way, inner = found
             self.prefix(is_exclusive, inner, way.op, None, algorithm, timeout)

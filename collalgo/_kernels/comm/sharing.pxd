@@ -1,9 +1,11 @@
 cimport numpy as cnp
+from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.call_runner cimport CallRunner
 
 
 cdef class Sharing(CallRunner):
+    cdef int64_t root_of(self, root, str caller) except -1
     cdef object broadcast(self, buf, root, algorithm, timeout)
     cdef object allgather(self, buf, out, algorithm, timeout)
     cdef object allgatherv(self, buf, counts, out, algorithm, timeout)

@@ -2,6 +2,7 @@
 """Collectives that move data to every rank, unchanged."""
 
 cimport numpy as cnp
+from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int64_t
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from collalgo._kernels.comm.arrays cimport array_of, fast_result, length_of
 from collalgo._kernels.comm.call_runner cimport CallRunner
 
+from collalgo.base.integers import rank_of
 from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.engine.arrays import (
     check_counts,
@@ -24,11 +26,26 @@ cnp.import_array()
 cdef class Sharing(CallRunner):
     """Runs the collectives of ``collalgo/comm/functions/sharing.py``."""
 
+    cdef int64_t root_of(self, root, str caller) except -1:
+        """The number of a root, which may be of any type of integers."""
+        cdef int overflow = 0
+        cdef int64_t number = -1
+        if type(root) is int:
+            number = PyLong_AsLongLongAndOverflow(root, &overflow)
+        if 0 <= number < self.size:
+            return number
+        return rank_of(root, "root", caller, self.size)
+
     cdef object broadcast(self, buf, root, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "broadcast")
         cdef int64_t number = self.root_of(root, "broadcast")
         cdef cnp.ndarray target = None if self.rank == number else source
-        self.call("broadcast", source, target, timeout, algorithm, source, None, number)
+        if not self.again(
+            "broadcast", source, target, timeout, algorithm, None, number, False
+        ):
+            self.call(
+                "broadcast", source, target, timeout, algorithm, source, None, number
+            )
         return buf
 
     cdef object allgather(self, buf, out, algorithm, timeout):
@@ -107,6 +124,8 @@ cdef class Sharing(CallRunner):
         return table
 
     cdef int barrier(self, algorithm, timeout) except -1:
+        if self.again("barrier", None, None, timeout, algorithm, None, 0, False):
+            return 0
         return self.call("barrier", None, None, timeout, algorithm, None)
 
     cdef list gather_rows(self, rows, str caller, timeout):

@@ -90,7 +90,7 @@ def trace(
         start, before = time.monotonic_ns(), runner.recorder.count
         yield
     finally:
-        runner.drain()
+        runner.progress.drain()
         steps, lost = log.end()
     text = json.dumps(_track(runner, start, before, steps, lost)).encode()
     everyone = runner.exchange_bytes(text, CALL, "gather")
