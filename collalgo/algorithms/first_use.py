@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from collalgo.base.cache import computing
-from collalgo.errors import AlgorithmNotApplicable
+from collalgo.errors import AlgorithmNotApplicable, ScheduleError
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -52,13 +52,17 @@ def _prove_once(
     algorithm: ScheduleFunction, size: int, collective: str, root: int
 ) -> None:
     """Prove a schedule for the first time."""
+    from collalgo.schedule.blame import located
     from collalgo.schedule.prover import Prover
 
     schedules: list[list[Step]] = []
     for rank in range(size):
         schedules.append(trace(algorithm, rank, size, root))
         _check_length(schedules, size, collective)
-    proof = Prover(COLLECTIVES[collective], schedules, root).prove()
+    try:
+        proof = Prover(COLLECTIVES[collective], schedules, root).prove()
+    except ScheduleError as error:
+        raise located(error, algorithm, size, root) from None
     _check_proof(proof, size, collective)
 
 

@@ -3,10 +3,9 @@
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.algorithms.first_use import PROVED
 from collalgo.base.integers import integer, rank_of
-from collalgo.base.source_lines import PACKAGE
 from collalgo.errors import ScheduleError
-from collalgo.schedule import ScheduleFunction, Step, begin, trace
-from collalgo.schedule.blame import yield_line
+from collalgo.schedule import ScheduleFunction, Step, trace
+from collalgo.schedule.blame import located
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from collalgo.schedule.group_layout import flat
 from collalgo.schedule.proof import Proof
@@ -62,35 +61,14 @@ def verify(
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule
+    schedules = _all_schedules(algorithm, size, root, parameters)
     try:
-        schedules = _all_schedules(algorithm, size, root, parameters)
         return Prover(promise, schedules, root).prove()
     except ScheduleError as error:
-        raise _located(error, algorithm, size, root, parameters) from None
+        raise located(error, algorithm, size, root, **parameters) from None
     finally:
         if size > PROVED:  # what many ranks have in common takes much memory
             flat.cache_clear()
-
-
-def _located(
-    error: ScheduleError,
-    algorithm: ScheduleFunction,
-    size: int,
-    root: int,
-    parameters: dict[str, object],
-) -> ScheduleError:
-    """An error of a proof, with the line that yields the wrong step."""
-    if error.fault is None:
-        return error
-    rank, index = error.fault
-    steps = begin(algorithm, rank, size, root, **parameters)
-    line = yield_line(steps, index, PACKAGE)
-    if line is None:
-        return error
-    text = f"{error} (step {index} of rank {rank} is yielded at {line})"
-    return ScheduleError(
-        text, rank=error.rank, collective=error.collective, fault=error.fault
-    )
 
 
 def _all_schedules(

@@ -5,7 +5,7 @@ import sys
 import threading
 from pathlib import Path
 from traceback import walk_stack, walk_tb
-from types import FrameType
+from types import FrameType, GeneratorType
 
 #: The beginning of the names of the library's own files.
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
@@ -25,6 +25,20 @@ def line_of(error: Exception) -> str:
     places = [(f.f_code.co_filename, n) for f, n in walk_tb(error.__traceback__)]
     users = [place for place in places if not place[0].startswith(PACKAGE)]
     return "{}:{}".format(*(users or places)[-1])
+
+
+def line_of_generator(generator: object) -> str | None:
+    """The innermost line of users at which a generator stands, as ``file:line``.
+
+    None without such a line, after its end, or for another object.
+    """
+    found = None
+    while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
+        frame = generator.gi_frame
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            found = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        generator = generator.gi_yieldfrom
+    return found
 
 
 def stacks() -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ from collalgo.algorithms.verify import Proof, verify
 from collalgo.cli.on_topology import Ranks
 from collalgo.cli.options import load_file, register_file
 from collalgo.cost.placement import Placement
-from collalgo.errors import CollalgoError
+from collalgo.errors import CollalgoError, ScheduleError
 from collalgo.integrations.msccl.row import FromFile
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
@@ -129,6 +129,8 @@ def prove_roots(
             few = sorted({size // 2, size - 1, root} - {0})
             for other in range(1, size) if size <= EVERY_ROOT else few:
                 verify(schedule, size=size, collective=proof.collective, root=other)
+    except ScheduleError as error:  # which names it
+        raise click.ClickException(str(error)) from None
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(f"{name}{error}") from None
     return proof

@@ -1,15 +1,16 @@
 """The first fault of a wrong schedule, and the line that yields it."""
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
-from types import GeneratorType
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from collalgo.base.source_lines import line_of_generator
 from collalgo.errors import ScheduleError
 from collalgo.schedule.chunk import Chunk, Chunks, merge
-from collalgo.schedule.steps import Kind, Transfer
+from collalgo.schedule.steps import Kind, ScheduleFunction, Transfer, begin, name_of
 from collalgo.schedule.transfers import Ints
 
 
@@ -235,27 +236,21 @@ def _source(
     return None
 
 
-def yield_line(steps: object, index: int, own: str) -> str | None:
-    """The line of a user's generator that yields a step, as ``file:line``.
-
-    Parameters
-    ----------
-    steps
-        The generator, at its beginning.
-    index
-        The number of the step.
-    own
-        The beginning of the names of files that are not the user's.
-    """
-    if not isinstance(steps, GeneratorType):
-        return None
-    for _ in zip(range(index + 1), steps, strict=False):
-        pass
-    found = None
-    generator: object = steps
-    while isinstance(generator, GeneratorType) and generator.gi_frame is not None:
-        frame = generator.gi_frame
-        if not frame.f_code.co_filename.startswith(own):
-            found = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        generator = generator.gi_yieldfrom
-    return found
+def located(
+    error: ScheduleError,
+    algorithm: ScheduleFunction,
+    size: int,
+    root: int,
+    **parameters: object,
+) -> ScheduleError:
+    """An error of a proof, with the algorithm and the line of the wrong step."""
+    text = f"{name_of(algorithm)}: {error}"
+    if error.fault is not None:
+        rank, index = error.fault
+        steps = begin(algorithm, rank, size, root, **parameters)
+        deque(islice(steps, index + 1), maxlen=0)
+        if line := line_of_generator(steps):
+            text += f" (step {index} of rank {rank} is yielded at {line})"
+    return ScheduleError(
+        text, rank=error.rank, collective=error.collective, fault=error.fault
+    )

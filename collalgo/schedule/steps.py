@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, zip_longest
 from typing import NamedTuple, TypeAlias
 
-from collalgo.base.source_lines import line_of
+from collalgo.base.source_lines import line_of, line_of_generator
 from collalgo.errors import CollalgoError, ScheduleError
 from collalgo.schedule.chunk import Chunk, Chunks, as_chunks, divide, merge, spare
 from collalgo.schedule.group import Group
@@ -269,17 +269,29 @@ def trace(
     ScheduleError
         If it yields something else, or raises; the message has the line.
     """
+    steps = None
     try:
-        return list(map(as_step, begin(algorithm, rank, size, root, **parameters)))
+        steps = begin(algorithm, rank, size, root, **parameters)
+        return list(map(as_step, steps))
+    except ScheduleError as error:
+        place = line_of_generator(steps) or line_of(error)
+        text = f"{name_of(algorithm)}: rank {rank} of {size}: {error} (at {place})"
+        raise ScheduleError(text, rank=rank) from None
     except CollalgoError:
         raise
     except Exception as error:
-        name = getattr(algorithm, "__name__", "the algorithm")
         raise ScheduleError(
-            f"{name}: rank {rank} of {size} raises {type(error).__name__}: {error} "
-            f"(at {line_of(error)})",
+            f"{name_of(algorithm)}: rank {rank} of {size} raises "
+            f"{type(error).__name__}: {error} (at {line_of(error)})",
             rank=rank,
         ) from error
+
+
+def name_of(algorithm: ScheduleFunction) -> str:
+    """The name of an algorithm in errors: that of its row, if it has one."""
+    row = getattr(algorithm, "__self__", None)
+    name = getattr(row, "name", None)
+    return str(name or getattr(algorithm, "__name__", "the algorithm"))
 
 
 def doublings(size: int) -> list[int]:

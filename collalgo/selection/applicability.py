@@ -20,7 +20,7 @@ def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
         try:
             prove_once(row.schedule, size, row.collective)
         except CollalgoError as error:
-            return f"is wrong: {error}"
+            return "is wrong: " + str(error).removeprefix(f"{row.name}: ")
     return None
 
 

@@ -2,8 +2,10 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
+import collalgo
 from collalgo import (
     ScheduleError,
     recv,
@@ -102,3 +104,38 @@ def test_a_schedule_that_raises_is_named_with_its_line(schedule, error, size):
     text = str(found.value)
     assert text.startswith(f"{schedule.__name__}: rank 0 of {size} raises {error}")
     assert text.endswith(f"(at {__file__}:{line})")
+
+
+def yields_no_transfer(group):
+    yield group.chunk(0)  # here
+
+
+def passes_no_chunk(group):
+    yield send(group.right, group.chunks)  # here
+
+
+@pytest.mark.parametrize("schedule", [yields_no_transfer, passes_no_chunk])
+def test_what_is_not_a_step_is_named_with_its_line(schedule):
+    (line,) = lines_of(schedule, "# here")
+    with pytest.raises(ScheduleError) as found:
+        verify(schedule, size=3, collective="allgather")
+    text = str(found.value)
+    assert text.startswith(f"{schedule.__name__}: rank 0 of 3: ")
+    assert text.endswith(f"(at {__file__}:{line})")
+
+
+@pytest.mark.parametrize(
+    "schedule", [forgets_to_reduce, passes_no_chunk, fails_on_its_own]
+)
+def test_a_call_names_the_algorithm_and_its_line(schedule):
+    (line,) = lines_of(schedule, "# here")
+
+    def job(comm):
+        comm.allreduce(np.ones(12), algorithm=schedule)
+
+    with pytest.raises(ScheduleError) as found:
+        collalgo.threads(job, 4)
+    text = str(found.value)
+    assert text.startswith(f"{schedule.__name__}: ")
+    number = int(text.split(f"at {__file__}:")[1].split(")", maxsplit=1)[0])
+    assert line <= number <= line + 3
