@@ -72,5 +72,18 @@ def save(
     output_files.write(path, drawn.getvalue(), PICTURE, force=force)
 
 
+def svg(figure: Any) -> str:
+    """A figure as SVG, from its first element on."""
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg")
+    found = drawn.getvalue()
+    return found[found.index("<svg") :]
+
+
+def literal(words: str) -> str:
+    """Words that are drawn as they are: a dollar does not begin a formula."""
+    return words.replace("$", r"\$")
+
+
 def _format(path: Path) -> str:
     return path.suffix.removeprefix(".").lower() or USUAL
