@@ -1,5 +1,8 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
+from dataclasses import replace
+from functools import partial
+
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.algorithms.first_use import PROVED
 from collalgo.base.integers import integer, rank_of
@@ -62,9 +65,10 @@ def verify(
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule
+    find_schedules = partial(_all_schedules, algorithm, size, root, parameters)
     try:
-        schedules = _all_schedules(algorithm, size, root, parameters)
-        return Prover(promise, schedules, root).prove()
+        proof = Prover(promise, find_schedules(), root).prove()
+        return replace(proof, find_schedules=find_schedules)
     except ScheduleError as error:
         raise _located(error, algorithm, size, root, parameters) from None
     finally:

@@ -32,6 +32,15 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def obstacle() -> str:
+    """Why there can be no figures, or ""."""
+    try:
+        new_figure(1, 1)
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
 def check(path: str | Path, *, force: bool = False) -> None:
     """Refuse, before the work, a file that a figure cannot or must not go to.
 

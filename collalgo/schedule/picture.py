@@ -23,9 +23,6 @@ COLUMN, MARGIN, LETTER = 90, 60, 6.2
 #: Pixels of a track, of a step without its tracks, and of the least and highest steps.
 TRACK, STEP, LEAST, HIGHEST = 20, 14, 44, 1200
 
-#: The most messages of a picture in a notebook.
-MOST_SHOWN = 2000
-
 
 class Arrow(NamedTuple):
     """A message: its ranks, its steps, its track in the step of its sender."""

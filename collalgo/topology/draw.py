@@ -29,6 +29,9 @@ COLOURS = {
 #: The most boxes of a picture; more are too small to be told apart.
 MOST_DRAWN = 1000
 
+#: The most devices of a topology that notebooks draw unasked: a second's work.
+MOST_IN_NOTEBOOKS = 10_000
+
 #: The inches of the title, and of a row of the legend.
 TITLE, ENTRY = 0.4, 0.2
 
@@ -73,6 +76,21 @@ def draw(
 def svg(topology: Topology) -> str:
     """The picture as SVG, for notebooks; raises as :func:`draw`."""
     return plotting.svg(_figure(topology, topology, None))
+
+
+def obstacle(topology: Topology) -> str:
+    """Why a notebook shows no picture of a topology, or ""."""
+    count = len(topology.devices())
+    if count > MOST_IN_NOTEBOOKS:
+        return (
+            f"{count} devices take long to draw; collalgo topo draw draws them, and "
+            "topo show lists them"
+        )
+    try:
+        _checked_sketch(topology, topology, None)
+    except TopologyError as error:
+        return str(error)
+    return plotting.obstacle()
 
 
 def _figure(topology: Topology, left: Topology, host: str | None) -> Any:
