@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     )
     from collalgo.comm.tracing.dump import dump as dump
     from collalgo.comm.tracing.timeline import trace as trace
+    from collalgo.comm.tracing.view import Trace as Trace
     from collalgo.comm.world import init as init
     from collalgo.cost.bounds import bound as bound
     from collalgo.cost.simulation import (
@@ -215,6 +216,7 @@ _NAMES = {
     "collalgo.comm.several": ("testany", "waitall", "waitany"),
     "collalgo.comm.tracing.dump": ("dump",),
     "collalgo.comm.tracing.timeline": ("trace",),
+    "collalgo.comm.tracing.view": ("Trace",),
     "collalgo.comm.world": ("init",),
     "collalgo.cost.bounds": ("bound",),
     "collalgo.cost.simulation": ("Simulation", "simulate"),
