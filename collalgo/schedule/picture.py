@@ -73,14 +73,15 @@ def _arrow(replay: Replay, message: int) -> Arrow:
 
 
 class _Frame(NamedTuple):
-    """The pixels between ranks, and for each step its top and the height of a track."""
+    """Pixels: of rank 0, between ranks, the top of each step, and of its tracks."""
 
+    left: float
     column: float
     tops: list[float]
     track: list[float]
 
     def x(self, rank: int) -> float:
-        return MARGIN + self.column * rank
+        return self.left + self.column * rank
 
     def y(self, arrow: Arrow) -> float:
         return self.tops[arrow.out] + self.track[arrow.out] * (arrow.track + 0.8)
@@ -95,29 +96,35 @@ def _frame(arrows: Sequence[Arrow], steps: int) -> _Frame:
     tops = [float(MARGIN)]
     for count, height in zip(counts, track, strict=True):
         tops.append(tops[-1] + max(STEP + count * height, LEAST))
-    return _Frame(max(COLUMN, LETTER * longest + 16), tops, track)
+    return _Frame(MARGIN, max(COLUMN, LETTER * longest + 16), tops, track)
 
 
 def _picture(schedules: Sequence[Sequence[Step]], title: str) -> ET.Element:
-    steps = max(map(len, schedules))
+    ranks, steps = len(schedules), max(map(len, schedules))
     arrows = arrows_of(Replay(schedules))
     frame = _frame(arrows, steps)
-    width = max(frame.x(len(schedules) - 1) + MARGIN, 7 * len(title) + 20)
+    narrow = frame.x(ranks - 1) + MARGIN
+    width = max(narrow, 7 * len(title) + 20)  # pixels of letters
+    frame = frame._replace(left=MARGIN + (width - narrow) / 2)
     root = _canvas(width, frame.tops[-1] + MARGIN / 2)
     _text(root, width / 2, 20, title, size=13)
-    for rank in range(len(schedules)):
-        x = frame.x(rank)
-        _text(root, x, MARGIN - 14, f"rank {rank}")
-        _line(root, (x, MARGIN - 8), (x, frame.tops[-1] + 4), "#bbbbbb")
-    for step in range(steps):
-        y = frame.tops[step]
-        _line(root, (4, y - 1), (width - 4, y - 1), "#eeeeee")
-        _text(root, 18, y + 14, str(step))
+    _draw_axes(root, frame, ranks, width)
     for arrow in arrows:
         _draw(root, frame, arrow)
     for i, (words, color) in enumerate((("copied", COPIED), ("reduced", REDUCED))):
-        _text(root, MARGIN + 60 * i, frame.tops[-1] + 20, words, color=color)
+        _text(root, frame.left + 60 * i, frame.tops[-1] + 20, words, color=color)
     return root
+
+
+def _draw_axes(root: ET.Element, frame: _Frame, ranks: int, width: float) -> None:
+    """Draw a column for each rank, and a rule above each step."""
+    for rank in range(ranks):
+        x = frame.x(rank)
+        _text(root, x, MARGIN - 14, f"rank {rank}")
+        _line(root, (x, MARGIN - 8), (x, frame.tops[-1] + 4), "#bbbbbb")
+    for step, y in enumerate(frame.tops[:-1]):
+        _line(root, (4, y - 1), (width - 4, y - 1), "#eeeeee")
+        _text(root, 18, y + 14, str(step))
 
 
 def _canvas(width: float, height: float) -> ET.Element:

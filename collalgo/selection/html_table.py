@@ -6,7 +6,8 @@ from html import escape
 from collalgo.base.units import human_time
 from collalgo.selection.candidate import Candidate
 
-#: The style of the cells of numbers, and of a bar; colours fit light and dark pages.
+#: The styles of cells and of a bar; colours fit light and dark pages.
+TEXT = 'style="text-align:left"'
 NUMBER = 'style="text-align:right"'
 BAR = "display:inline-block;height:0.8em;background:{};width:{:.1f}em"
 
@@ -47,6 +48,6 @@ def _row(name: str, seconds: float, colour: str, choice: float, longest: float) 
     ratio = seconds / choice if choice else 1.0
     bar = BAR.format(colour, WIDEST * min(seconds / longest, 1.0))
     return (
-        f"<tr><td>{name}</td><td {NUMBER}>{human_time(seconds)}</td>"
-        f'<td {NUMBER}>{ratio:.2f}</td><td><span style="{bar}"></span></td></tr>'
+        f"<tr><td {TEXT}>{name}</td><td {NUMBER}>{human_time(seconds)}</td>"
+        f'<td {NUMBER}>{ratio:.2f}</td><td {TEXT}><span style="{bar}"></span></td></tr>'
     )

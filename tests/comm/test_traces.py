@@ -198,6 +198,14 @@ def test_a_trace_is_a_timeline_in_notebooks_or_text_with_the_reason(
     assert "use collalgo trace view" in found._repr_html_()
 
 
+def test_a_refused_trace_is_its_reason_in_notebooks(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text("{}")
+    found = Trace(path)
+    assert repr(found) == f"<Trace {path}, refused>"
+    assert "is not a trace of collalgo" in found._repr_html_()
+
+
 def test_odd_values_of_a_trace_do_not_break_its_page(tmp_path):
     path = tmp_path / "t.json"
     name = "</script>" * 100

@@ -10,7 +10,7 @@ from collalgo.base import notebook, page
 from collalgo.base.page import Cell
 from collalgo.base.units import counted, human_time
 from collalgo.comm.tracing.summary import Row, rows_of
-from collalgo.comm.tracing.trace_file import Span, TraceFile, read_trace
+from collalgo.comm.tracing.trace_file import Span, TraceError, TraceFile, read_trace
 
 #: The most spans and messages of a page; of more, steps and messages are left out.
 MOST_SPANS, MOST_ARROWS = 200_000, 200_000
@@ -92,9 +92,20 @@ class Trace:
             f"trace {self.path.name}", parts, scripts=scripts, data=_data(self._file)
         )
 
+    @cached_property
+    def _error(self) -> str:
+        """Why the file is refused, or ""."""
+        try:
+            self.summary()
+        except TraceError as error:
+            return str(error)
+        return ""
+
     def __repr__(self) -> str:
         if not self.path.is_file():
             return f"<Trace {self.path}, not written yet>"
+        if self._error:
+            return f"<Trace {self.path}, refused>"
         calls = sum(span.is_call for span in self._file.spans)
         ranks = counted(len(self._file.tracks), "rank")
         return f"<Trace {self.path}: {counted(calls, 'call')} on {ranks}>"
@@ -109,7 +120,7 @@ class Trace:
             return "the trace is written at the end of its block, on rank 0"
         nbytes = self.path.stat().st_size
         if nbytes <= MOST_IN_NOTEBOOKS:
-            return ""
+            return self._error
         return f"{nbytes} bytes are too large here; use collalgo trace view {self.path}"
 
 
