@@ -12,6 +12,7 @@ from collalgo.bench.compare import compare as compare_rows, nothing_in_common
 from collalgo.bench.job_commands import groups, limits, start
 from collalgo.bench.jobs import measured
 from collalgo.bench.options import split_names, sweep_options
+from collalgo.bench.page import Results
 from collalgo.bench.plot import plot as draw
 from collalgo.bench.records import (
     CSV,
@@ -20,6 +21,7 @@ from collalgo.bench.records import (
     as_csv,
     as_json,
     of_json,
+    own_command,
 )
 from collalgo.bench.report import (
     conditions_in_words,
@@ -37,6 +39,7 @@ from rich.text import Text
 import collalgo
 from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
+from collalgo.base.page import PAGE
 from collalgo.cli.group import SETTINGS, Group
 from collalgo.cli.options import force_option, write_or_refuse
 from collalgo.cli.words import epilog
@@ -107,13 +110,14 @@ def run(
             *legend(records, conditions),
         ):
             console.print(line, highlight=False)
-        for table in tables(records) if against in (None, "mpi") else [rivals(records)]:
+        shown = tables(records) if against in (None, "mpi") else [rivals(records)]
+        for table in shown:
             console.print(table)
             console.print()
         for line in summary(records):
             console.print(line, highlight=False)
         console.print(f"overhead of a call (8 bytes, one rank): {micro(alone())} us")
-        write_files(options, records, conditions)
+        write_files(options, records, conditions, shown)
         sys.exit(any(record.wrong for record in records))
 
 
@@ -130,20 +134,28 @@ def sweep(algorithms: str, **options: Any) -> None:
         console = tables_console(options)
         for line in conditions_in_words(conditions):
             console.print(line, highlight=False)
-        console.print(winners(records))
+        best = winners(records)
+        console.print(best)
         for line in verdict(records):
             console.print(line, highlight=False)
-        write_files(options, records, conditions)
+        write_files(options, records, conditions, [best, *tables(records)])
+
+
+#: The options of files, any of which may be standard output.
+FILES = ("json_file", "csv_file", "plot_file", "html_file")
 
 
 def tables_console(options: dict[str, Any]) -> Console:
     """The console for tables: standard error if results go to standard output."""
-    files = [options[name] for name in ("json_file", "csv_file", "plot_file")]
+    files = [options[name] for name in FILES]
     return wide_console(stderr=any(map(is_standard_output, files)))
 
 
 def write_files(
-    options: dict[str, Any], records: Sequence[Record], conditions: dict[str, Any]
+    options: dict[str, Any],
+    records: Sequence[Record],
+    conditions: dict[str, Any],
+    shown: Sequence[Table],
 ) -> None:
     """Write the requested files, after the tables, which survive an error here."""
     force = options["force"]
@@ -153,6 +165,9 @@ def write_files(
         write_or_refuse(path, as_csv(records), CSV, force=force)
     if path := options["plot_file"]:
         draw_or_refuse({"": records}, path, force=force)
+    if path := options["html_file"]:
+        found = Results(records, {"command": own_command(), **conditions})
+        write_or_refuse(path, found.page(shown), PAGE, force=force)
 
 
 def draw_or_refuse(

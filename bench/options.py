@@ -8,6 +8,7 @@ from collalgo.bench.cells import PLACES
 from collalgo.bench.records import CSV, RESULTS
 
 from collalgo.base.input_files import special
+from collalgo.base.page import PAGE
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import sizes_between
 from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
@@ -166,6 +167,10 @@ SWEEP_OPTIONS = [
     click.option(
         "--plot", "plot_file", **writes(PICTURE, by_ranks=True), help="Plot the rows "
         "to this file."
+    ),
+    click.option(
+        "--html", "html_file", **writes(PAGE, by_ranks=True), help="Write a page with "
+        "tables and plots to this file, which needs no network."
     ),
     force_option,
 ]  # fmt: skip

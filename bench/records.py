@@ -192,12 +192,17 @@ def _commit() -> str:
     return asked.stdout.strip()
 
 
+def own_command() -> str:
+    """The command of this process."""
+    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
 def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
     """Format the rows, the environment and the command as JSON."""
     document = {
         "version": VERSION,
         "maker": RESULTS.mark,
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": own_command(),
         "environment": conditions,
         "results": [row._asdict() for row in records],
     }
@@ -205,7 +210,12 @@ def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
 
 
 def of_json(path: Path) -> list[Record]:
-    """The rows of a file.
+    """The rows of a file; raises as :func:`read_results`."""
+    return read_results(path)[0]
+
+
+def read_results(path: Path) -> tuple[list[Record], dict[str, Any]]:
+    """The rows of a file, and the environment with the command.
 
     Raises
     ------
@@ -213,11 +223,15 @@ def of_json(path: Path) -> list[Record]:
         If this version did not write the file.
     """
     try:
-        return _rows(read_json(path))
+        document = read_json(path)
+        rows = _rows(document)
     except ValueError as error:
         raise ValueError(
             f"{path} holds no results of collalgo bench --json: {error}"
         ) from None
+    known = document.get("environment")
+    found = dict(known) if isinstance(known, dict) else {}
+    return rows, {"command": document.get("command", ""), **found}
 
 
 def _rows(document: Any) -> list[Record]:

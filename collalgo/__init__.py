@@ -114,7 +114,9 @@ if TYPE_CHECKING:
         waitany as waitany,
     )
     from collalgo.comm.tracing.dump import dump as dump
+    from collalgo.comm.tracing.metrics import metrics as metrics
     from collalgo.comm.tracing.timeline import trace as trace
+    from collalgo.comm.tracing.view import Trace as Trace
     from collalgo.comm.world import init as init
     from collalgo.cost.bounds import bound as bound
     from collalgo.cost.simulation import (
@@ -214,7 +216,9 @@ _NAMES = {
     "collalgo.base.plugins": ("load_plugins",),
     "collalgo.comm.several": ("testany", "waitall", "waitany"),
     "collalgo.comm.tracing.dump": ("dump",),
+    "collalgo.comm.tracing.metrics": ("metrics",),
     "collalgo.comm.tracing.timeline": ("trace",),
+    "collalgo.comm.tracing.view": ("Trace",),
     "collalgo.comm.world": ("init",),
     "collalgo.cost.bounds": ("bound",),
     "collalgo.cost.simulation": ("Simulation", "simulate"),

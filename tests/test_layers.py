@@ -79,6 +79,8 @@ HOOKS = {
     "Topology.without": "derives a Topology, which its module imports",
     "Topology.degraded": "derives a Topology, which its module imports",
     "Topology.write": "a method, of the format, which reads as well",
+    "Topology.svg": "a method for notebooks, of the pictures, which few need",
+    "Topology.obstacle to a picture": "the same",
     "Topology.of": "a constructor from a communicator, two layers above",
     "init": "a call without a communicator makes the world at first use",
     "world of MPI": "init under mpiexec; mpi4py is optional",

@@ -28,7 +28,7 @@ from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
 from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, parse_sizes, writes
-from collalgo.selection.selection import Candidate
+from collalgo.selection.candidate import Candidate
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
 

@@ -1,5 +1,8 @@
 """Prove a schedule: every rank ends with what the collective promises, and no less."""
 
+from dataclasses import replace
+from functools import partial
+
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.algorithms.first_use import PROVED
 from collalgo.base.integers import integer, rank_of
@@ -61,14 +64,16 @@ def verify(
     promise = _promise(algorithm, collective)
     if isinstance(algorithm, str):
         algorithm = find(promise.name, algorithm, size).schedule
-    schedules = _all_schedules(algorithm, size, root, parameters)
+    find_schedules = partial(_all_schedules, algorithm, size, root, parameters)
+    schedules = find_schedules()
     try:
-        return Prover(promise, schedules, root).prove()
+        proof = Prover(promise, schedules, root).prove()
     except ScheduleError as error:
         raise located(error, algorithm, size, root, **parameters) from None
     finally:
         if size > PROVED:  # what many ranks have in common takes much memory
             flat.cache_clear()
+    return replace(proof, find_schedules=find_schedules)
 
 
 def _all_schedules(

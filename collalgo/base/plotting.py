@@ -32,6 +32,15 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def obstacle() -> str:
+    """Why there can be no figures, or ""."""
+    try:
+        new_figure(1, 1)
+    except ImportError as error:
+        return str(error)
+    return ""
+
+
 def check(path: str | Path, *, force: bool = False) -> None:
     """Refuse, before the work, a file that a figure cannot or must not go to.
 
@@ -70,6 +79,19 @@ def save(
     drawn = io.BytesIO()
     figure.savefig(drawn, format=form, dpi=dpi or figure.dpi, metadata=about)
     output_files.write(path, drawn.getvalue(), PICTURE, force=force)
+
+
+def svg(figure: Any) -> str:
+    """A figure as SVG, from its first element on."""
+    drawn = io.StringIO()
+    figure.savefig(drawn, format="svg")
+    found = drawn.getvalue()
+    return found[found.index("<svg") :]
+
+
+def literal(words: str) -> str:
+    """Words that are drawn as they are: a dollar does not begin a formula."""
+    return words.replace("$", r"\$")
 
 
 def _format(path: Path) -> str:

@@ -28,7 +28,7 @@ from collalgo.cli.options import (
 )
 from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
-from collalgo.schedule import drawing, trace
+from collalgo.schedule import drawing, picture, trace
 from collalgo.schedule.collective import COLLECTIVES
 
 #: The default number of ranks.
@@ -118,7 +118,7 @@ def _ranges() -> Table:
     help="Number of ranks.",
 )
 @root_option
-@click.option("--svg", **writes(drawing.DRAWING), help="SVG file to write.")
+@click.option("--svg", **writes(picture.DRAWING), help="SVG file to write.")
 @force_option
 @ranks_options
 @load_option
@@ -146,8 +146,8 @@ def show(
     schedule = meant.schedule if isinstance(meant, Algorithm) else meant
     schedules = [trace(schedule, rank, size, root) for rank in range(size)]
     if svg is not None:
-        drawn = drawing.svg(schedules, f"{algorithm}: {proof}")
-        write_or_refuse(svg, drawn, drawing.DRAWING, force=force)
+        drawn = picture.svg(schedules, f"{algorithm}: {proof}")
+        write_or_refuse(svg, drawn, picture.DRAWING, force=force)
         return
     console = wide_console()
     console.print(f"{algorithm}: {proof}", highlight=False)

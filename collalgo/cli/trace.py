@@ -1,16 +1,23 @@
 """The command ``collalgo trace``."""
 
+import webbrowser
 from pathlib import Path
 
 import click
 from rich.table import Table
 
+from collalgo.base import page
 from collalgo.base.console import wide_console
+from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.options import force_option, writes
 from collalgo.cli.price_calls import price_command
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
-from collalgo.comm.tracing.summary import Row, TraceError, summary
+from collalgo.comm.tracing.summary import Row, summary
+from collalgo.comm.tracing.trace_file import TraceError
+from collalgo.comm.tracing.view import Trace
+from collalgo.errors import OutputError
 from collalgo.launch.process import command_line
 from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes
 
@@ -116,6 +123,34 @@ def summary_command(file: Path) -> None:
     except TraceError as error:
         raise click.ClickException(str(error)) from None
     wide_console().print(_table(rows))
+
+
+@main.command("view")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    **writes(page.PAGE),
+    show_default="FILE with the suffix .html",
+    help="Page to write.",
+)
+@force_option
+@click.option("--open/--no-open", "opens", default=False, help="Open it in a browser.")
+def view_command(file: Path, output: Path | None, force: bool, opens: bool) -> None:
+    """Make a page of a trace FILE: its timeline and its calls.
+
+    FILE is a trace of collalgo.trace, or of collalgo simulate --timeline. The page is
+    one HTML file that needs no network.
+    """
+    target = output or file.with_suffix(".html")
+    try:
+        page.write(target, Trace(file).page(), force=force)
+    except (OutputError, TraceError) as error:
+        raise click.ClickException(str(error)) from None
+    if not is_standard_output(target) and not (
+        opens and webbrowser.open(target.absolute().as_uri())
+    ):
+        click.echo(target)
 
 
 def _table(rows: list[Row]) -> Table:

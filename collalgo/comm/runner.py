@@ -25,7 +25,7 @@ from collalgo.comm.call_text import EXCHANGE
 from collalgo.comm.failures import error_of
 from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
-from collalgo.comm.tracing.dump import remember
+from collalgo.comm.tracing.registry import remember
 from collalgo.engine.call import Call
 from collalgo.errors import CollalgoError
 

@@ -14,7 +14,7 @@ from collalgo.base import (
     plotting,
 )
 from collalgo.base.chrome_trace import Event
-from collalgo.base.plotting import new_figure
+from collalgo.base.plotting import literal, new_figure
 from collalgo.base.units import human, human_time
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -31,6 +31,13 @@ from collalgo.topology.model import Topology
 
 #: The most messages in a picture; more would not be legible.
 DRAWN = 20_000
+
+#: The colours of even and odd steps, and of messages by whether they cross hosts.
+STEPS = (("#cfe3f1", "even steps"), ("#ece2c6", "odd steps"))
+MESSAGES = {
+    False: ("#2166ac", "messages within a host"),
+    True: ("#b2182b", "messages between hosts"),
+}
 
 
 class Timeline(NamedTuple):
@@ -116,35 +123,64 @@ class Timeline(NamedTuple):
                 f"cannot draw {len(self.begin)} messages, at most {DRAWN}; write a "
                 "trace (.json) instead"
             )
-        figure = new_figure(11, 1.5 + 0.3 * len(self.devices))
+        figure = new_figure(11, 1.7 + 0.3 * len(self.devices))
         axes = figure.subplots()
-        self._draw_steps(axes)
-        self._draw_messages(axes)
-        axes.set_yticks(range(len(self.devices)), self.devices, fontsize=7)
-        axes.invert_yaxis()
-        axes.set_xlabel("microseconds; red crosses hosts")
-        axes.set_title(self.title, loc="left", fontsize=10)
+        unit, seconds = _unit(self.seconds)
+        self._draw_steps(axes, seconds)
+        self._draw_messages(axes, seconds)
+        axes.set_yticks(range(len(self.devices)), map(literal, self.devices))
+        axes.tick_params("y", labelsize=7)
+        axes.set_xlim(0, self.seconds / seconds)
+        axes.set_ylim(len(self.devices) - 0.5, -0.5)
+        axes.set_xlabel(f"time in {unit}")
+        axes.set_title(literal(self.title), loc="left", fontsize=10)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False, fontsize=8)
         plotting.save(figure, path, force=force)
 
-    def _draw_steps(self, axes: Any) -> None:
+    @property
+    def seconds(self) -> float:
+        """The end of the last message."""
+        return float(self.end.max(initial=0.0)) or 1e-9
+
+    def _draw_steps(self, axes: Any, unit: float) -> None:
+        """Draw a bar for each step of a rank, with a line at its end."""
         spans = self.spans()
-        for parity, color in enumerate(("#d1e5f0", "#f0f0f0")):
+        for parity, (color, words) in enumerate(STEPS):
             chosen = [(k, v) for k, v in spans.items() if k[1] % 2 == parity]
             axes.barh(
                 [rank for (rank, _), _ in chosen],
-                [(end - begin) * 1e6 for _, (begin, end) in chosen],
-                left=[begin * 1e6 for _, (begin, _) in chosen],
+                [(end - begin) / unit for _, (begin, end) in chosen],
+                left=[begin / unit for _, (begin, _) in chosen],
                 height=0.8,
                 color=color,
+                edgecolor="#8a949e",
+                linewidth=0.4,
+                label=words if chosen else None,
             )
 
-    def _draw_messages(self, axes: Any) -> None:
+    def _draw_messages(self, axes: Any, unit: float) -> None:
+        """Draw a line for each message, from its sender to its receiver."""
+        from matplotlib.collections import LineCollection
+
         host = [device.partition("/")[0] for device in self.devices]
+        lines: dict[bool, list[Any]] = {False: [], True: []}
         for i in range(len(self.begin)):
             a, b = int(self.sends.rank[i]), int(self.sends.peer[i])
-            times = [self.begin[i] * 1e6, self.end[i] * 1e6]
-            color = "#2166ac" if host[a] == host[b] else "#b2182b"
-            axes.plot(times, [a, b], color=color, linewidth=0.6)
+            way = [(self.begin[i] / unit, a), (self.end[i] / unit, b)]
+            lines[host[a] != host[b]].append(way)
+        for crosses, (color, words) in MESSAGES.items():
+            if lines[crosses]:
+                drawn = LineCollection(lines[crosses], colors=color, linewidths=0.7)
+                drawn.set_label(words)
+                axes.add_collection(drawn)
+
+
+def _unit(seconds: float) -> tuple[str, float]:
+    """The unit of a time, with its seconds."""
+    for unit, length in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= length:
+            return unit, length
+    return "us", 1e-6
 
 
 def timeline(

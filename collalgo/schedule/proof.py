@@ -1,9 +1,16 @@
 """The result of a proof: the properties of a schedule."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
+from collalgo.base import notebook
 from collalgo.base.units import counted
+from collalgo.schedule.steps import Step
+
+#: The most ranks of a schedule that notebooks draw.
+MOST_DRAWN = 32
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ class Proof:
         The number of buffers that a rank needs in addition to the caller's.
     lanes
         The largest number of lanes between two ranks.
+    find_schedules
+        Returns the schedules of all ranks, for a notebook, which draws them.
     """
 
     collective: str
@@ -52,6 +61,36 @@ class Proof:
     consistent: bool
     spare: int
     lanes: int
+    find_schedules: Callable[[], Sequence[Sequence[Step]]] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The properties; functions of users, as of a schedule, have no pickle."""
+        return {**self.__dict__, "find_schedules": None}
+
+    def _repr_svg_(self) -> str | None:
+        return notebook.picture(self._obstacle, self._draw)
+
+    def _repr_html_(self) -> str | None:
+        return notebook.text(self, self._obstacle)
+
+    def _obstacle(self) -> str:
+        if self.size > MOST_DRAWN:
+            return (
+                f"a picture of {self.size} ranks is too large, at most {MOST_DRAWN} "
+                "are drawn; collalgo algorithms show --svg draws up to 256"
+            )
+        is_known = self.find_schedules is not None
+        return (
+            "" if is_known else "the schedule is not kept with this copy of its proof"
+        )
+
+    def _draw(self) -> str:
+        from collalgo.schedule import picture  # which few need
+
+        schedules = self.find_schedules() if self.find_schedules else ()
+        return picture.svg(schedules, str(self))
 
     def __str__(self) -> str:
         same = "same bits on every rank" if self.consistent else "bits may differ"

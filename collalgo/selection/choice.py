@@ -8,11 +8,12 @@ from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_host import MOST_RANKS, HostPricer
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.pricer import Pricer
-from collalgo.selection.selection import Candidate, Selection, ranked
+from collalgo.selection.selection import Selection
 from collalgo.topology.model import Topology
 
 

@@ -1,18 +1,17 @@
 """A decision with the prices of all candidates, and its explanation."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.algorithms.table import candidates as rows_of, is_users, shortened
+from collalgo.algorithms.table import candidates as rows_of, is_users
 from collalgo.base.integers import integer
 from collalgo.base.units import counted, human, human_time
+from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import PRICE, Decision
-from collalgo.selection.prices import Priced
 from collalgo.topology.assumed import ASSUMED
 
 if TYPE_CHECKING:  # which takes a while to import
@@ -23,66 +22,6 @@ SHOWN = 10
 
 #: Relative difference up to which two times count as the same in words.
 AS_CHEAP = 0.005
-
-#: The orders of ranks, by their names.
-ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
-
-
-class Candidate(NamedTuple):
-    """An algorithm with its price, or the reason why it cannot run.
-
-    ``order`` is the name of the order of ranks on devices, one of :data:`ORDERS`, or ""
-    for the order of their numbers; ``caveat`` is "assumed" if it rests on assumed
-    speeds of links, "roughly" if ranks share cores.
-    """
-
-    row: Algorithm
-    seconds: float
-    obstacle: str | None
-    order: str = ""
-    caveat: str = ""
-
-    @property
-    def algorithm(self) -> str:
-        return self.row.name
-
-    @property
-    def mark(self) -> str:
-        """The caveat as printed after the price."""
-        return f" ({self.caveat})" if self.caveat else ""
-
-    @property
-    def words(self) -> str:
-        """The algorithm and its order."""
-        along = f", {ORDERS[self.order]}" if self.order else ""
-        return shortened(self.row.name) + along
-
-    def as_dict(self) -> dict[str, Any]:
-        """The candidate in words and numbers, as for JSON; times in seconds."""
-        if self.obstacle is not None:
-            return {"algorithm": self.algorithm, "obstacle": self.obstacle}
-        found = {"algorithm": self.algorithm, "order": self.order}
-        return {**found, "seconds": self.seconds, "caveat": self.caveat}
-
-
-def ranked(
-    able: Sequence[Priced], unable: Mapping[Algorithm, str], nbytes: int
-) -> tuple[Candidate, ...]:
-    """Candidates for a size, the cheapest first, those that cannot run last."""
-    size = np.array([float(nbytes)])
-    found = [
-        Candidate(
-            one.row,
-            float(one.price.seconds(size)[0]),
-            None,
-            one.order,
-            one.price.caveat,
-        )
-        for one in able
-    ]
-    found.sort(key=lambda candidate: candidate.seconds)
-    lost = [Candidate(row, float("inf"), why) for row, why in unable.items()]
-    return (*found, *lost)
 
 
 @dataclass(frozen=True)
@@ -211,17 +150,36 @@ class Selection:
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
     @property
-    def _headline(self) -> str:
+    def headline(self) -> str:
         """The call, its algorithm and its price."""
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         ranks = counted(self.size, "rank")
         return f"{self.collective} of {human(self.nbytes)} on {ranks}: {choice}"
 
+    @property
+    def origin(self) -> str:
+        """What decided, and the origin of the prices."""
+        return f"decided by {self.decider}; prices from {self.basis}"
+
     def __repr__(self) -> str:
-        return f"<Selection {self._headline}>"
+        return f"<Selection {self.headline}>"
 
     def __str__(self) -> str:
         return self.explain()
+
+    def _repr_html_(self) -> str | None:
+        from collalgo.selection.html_table import html_table  # which few need
+
+        with contextlib.suppress(Exception):  # a notebook then shows the text
+            shown, hidden = self.distinct[:SHOWN], self.distinct[SHOWN:]
+            more = f"the {SHOWN} cheapest of {len(self.distinct)} candidates"
+            captions = [
+                *(self.headline, self.reason, self.origin, *[more] * bool(hidden)),
+                *(f"assumed: {rule}" for rule in self.assumptions),
+                *self.own_obstacles,
+            ]
+            return html_table(captions, shown, self.bound_seconds)
+        return None
 
     def explain(self, most: int | None = SHOWN) -> str:
         """The choice with the prices of others, as text of several lines.
@@ -235,8 +193,8 @@ class Selection:
         if most is not None:
             most = integer(most, "most", "explain", 1)
         lines = [
-            f"{self._headline}; {self.reason}",
-            f"decided by {self.decider}; prices from {self.basis}",
+            f"{self.headline}; {self.reason}",
+            self.origin,
         ]
         if self.bound is not None and self.ratio is not None:
             from collalgo.cost.lower_bound import (

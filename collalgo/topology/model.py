@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from collalgo.base import notebook
 from collalgo.base.hooks import hook
 from collalgo.topology.elements import FAST, Device, Kind, Link, LinkKind
 from collalgo.topology.graph import DeviceGraph
@@ -145,3 +146,12 @@ class Topology(DeviceGraph):
             topology that was written so.
         """
         hook("Topology.write")(self, path, force=force)
+
+    def _repr_svg_(self) -> str | None:
+        return notebook.picture(self._obstacle, lambda: str(hook("Topology.svg")(self)))
+
+    def _repr_html_(self) -> str | None:
+        return notebook.text(self, self._obstacle)
+
+    def _obstacle(self) -> str:
+        return str(hook("Topology.obstacle to a picture")(self))

@@ -1,7 +1,9 @@
 """A trace has the calls and messages of all ranks, and a summary."""
 
 import json
+import math
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,9 @@ import collalgo
 from collalgo.base.chrome_trace import TRACE
 from collalgo.cli.main import main
 from collalgo.comm.tracing.summary import summary
+from collalgo.comm.tracing.trace_file import Span
+from collalgo.comm.tracing.view import Trace, levels_of
+from tests.support.browser import reports
 
 HERE = Path(__file__).name
 
@@ -147,3 +152,72 @@ def test_a_summary_of_no_trace_is_refused(tmp_path, text):
     found = CliRunner().invoke(main, ["trace", "summary", str(path)])
     assert found.exit_code == 1
     assert f"Error: {path} is not a trace of collalgo" in found.output
+
+
+VIEW = """
+  const canvas = document.querySelector("canvas.timeline");
+  const press = key => canvas.dispatchEvent(new KeyboardEvent("keydown", { key }));
+  const shown = () => document.getElementById("detail").innerText.replace(/\\s+/g, " ");
+  report("first", shown());
+  press("n"); report("selected", shown());
+  press("ArrowDown"); report("other", shown());
+  for (const key of ["Enter", "-", "+", "ArrowLeft", "ArrowRight", "0"]) press(key);
+  press("n"); report("next", shown());
+  press("Escape"); report("none", shown());
+  const { width, height } = canvas;
+  const { data } = canvas.getContext("2d").getImageData(0, 0, width, height);
+  report("colours", new Set(new Uint32Array(data.buffer)).size > 4);
+  report("rows", document.querySelectorAll("#calls tbody tr").length);
+"""
+
+
+def test_a_page_of_a_trace_has_a_timeline_with_keys(tmp_path):
+    path, page = tmp_path / "trace.json", tmp_path / "trace.html"
+    collalgo.threads(partial(traced, path=path), 3)
+    done = CliRunner().invoke(main, ["trace", "view", str(path)])
+    assert (done.exit_code, done.output) == (0, f"{page}\n")
+    found = reports(page.read_text(), VIEW, tmp_path)
+    assert found.pop("first") == "Select a span to see what it is."
+    assert found.pop("selected").startswith("rank 0 allreduce (ring) begins at")
+    assert found.pop("other").startswith("rank 1 allreduce (ring) begins at")
+    assert found.pop("next").startswith("rank 1 step 0 begins at")
+    assert found == {"none": "", "colours": "true", "rows": "3"}
+
+
+def test_a_trace_is_a_timeline_in_notebooks_or_text_with_the_reason(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "trace.json"
+    found = Trace(path)
+    assert "written at the end of its block" in found._repr_html_()
+    collalgo.threads(partial(traced, path=path), 3)
+    assert repr(found) == f"<Trace {path}: 21 calls on 3 ranks>"
+    assert found._repr_html_().startswith("<iframe")
+    assert found.summary() == summary(path)
+    monkeypatch.setattr("collalgo.comm.tracing.view.MOST_IN_NOTEBOOKS", 10)
+    assert "use collalgo trace view" in found._repr_html_()
+
+
+def test_a_refused_trace_is_its_reason_in_notebooks(tmp_path):
+    path = tmp_path / "t.json"
+    path.write_text("{}")
+    found = Trace(path)
+    assert repr(found) == f"<Trace {path}, refused>"
+    assert "is not a trace of collalgo" in found._repr_html_()
+
+
+def test_odd_values_of_a_trace_do_not_break_its_page(tmp_path):
+    path = tmp_path / "t.json"
+    name = "</script>" * 100
+    about = {**GOOD["args"], "odd": math.nan, "list": [1], "place": name}
+    lost = {"ph": "f", "id": 1, "tid": 7, "ts": 1.0}
+    path.write_text(trace_of([{**GOOD, "name": name, "args": about}, lost]))
+    text = Trace(path).page()
+    assert text.count("</script>") == 1
+    assert "NaN" not in text[text.index("pageData") : text.index("// Tables")]
+    assert len(text) < 60_000
+
+
+def test_spans_that_overlap_are_on_rows_of_their_own():
+    spans = [Span(0, *times, "x", {}) for times in ((0, 9), (1, 4), (2, 6), (4, 5))]
+    assert [level for level, _ in levels_of(spans)] == [0, 1, 2, 1]

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from collalgo import Topology, TopologyError, simulate
+from collalgo.base import plotting
 from collalgo.cli.main import main
 from collalgo.cost import timeline as module
 from collalgo.cost.simulation import MODELS
@@ -60,3 +61,24 @@ def test_the_command_draws(tmp_path):
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     assert "<svg" in path.read_text()[:1000]
+
+
+def test_the_last_bar_ends_at_the_edge_and_can_be_told_from_the_paper(
+    monkeypatch, tmp_path
+):
+    pytest.importorskip("matplotlib")
+    figures = []
+    monkeypatch.setattr(
+        plotting, "save", lambda figure, *_, **__: figures.append(figure)
+    )
+    machine = Topology.load("dgx1v", hosts=2)
+    timeline("ring", machine, MIB, collective="allgather").draw(tmp_path / "x.svg")
+    (axes,) = figures[0].axes
+    bars = axes.patches
+    assert len(bars) == 16 * 15
+    last = max(bars, key=lambda bar: bar.get_x() + bar.get_width())
+    assert last.get_x() + last.get_width() == pytest.approx(axes.get_xlim()[1])
+    assert all(min(bar.get_facecolor()[:3]) < 0.85 for bar in bars)
+    words = {text.get_text() for text in figures[0].legends[0].get_texts()}
+    assert words == {name for _, name in (*module.STEPS, *module.MESSAGES.values())}
+    assert axes.get_xlabel().startswith("time in ")

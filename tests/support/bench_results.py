@@ -32,7 +32,20 @@ def made(seconds, *, contestant="collalgo", cycles=5, nbytes=1000, wrong=0):
     )
 
 
-def cell_of(algorithm, runs, reason=AS_ASKED, size=8, collective="barrier"):
-    cell = Cell(collective, size)
+def cell_of(
+    algorithm,
+    runs,
+    reason=AS_ASKED,
+    size=8,
+    collective="barrier",
+    contestant="collalgo",
+):
     seconds = [np.array([time]) for time in runs]
-    return record(cell, 4, seconds, algorithm=algorithm, reason=reason)
+    return record(
+        Cell(collective, size),
+        4,
+        seconds,
+        algorithm=algorithm,
+        reason=reason,
+        contestant=contestant,
+    )

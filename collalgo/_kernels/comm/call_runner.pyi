@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.comm.call_kind import CallKind
 from collalgo._kernels.comm.progress import Progress
-from collalgo._kernels.comm.recorder import Recorder, StepLog
+from collalgo._kernels.comm.recorder import Recorder
+from collalgo._kernels.comm.step_log import StepLog
 from collalgo._kernels.engine.program import Program
 from collalgo._kernels.engine.transport.transport import Transport
 from collalgo.engine.call import Call

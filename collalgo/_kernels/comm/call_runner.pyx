@@ -20,7 +20,8 @@ from collalgo._kernels.engine.program cimport BUSY, Program
 from collalgo._kernels.comm.last_call cimport LastCall, is_like
 from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
-from collalgo._kernels.comm.recorder cimport Recorder, StepLog
+from collalgo._kernels.comm.recorder cimport Recorder
+from collalgo._kernels.comm.step_log cimport StepLog
 from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, Transport
 from collalgo._kernels.comm.persistent cimport Persistent
@@ -83,8 +84,7 @@ cdef class CallRunner(CommunicatorBase):
         self.transport = transport
         self.find_kind, self.handle_status = find_kind, handle_status
         self.interrupted, self.seconds, self.last = interrupted, seconds, {}
-        self.label, self.hosts = "", (0,) * self.size
-        self.scratch = np.empty(0, np.uint8)
+        self.label, self.hosts, self.scratch = "", (0,) * self.size, np.empty(0, np.uint8)
         self.recorder, self.lock = Recorder(), Lock()
         self.progress = Progress(transport, interrupted, self.recorder)
 

@@ -14,6 +14,7 @@ from time import monotonic, sleep
 from collalgo.base.threads import start
 
 from collalgo._kernels.engine.program cimport INTERRUPTED
+from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.pthreads cimport (
     at,
     condition,
@@ -25,7 +26,7 @@ from collalgo._kernels.comm.pthreads cimport (
     pthread_mutex_lock,
     pthread_mutex_unlock,
 )
-from collalgo._kernels.comm.recorder cimport Recorder, nanoseconds
+from collalgo._kernels.comm.recorder cimport Recorder
 from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.comm.waiting cimport WaitableQueue
 from collalgo._kernels.engine.transport.transport cimport Transport

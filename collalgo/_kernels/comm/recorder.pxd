@@ -2,11 +2,6 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.program cimport Program
-from collalgo._kernels.engine.transport.transport cimport Transport, step_log
-
-cdef extern from "ticks.h" nogil:
-    int64_t ticks()
-    int64_t nanoseconds()
 
 cdef enum:
     QUEUED = -51  # the state of a call that has not begun, and of one that has
@@ -25,18 +20,17 @@ cdef class CallSite:
     cdef int instruction
 
 
-cdef class StepLog:
-    cdef step_log log
-    cdef Transport transport
-
-
 cdef class Recorder:
     cdef object __weakref__
     cdef call_entry *ring
     cdef readonly int64_t capacity, count, calls
+    cdef int64_t due, tallied  # the count at the next turn, and the last call of a tally
+    cdef object tally
 
     cdef int64_t enter(self, Program program, CallSite site) except -1
     cdef int complete(self) except -1
+    cdef int turn(self) except -1
+    cdef bint has_ended(self, int64_t sequence) noexcept nogil
     cdef void begin(self, int64_t sequence) noexcept nogil
     cdef void end(self, int64_t sequence, int status) noexcept nogil
     cdef call_entry *at(self, int64_t sequence) noexcept nogil

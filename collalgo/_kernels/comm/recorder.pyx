@@ -12,14 +12,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.clock cimport Clock, ticks
 from collalgo._kernels.engine.program cimport Program
-from collalgo._kernels.engine.transport.transport cimport (
-    COUNTED,
-    GO_ON,
-    OF_NEXT,
-    Transport,
-    step_time,
-)
+from collalgo._kernels.engine.transport.transport cimport COUNTED, GO_ON, OF_NEXT
 
 cdef extern from "Python.h":
     ctypedef struct PyFrameObject:
@@ -36,48 +31,9 @@ cdef extern from "frames.h":
 cdef enum:
     CALLS = 1024  # that the ring keeps in the end, and at first; powers of two
     FEW_CALLS = 16
-    LOOKS = 5  # readings of both clocks
 
 # The beginnings of the file names of code that is not the user's.
 cdef tuple INSIDE = (os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep,)
-
-cdef struct moment:
-    int64_t tick, nanosecond
-
-
-cdef moment now() noexcept nogil:
-    """The same moment on both clocks: the fastest of several readings.
-
-    A thread may lose its core between the two clocks, for milliseconds.
-    """
-    cdef int64_t begun, nanosecond, taken, least = -1
-    cdef moment found
-    for _ in range(LOOKS):
-        begun, nanosecond = ticks(), nanoseconds()
-        taken = ticks() - begun
-        if least < 0 or taken < least:
-            least = taken
-            found.tick, found.nanosecond = begun, nanosecond
-    return found
-
-
-cdef moment FIRST = now()
-
-
-cdef class Clock:
-    """Converts ticks to nanoseconds of the monotonic clock."""
-    cdef double rate
-    cdef moment begun
-
-    def __init__(self):
-        self.begun = now()
-        self.rate = 1.0
-        if self.begun.tick > FIRST.tick:
-            self.rate = <double>(self.begun.nanosecond - FIRST.nanosecond)
-            self.rate /= self.begun.tick - FIRST.tick
-
-    cpdef int64_t time(self, int64_t tick):
-        return self.begun.nanosecond + <int64_t>((tick - self.begun.tick) * self.rate)
 
 
 def skip_callers(str beginning):
@@ -103,44 +59,6 @@ cdef class CallSite:
         """The file and the line."""
         line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
         return self.code.co_filename, line
-
-
-cdef class StepLog:
-    """Logs the begin and the end of the steps of a rank's calls.
-
-    Parameters
-    ----------
-    transport : Transport
-        The rank's end; it must be idle when the log begins and ends.
-    capacity : int
-        The most steps that are logged.
-    """
-
-    def __init__(self, Transport transport, int64_t capacity):
-        self.log.steps = <step_time *>PyMem_Calloc(capacity, sizeof(step_time))
-        if self.log.steps == NULL:
-            raise MemoryError
-        self.log.capacity = capacity
-        self.transport = transport
-        transport.log = &self.log
-
-    def __dealloc__(self):
-        if self.transport is not None and self.transport.log == &self.log:
-            self.transport.log = NULL
-        PyMem_Free(self.log.steps)
-
-    def end(self):
-        """Stop: call, slice, step, begin and end of each step, and the number lost."""
-        cdef Clock clock = Clock()
-        cdef step_time note
-        cdef int64_t i, kept = min(self.log.count, self.log.capacity)
-        self.transport.log = NULL
-        rows = []
-        for i in range(kept):
-            note = self.log.steps[i]
-            times = clock.time(note.begun), clock.time(note.ended)
-            rows.append((note.call, note.slice, note.step, *times))
-        return rows, self.log.count - kept
 
 
 cdef inline PyObject *replaced(PyObject **place, PyObject *found) noexcept:
@@ -183,6 +101,7 @@ cdef class Recorder:
         self.ring = <call_entry *>PyMem_Calloc(FEW_CALLS, sizeof(call_entry))
         if self.ring == NULL:
             raise MemoryError
+        self.due = FEW_CALLS - 1
 
     def __dealloc__(self):
         cdef int64_t i
@@ -195,8 +114,8 @@ cdef class Recorder:
 
     cdef int64_t enter(self, Program program, CallSite site) except -1:
         """Record a call that begins now or, with a site, is queued: its sequence number."""
-        if self.count + 1 == self.capacity and self.capacity < CALLS:
-            self.grow(2 * self.capacity)
+        if self.count >= self.due:
+            self.turn()
         self.count += 1
         self.calls += program.record.number == COUNTED
         cdef int64_t sequence = self.count
@@ -238,6 +157,53 @@ cdef class Recorder:
         if self.capacity < CALLS:
             self.grow(CALLS)
         return 0
+
+    cdef int turn(self) except -1:
+        """Enlarge a small ring that is full, and pass its calls on before they are lost."""
+        if self.count + 1 >= self.capacity and self.capacity < CALLS:
+            self.grow(2 * self.capacity)
+        self.due = self.capacity - 1 if self.capacity < CALLS else <int64_t>1 << 62
+        if self.tally is not None:
+            self.due = min(self.due, self.count + self.capacity // 2)
+            self.count_calls()
+        return 0
+
+    def start_tally(self, tally):
+        """Pass the sums of calls on, from now on and of those that the ring still has.
+
+        ``tally`` is called with what :meth:`count_calls` finds; it must not raise.
+        """
+        self.tally, self.due = tally, self.count
+
+    def count_calls(self):
+        """Pass the calls on that have ended since the last time, up to one that has not.
+
+        These are for each program the calls, those that failed, the bytes and the
+        nanoseconds; and the number of calls that were overwritten before.
+        """
+        cdef int64_t sequence, first = max(self.tallied, self.count - self.capacity) + 1
+        cdef int64_t last = first - 1, lost = last - self.tallied
+        cdef call_entry *entry
+        cdef double rate = Clock().rate
+        while last < self.count and self.has_ended(last + 1):
+            last += 1
+        self.tallied = last  # first, as other threads may run below
+        found = {}
+        for sequence in range(first, last + 1):
+            entry = self.at(sequence)
+            if entry == NULL or (<Program>entry.program).record.number != COUNTED:
+                continue
+            sums = found.setdefault(<Program>entry.program, [0, 0, 0, 0.0])
+            sums[0] += 1
+            sums[1] += entry.state != GO_ON
+            sums[2] += entry.count * (<Program>entry.program).itemsize
+            sums[3] += (entry.ended - entry.begun) * rate
+        if self.tally is not None and (found or lost):
+            self.tally(found, lost)
+
+    cdef bint has_ended(self, int64_t sequence) noexcept nogil:
+        cdef call_entry *entry = self.at(sequence)
+        return entry != NULL and entry.state != QUEUED and entry.state != UNDER_WAY
 
     def grow(self, int64_t capacity):
         """Enlarge the ring to at least ``capacity`` calls, while none is in the background."""

@@ -12,6 +12,7 @@ from posix.time cimport timespec
 
 from time import monotonic
 
+from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.pthreads cimport (
     at,
     pthread_cond_broadcast,
@@ -20,7 +21,6 @@ from collalgo._kernels.comm.pthreads cimport (
     pthread_mutex_unlock,
 )
 from collalgo._kernels.comm.queue cimport Queue
-from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.program cimport INTERRUPTED
 from collalgo._kernels.engine.transport.transport cimport (

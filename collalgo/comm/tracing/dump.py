@@ -6,12 +6,11 @@ import os
 import signal
 import threading
 import time
-import weakref
 from collections.abc import Sequence
 from functools import cache, partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from collalgo._kernels.comm.recorder import Recorder
 from collalgo.base import output_files
@@ -20,6 +19,7 @@ from collalgo.base.source_lines import stacks
 from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
 from collalgo.comm.tracing.notes import CallNote, note_on
+from collalgo.comm.tracing.registry import Remembered, own_communicators
 from collalgo.engine.dtypes import dtype_text
 from collalgo.engine.reduction import op_text
 from collalgo.errors import CollalgoError
@@ -31,27 +31,6 @@ DEFAULT_FOLDER = "collalgo-dump"
 VERSION = "collalgo dump 1"
 
 DUMP = output_files.Format("a dump", has_force=False)
-
-
-class Remembered(Protocol):
-    """A communicator whose calls are dumped."""
-
-    rank: int
-    size: int
-    label: str
-    recorder: Recorder
-
-    @property
-    def forked(self) -> bool:
-        """Whether it belongs to the parent of this process."""
-
-
-_open: "weakref.WeakSet[Remembered]" = weakref.WeakSet()
-
-
-def remember(runner: Remembered) -> None:
-    """Include the calls of a communicator in the dumps of this process."""
-    _open.add(runner)
 
 
 def dump(folder: str | Path | None = None) -> Path:
@@ -79,7 +58,7 @@ def dump(folder: str | Path | None = None) -> Path:
     CollalgoError
         In a forked process that has no communicator of its own.
     """
-    comms = _own()
+    comms = own_communicators("dump")
     target = Path(folder or DUMP_FOLDER.given() or DEFAULT_FOLDER)
     output_files.make_folder(target)
     path = target / f"rank{_rank(comms)}-{os.getpid()}.json"
@@ -94,19 +73,6 @@ def dump(folder: str | Path | None = None) -> Path:
     }
     output_files.write(path, json.dumps(document, indent=1) + "\n", DUMP)
     return path
-
-
-def _own() -> list[Remembered]:
-    """The communicators of this process, not those of its parent."""
-    own = sorted(
-        (comm for comm in _open if not comm.forked), key=lambda comm: comm.label
-    )
-    if _open and not own:
-        raise CollalgoError(
-            "dump: this process was forked, and only its parent has made calls; dump "
-            "the parent"
-        )
-    return own
 
 
 def _rank(comms: Sequence[Remembered]) -> str:

@@ -3,25 +3,9 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from collalgo.base.json_files import read_json
-from collalgo.base.seal import MAKER
-
-
-class TraceError(ValueError):
-    """A file is not a trace of collalgo."""
-
-
-class Span(NamedTuple):
-    """A call of a rank; times in microseconds."""
-
-    rank: int
-    begun: float
-    ended: float
-    name: str
-    elements: int
-    place: str
+from collalgo.comm.tracing.trace_file import Span, read_trace
 
 
 class Row(NamedTuple):
@@ -50,38 +34,22 @@ def summary(path: Path) -> list[Row]:
     TraceError
         If the file is not a trace of collalgo.
     """
-    try:
-        calls = _calls(read_json(path))
-    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise TraceError(f"{path} is not a trace of collalgo ({error})") from None
+    return rows_of(read_trace(path).spans)
+
+
+def rows_of(spans: Sequence[Span]) -> list[Row]:
+    """The calls among some spans, those that took longest first."""
+    calls: dict[int, list[Span]] = defaultdict(list)
+    for span in spans:
+        if span.is_call:
+            calls[span.about["sequence"]].append(span)
     groups: dict[tuple[str, int, str], list[list[Span]]] = defaultdict(list)
-    for spans in calls.values():
-        first = min(spans, key=lambda span: span.rank)
-        groups[first.name, first.elements, first.place].append(spans)
+    for each in calls.values():
+        about = min(each, key=lambda span: span.rank).about
+        name = f"{about['collective']} ({about['algorithm']})"
+        groups[name, about["count"], str(about.get("place") or "")].append(each)
     rows = [_row(*key, calls) for key, calls in groups.items()]
     return sorted(rows, key=lambda row: -row.seconds)
-
-
-def _calls(document: Any) -> dict[int, list[Span]]:
-    """The spans of each call by its place in the sequence."""
-    if MAKER not in document["otherData"]["maker"]:
-        raise ValueError("another program has made it")
-    calls: dict[int, list[Span]] = defaultdict(list)
-    for event in document["traceEvents"]:
-        about = event.get("args", {})
-        if event["ph"] == "X" and "collective" in about:
-            calls[int(about["sequence"])].append(_span(event, about))
-    return calls
-
-
-def _span(event: dict[str, Any], about: dict[str, Any]) -> Span:
-    """The call of an event."""
-    begun, took = float(event["ts"]), float(event["dur"])
-    name = f"{about['collective']} ({about['algorithm']})"
-    place = str(about.get("place") or "")
-    return Span(
-        int(event["tid"]), begun, begun + took, name, int(about["count"]), place
-    )
 
 
 def _row(name: str, count: int, place: str, calls: Sequence[Sequence[Span]]) -> Row:

@@ -17,6 +17,7 @@ from collalgo.base.units import human
 from collalgo.comm import current
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.dump import named_records
+from collalgo.comm.tracing.view import Trace
 from collalgo.comm.types import Communicator
 from collalgo.errors import OutputError
 
@@ -53,7 +54,7 @@ def trace(
     comm: "Communicator | mpi4py.MPI.Comm | None" = None,
     *,
     force: bool = False,
-) -> Iterator[None]:
+) -> Iterator[Trace]:
     """Trace the calls of a communicator in a ``with`` block, on all its ranks.
 
     Parameters
@@ -66,6 +67,11 @@ def trace(
         one, that of torch.
     force
         Overwrite a file that is not a trace of collalgo.
+
+    Yields
+    ------
+    Trace
+        The trace, which notebooks show as a timeline once rank 0 has written it.
 
     Raises
     ------
@@ -88,7 +94,7 @@ def trace(
     try:
         runner.exchange_as_call(np.zeros(1, np.uint8), CALL)
         start, before = time.monotonic_ns(), runner.recorder.count
-        yield
+        yield Trace(path)
     finally:
         runner.progress.drain()
         steps, lost = log.end()

@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
+from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.point_to_point.by_tag cimport Tagged
-from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.comm.work cimport Work
 from collalgo._kernels.engine.transport.message_ring cimport message_head
 

@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.point_to_point.inbox cimport Arrival
 from collalgo._kernels.comm.point_to_point.message cimport (
     Message,
@@ -25,7 +26,6 @@ from collalgo._kernels.comm.point_to_point.message cimport (
 )
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.point_to_point.receiving cimport Receiving
-from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.engine.transport.message_ring cimport wake_waiters
 
 from collalgo.base.integers import INT64_MAX, integer

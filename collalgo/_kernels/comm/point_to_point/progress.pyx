@@ -12,10 +12,10 @@ from libc.stdint cimport int64_t
 from threading import Thread
 from time import sleep
 
+from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.point_to_point.message cimport Message
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.point_to_point.polling cimport Polling
-from collalgo._kernels.comm.recorder cimport nanoseconds
 from collalgo._kernels.engine.transport.message_ring cimport links_spin, links_wait
 from collalgo._kernels.engine.transport.wire cimport poll_engine
 
