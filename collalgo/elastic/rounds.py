@@ -121,6 +121,16 @@ def _elapsed(state: Participant, seconds: float) -> Participant:
     return replace(state, waited=waited, quiet=state.quiet + seconds)
 
 
+def counts_time(state: Participant) -> bool:
+    """Whether an action of this process may follow from the time alone."""
+    if not (state.leads and state.surveyed):
+        return state.leads
+    found = state.tally()
+    is_ready = found.readiness(state.settings) is not Readiness.NOT_YET
+    notice = found.notice(state.round.epoch, state.settings)
+    return is_ready or state.is_ending or notice != state.notice
+
+
 # ---- actions
 
 

@@ -11,6 +11,7 @@ from collalgo.bootstrap.store.job_end import CLOSED, ENDING, end_document
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
 from collalgo.elastic.documents import NODES, ROUND
+from collalgo.elastic.rounds import counts_time
 from collalgo.elastic.settings import Settings
 from collalgo.errors import RendezvousClosed, RendezvousError
 from tests.elastic.conftest import FULL, QUICK
@@ -65,6 +66,18 @@ def test_a_write_that_failed_is_repeated_at_once(node, monkeypatch, failure):
     monkeypatch.setattr(alone._link, "write", write_or_fail)
     assert alone.join().epoch == 1
     assert not failures
+
+
+def test_a_leader_counts_the_time_only_while_somebody_waits(node):
+    nodes = [node(name, replace(QUICK, least=1, most=2)) for name in "ab"]
+    all_join(*nodes)
+    leader = next(each for each in nodes if each._state.leads)
+    until(lambda: not counts_time(leader._state))
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(leader.join)
+        until(lambda: counts_time(leader._state))
+        next(each for each in nodes if each is not leader).join()
+        pending.result(DEADLINE)
 
 
 def lose_first(nodes):
