@@ -195,33 +195,39 @@ def test_what_a_member_was_asked_without_a_leader_is_asked_again():
         other.shutdown()
 
 
-def test_a_slow_member_is_soon_left_after_a_disturbance(monkeypatch):
-    """Its connection with the leader may not be repaired yet; if another answers."""
-    monkeypatch.setattr(etcd_wait, "POLL_SECONDS", 0.04)
-    monkeypatch.setattr(etcd_wait, "SLOW_POLLS", 10**9)
+@pytest.fixture
+def losing_and_other():
+    """The servers of a member that loses requests, and of one that answers."""
     with (
         ThreadingHTTPServer(("127.0.0.1", 0), Losing) as losing,
         ThreadingHTTPServer(("127.0.0.1", 0), Losing) as other,
     ):
         losing.loses, losing.ended, other.loses = True, threading.Event(), False
-        losing.leaders, other.leaders = ["7"] * 99, ["7"] * 99
         for each in (losing, other):
-            threading.Thread(target=each.serve_forever).start()
-        lost, found = (("127.0.0.1", each.server_port) for each in (losing, other))
-        store = Etcd([lost, found], "tests")
-        members = store._gateway._members
-        members.disturb()
-        assert store.set("k", b"1") == 5
-        assert members.in_order()[0] == found
-        assert not members.abandoned  # as an answer came at once
-        members.turn_to(lost)
-        store._gateway.close()  # the connections
-        with pytest.raises(StoreError, match="it is slow, but 127"):
-            store.compare_set("k", b"2", 5)  # it may have been carried out
+            each.leaders = ["7"] * 99
+            threading.Thread(target=each.serve_forever, args=(0.01,)).start()
+        yield [("127.0.0.1", each.server_port) for each in (losing, other)]
         losing.ended.set()
-        store.close()
         losing.shutdown()
         other.shutdown()
+
+
+def test_a_slow_member_is_soon_left_after_a_disturbance(losing_and_other, monkeypatch):
+    """Its connection with the leader may not be repaired yet; if another answers."""
+    monkeypatch.setattr(etcd_wait, "POLL_SECONDS", 0.04)
+    monkeypatch.setattr(etcd_wait, "SLOW_POLLS", 10**9)
+    losing, other = losing_and_other
+    store = Etcd([losing, other], "tests")
+    members = store._gateway._members
+    members.disturb()
+    assert store.set("k", b"1") == 5
+    assert members.in_order()[0] == other
+    assert not members.abandoned  # as an answer came at once
+    members.turn_to(losing)
+    store._gateway.close()  # the connections
+    with pytest.raises(StoreError, match="it is slow, but 127"):
+        store.compare_set("k", b"2", 5)  # it may have been carried out
+    store.close()
 
 
 def test_where_all_are_slow_each_request_waits_twice_as_long(monkeypatch):
