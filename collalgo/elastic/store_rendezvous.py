@@ -9,6 +9,7 @@ from threading import Condition, Thread
 from time import monotonic
 
 from collalgo.base.threads import start
+from collalgo.bootstrap.store.ended_members import LEADER
 from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -16,7 +17,7 @@ from collalgo.bootstrap.store.protocol import (
     LeaseExpired,
     StoreError,
 )
-from collalgo.elastic.documents import COMMON, LEADER, Closed, encoded
+from collalgo.elastic.documents import COMMON, Closed, encoded
 from collalgo.elastic.events import (
     Action,
     Command,
