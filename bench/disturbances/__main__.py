@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from collalgo.bench.disturbances import elastic_jobs
 from collalgo.bench.disturbances.contest import CONTESTANTS, contest
@@ -25,6 +26,7 @@ from collalgo.bench.disturbances.partitions import three_against_two, two_agains
 from collalgo.bench.disturbances.undisturbed import undisturbed
 from collalgo.bench.records import environment, keep
 
+from collalgo.base.json_files import read_json
 from collalgo.launch.etcd_member import etcd_program
 
 #: The most milliseconds until others continue, as a member is lost after a silence.
@@ -138,19 +140,22 @@ OPTIONS: dict[str, tuple[int | float | str, str]] = {
 def main() -> None:
     """Measure the parts that are named, by default all of them but halves."""
     given = _given()
-    plan, found, began = Plan(given), list[Figure](), time.monotonic()
-    load = os.getloadavg()[0]
+    plan, began, parts = Plan(given), time.monotonic(), {}
     for part in given.parts:
+        load, found = os.getloadavg()[0], []
         for figure in getattr(plan, part)():
-            found.append(figure)
+            found.append(figure.as_row())
             print(_line(figure), flush=True)
-    seconds = time.monotonic() - began
-    print(f"{len(found)} figures in {seconds:.0f} s, load average {load:.1f} before")
-    if given.json is not None:
-        conditions = environment(0, load=load, seconds=round(seconds))
-        rows = [each.as_row() for each in found]
-        document = {"environment": conditions, "figures": rows}
-        keep(given.json, document, force=given.force)
+        parts[part] = {"environment": environment(0, load=load), "figures": found}
+        if given.json is not None:
+            _keep(given.json, parts)
+    print(f"{len(parts)} parts in {time.monotonic() - began:.0f} s")
+
+
+def _keep(file: Path, parts: dict[str, Any]) -> None:
+    """Write the parts to a file, over the same ones in it."""
+    before = read_json(file)["parts"] if file.exists() else {}
+    keep(file, {"parts": {**before, **parts}}, force=True)
 
 
 def _line(figure: Figure) -> str:
@@ -179,8 +184,7 @@ def _given() -> argparse.Namespace:
     add = parser.add_argument
     add("--etcd", action="append", help="path of an etcd; may be repeated")
     add("--quick", action="store_true", help="etcd also with quick elections")
-    add("--json", type=Path, help="write the figures to a file")
-    add("--force", action="store_true", help="overwrite the file")
+    add("--json", type=Path, help="write the figures to a file, over the same parts")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")

@@ -104,6 +104,8 @@ def commands_on(layout: Layout, store: Store) -> Iterator[list[Command]]:
 def _kills(job: Job, size: int) -> Trials:
     """Kill each worker of a job once, as later restarts wait longer."""
     for victim in job.workers():
+        if victim not in job.workers():
+            raise RuntimeError(f"worker {victim} has ended by itself")
         yield worker_killed(job, size, victim)
         time.sleep(0.3)
 
