@@ -150,7 +150,7 @@ clean:
 # Torch is large, so it is installed only where it is asked for.
 .venv-torch/installed: .venv/installed
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
-	.venv-torch/bin/python -m pip install --quiet '$(TORCH)' ml_dtypes numpy click rich \
+	.venv-torch/bin/python -m pip install --quiet '$(TORCH)' expecttest ml_dtypes numpy click rich \
 		networkx pyyaml defusedxml libucx-cu13
 	cp -r .venv/lib/python*/site-packages/*collalgo* \
 		$$(echo .venv-torch/lib/python*/site-packages)

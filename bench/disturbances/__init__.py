@@ -1,6 +1,6 @@
-"""The recovery times of elastic jobs after a disturbance.
+"""The recovery times of elastic jobs after a disturbance, and their cost without one.
 
-``python -m collalgo.bench.disturbances agent pause leader partition`` makes each of the
-events some times: it kills the agent of a node, pauses a member, kills the leader of an
-etcd of three members, which it starts, or cuts a network in two.
+``python -m collalgo.bench.disturbances`` kills workers, agents and leaders of etcds,
+pauses members, cuts networks, and starts nodes late, each some times, and compares the
+figures with those to be reached. Several hosts are namespaces, which need root.
 """

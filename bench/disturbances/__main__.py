@@ -1,54 +1,194 @@
-"""The command: a table of medians and percentiles."""
+"""The command: measure the figures of elastic jobs, show them and write them."""
 
 import argparse
-from collections.abc import Callable, Iterator
-from contextlib import closing
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-from collalgo.bench.disturbances.events import Times, agent, leader, pause
+from collalgo.bench.disturbances import elastic_jobs
+from collalgo.bench.disturbances.contest import CONTESTANTS, contest
+from collalgo.bench.disturbances.elastic_jobs import Store
+from collalgo.bench.disturbances.etcd import QUICK
+from collalgo.bench.disturbances.events import (
+    AGENT,
+    AGENT_PHASE,
+    agent,
+    leader,
+    pause,
+)
+from collalgo.bench.disturbances.figures import Aim, Figure, Phase, Trials, figures
+from collalgo.bench.disturbances.many import AGENTS, many
+from collalgo.bench.disturbances.members import SILENCE
 from collalgo.bench.disturbances.partitions import three_against_two, two_against_two
+from collalgo.bench.disturbances.undisturbed import undisturbed
+from collalgo.bench.records import environment, keep
 
-#: What this command does.
-ABOUT = "Time what elastic jobs need after a disturbance."
+from collalgo.base.json_files import read_json
+from collalgo.launch.etcd_member import etcd_program
 
-#: The events, and the measurements of each.
-EVENTS: dict[str, tuple[str, ...]] = {
-    "agent": ("kill -9 of an agent: its 4 ranks have ended",),
-    "pause": ("SIGSTOP: the others continue", "SIGCONT: it is a member again"),
-    "leader": ("etcd's leader killed: the next round is complete",),
-    "partition": ("3 against 2: the 3 continue", "healed: all 5 are back"),
-    "halves": ("2 against 2: one half continues", "healed: all 4 are back"),
+#: The most milliseconds until others continue, as a member is lost after a silence.
+AFTER_SILENCE = Aim(p99=SILENCE * 1e3 + 1300)
+
+#: The phases of a network that is cut and restored.
+CUT = (
+    Phase("the larger part continues", AFTER_SILENCE),
+    Phase("after it is restored all are members", Aim(p99=1000)),
+)
+
+#: The phases of a member that is paused.
+PAUSED = (
+    Phase("the others continue", AFTER_SILENCE),
+    Phase("after it continues it is a member again", Aim(p99=1000)),
+)
+
+
+class Plan:
+    """The measurements by the arguments of the command line."""
+
+    def __init__(self, given: argparse.Namespace):
+        self._given, self._trials = given, given.trials
+        self._etcds = [Store(program) for program in given.etcd or [etcd_program()]]
+
+    def _of_etcds(
+        self,
+        event: str,
+        phases: Sequence[Phase],
+        where: str,
+        make: Callable[[Sequence[str], str], Trials],
+    ) -> Iterator[Figure]:
+        """An event over each etcd by its defaults, and by quick elections."""
+        options: dict[str, Sequence[str]] = {"": (), ", quick elections": QUICK}
+        for store in self._etcds:
+            for words, chosen in list(options.items())[: 1 + self._given.quick]:
+                trials = make(chosen, store.program)
+                name = store.name + words
+                yield from figures(event, phases, name, where, trials, self._trials)
+
+    def _over_stores(
+        self, measure: Callable[[Store, int], list[Figure]]
+    ) -> Iterator[Figure]:
+        for store in (Store(), *self._etcds):
+            yield from measure(store, self._trials)
+
+    def steps(self) -> Iterable[Figure]:
+        return undisturbed(self._trials)
+
+    def workers(self) -> Iterable[Figure]:
+        return self._over_stores(elastic_jobs.workers)
+
+    def hosts(self) -> Iterable[Figure]:
+        return self._over_stores(elastic_jobs.hosts)
+
+    def late(self) -> Iterable[Figure]:
+        return elastic_jobs.late(self._etcds[0], self._trials)
+
+    def agent(self) -> Iterable[Figure]:
+        phases = [Phase(AGENT_PHASE, Aim(100))]
+        where = "4 workers, 1 host"
+        return figures(AGENT, phases, "embedded", where, agent(), self._trials)
+
+    def pause(self) -> Iterable[Figure]:
+        trials, event = pause(self._given.pause), "SIGSTOP of a member"
+        where = "3 members, 1 host"
+        return figures(event, PAUSED, "embedded", where, trials, self._trials)
+
+    def leader(self) -> Iterable[Figure]:
+        phases = [Phase("all members have connected again", Aim(2000))]
+        event, where = "kill -9 of etcd's leader", "3 members, 1 host"
+        return self._of_etcds(event, phases, where, leader)
+
+    def partition(self) -> Iterable[Figure]:
+        event, where = "a network is cut, 3 against 2", "5 members, 5 hosts"
+        return self._of_etcds(event, CUT, where, three_against_two)
+
+    def halves(self) -> Iterable[Figure]:
+        event, where = "a network is cut, 2 against 2", "4 members, 4 hosts"
+        return self._of_etcds(event, CUT, where, two_against_two)
+
+    def many(self) -> Iterable[Figure]:
+        phases = [Phase("all are members of a round", Aim(2000))]
+        event, where = f"{AGENTS} simulated agents ask", "1 process"
+        return figures(event, phases, "embedded", where, many(), self._trials)
+
+    def contest(self) -> Iterable[Figure]:
+        given = self._given
+        peers = [name for name in CONTESTANTS if given.torch]
+        return chain.from_iterable(
+            contest(name, given.torch, given.contest_trials) for name in peers
+        )
+
+
+#: The parts of the measurement, by the names of methods of :class:`Plan`.
+PARTS = (
+    *("steps", "workers", "hosts", "late", "agent", "pause", "leader", "partition"),
+    *("halves", "many", "contest"),
+)
+
+
+#: The options with a value, their defaults and their help.
+OPTIONS: dict[str, tuple[int | float | str, str]] = {
+    "trials": (30, "of each event"),
+    "contest-trials": (6, "of torchrun and torchft"),
+    "pause": (3.0, "seconds of a pause"),
+    "torch": ("", "Python with torch, for contest"),
 }
 
 
 def main() -> None:
-    """Print a table of the events that are named."""
+    """Measure the parts that are named, by default all of them but halves."""
     given = _given()
-    options = given.etcd.split()
-    makers: dict[str, Callable[[], Iterator[Times]]] = {
-        "agent": agent,
-        "pause": lambda: pause(given.pause),
-        "leader": lambda: leader(options),
-        "partition": lambda: three_against_two(options),
-        "halves": lambda: two_against_two(options),
-    }
-    print(f"ms in {given.trials} trials; less is better")
-    for event in given.events:
-        with closing(makers[event]()) as trials:  # type: ignore[type-var]
-            found = [next(trials) for _ in range(given.trials)]
-        for name, times in zip(EVENTS[event], np.array(found).T * 1e3, strict=True):
-            p50, p99 = np.percentile(times, [50, 99])
-            print(f"{name:<50} p50 {p50:7.0f}  p99 {p99:7.0f}  most {times.max():7.0f}")
+    plan, began, parts = Plan(given), time.monotonic(), {}
+    for part in given.parts:
+        load, found = os.getloadavg()[0], []
+        for figure in getattr(plan, part)():
+            found.append(figure.as_row())
+            print(_line(figure), flush=True)
+        parts[part] = {"environment": environment(0, load=load), "figures": found}
+        if given.json is not None:
+            _keep(given.json, parts)
+    print(f"{len(parts)} parts in {time.monotonic() - began:.0f} s")
+
+
+def _keep(file: Path, parts: dict[str, Any]) -> None:
+    """Write the parts to a file, over the same ones in it."""
+    before = read_json(file)["parts"] if file.exists() else {}
+    keep(file, {"parts": {**before, **parts}}, force=True)
+
+
+def _line(figure: Figure) -> str:
+    """A figure in a line."""
+    values = [figure.percentile(50), figure.percentile(99), max(figure.values)]
+    shown = "  ".join(
+        f"{name} {value:9.3f}" if figure.unit == "x" else f"{name} {value:9.0f}"
+        for name, value in zip(("p50", "p99", "most"), values, strict=True)
+    )
+    reached = {None: "", True: "reached", False: "MISSED"}[figure.is_reached]
+    what = f"{figure.event}: {figure.phase} ({figure.where}, {figure.store})"
+    return f"{what}\n    {figure.unit:<3}{shown}  {reached}"
 
 
 def _given() -> argparse.Namespace:
     """The arguments of the command line."""
-    parser = argparse.ArgumentParser(description=ABOUT)
-    parser.add_argument("events", nargs="+", choices=list(EVENTS))
-    parser.add_argument("--trials", type=int, default=30)
-    parser.add_argument("--pause", type=float, default=30.0, help="seconds of a pause")
-    parser.add_argument("--etcd", default="", help="options of etcd: '--pre-vote'")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(
+        prog="python -m collalgo.bench.disturbances",
+        description="Measure what elastic jobs need after disturbances, and without.",
+    )
+    usual = [part for part in PARTS if part != "halves"]
+    parser.add_argument("parts", nargs="*", default=usual, metavar="|".join(PARTS))
+    for option, (value, text) in OPTIONS.items():
+        kind = type(value)
+        parser.add_argument(f"--{option}", type=kind, default=value, help=text)
+    add = parser.add_argument
+    add("--etcd", action="append", help="path of an etcd; may be repeated")
+    add("--quick", action="store_true", help="etcd also with quick elections")
+    add("--json", type=Path, help="write the figures to a file, over the same parts")
+    given = parser.parse_args()
+    if unknown := set(given.parts) - set(PARTS):
+        parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
+    return given
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """An etcd of several members, on this host or on those of an emulated cluster."""
 
 import json
-import shutil
 import subprocess
 import tempfile
 import time
@@ -14,6 +13,7 @@ from urllib.request import Request, urlopen
 from collalgo.bench.disturbances.members import PATIENCE
 
 from collalgo.launch.environment import free_port
+from collalgo.launch.etcd_member import etcd_program
 
 #: The ports of a member that has an address of its own: for clients, and for members.
 CLIENTS, PEERS = 2379, 2380
@@ -50,12 +50,18 @@ class Servers:
         Their further options.
     folder
         For their data.
+    program
+        The path of etcd; by default that which is installed.
     """
 
-    def __init__(self, places: Sequence[Place], options: Sequence[str], folder: str):
-        program = shutil.which("etcd")
-        if program is None:
-            raise SystemExit("etcd is not installed: apt-get install etcd-server")
+    def __init__(
+        self,
+        places: Sequence[Place],
+        options: Sequence[str],
+        folder: str,
+        program: str = "",
+    ):
+        program = program or etcd_program()
         self._made: dict[str, subprocess.Popen[bytes]] = {}
         self._commands = {
             f"{place.address}:{place.clients}": [
@@ -98,11 +104,13 @@ class Servers:
 
 
 @contextmanager
-def etcd(places: Sequence[Place], options: Sequence[str] = ()) -> Iterator[Servers]:
+def etcd(
+    places: Sequence[Place], options: Sequence[str] = (), program: str = ""
+) -> Iterator[Servers]:
     """An etcd with a member at each place."""
     with (
         tempfile.TemporaryDirectory() as folder,
-        closing(Servers(places, options, folder)) as servers,
+        closing(Servers(places, options, folder, program)) as servers,
     ):
         yield servers
 
@@ -123,6 +131,12 @@ def _command(
         *("--listen-client-urls", at, "--advertise-client-urls", at),
         *("--listen-peer-urls", among, "--initial-advertise-peer-urls", among),
     ]
+
+
+def version_of(program: str) -> str:
+    """The name and the version of an etcd, as "etcd 3.5.30"."""
+    asked = subprocess.run([program, "--version"], stdout=subprocess.PIPE, check=True)
+    return f"etcd {asked.stdout.split()[2].decode()}"
 
 
 def leader_of(servers: Iterable[str]) -> str:

@@ -6,11 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
 from collalgo.bench.disturbances.etcd import etcd, leader_of, on_this_host
+from collalgo.bench.disturbances.figures import Trials
 from collalgo.bench.disturbances.members import PATIENCE, SECRET, members
 
 from collalgo.bootstrap.store.server import Server
@@ -23,13 +24,13 @@ MOST, LEAST = 3, 2
 HERE: Sequence[Sequence[str]] = [()] * MOST
 
 #: Seconds in which a member of etcd is back that is started again.
-SETTLE_SECONDS = 2.0
+SETTLE_SECONDS = 1.0
 
-#: Seconds of each phase of an event.
-Times = Sequence[float]
+#: The event of :func:`agent`, and its phase.
+AGENT, AGENT_PHASE = "kill -9 of an agent", "its workers have ended"
 
 
-def agent() -> Iterator[Times]:
+def agent() -> Trials:
     """Kill the agent of a node of four ranks, and wait for the end of all of them."""
     while True:
         words = ["-n", "4", "--min", "1", "sleep", "1000"]
@@ -74,7 +75,7 @@ def _await(descriptor: int) -> None:
         raise TimeoutError(f"a process has not ended within {PATIENCE:g} s")
 
 
-def pause(seconds: float) -> Iterator[Times]:
+def pause(seconds: float) -> Trials:
     """Pause a member: the times until the others continue, and until it is back."""
     with closing(Server(bytes.fromhex(SECRET), "127.0.0.1")) as server:
         url = f"collalgo://127.0.0.1:{server.port}"
@@ -94,10 +95,10 @@ def pause(seconds: float) -> Iterator[Times]:
                 yield [went_on - began, is_back - resumed]
 
 
-def leader(options: Sequence[str]) -> Iterator[Times]:
+def leader(options: Sequence[str], program: str = "") -> Trials:
     """Kill the leader of an etcd: until all members have joined another epoch."""
     with (
-        etcd(on_this_host(3), options) as servers,
+        etcd(on_this_host(3), options, program) as servers,
         members(servers.url, LEAST, HERE) as (made, first),
     ):
         epoch = first

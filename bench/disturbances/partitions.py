@@ -1,21 +1,32 @@
 """A network that is cut in two, on a cluster of namespaces."""
 
+import os
 import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from collalgo.bench.cluster.kernel import down, inside, set_link, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
 from collalgo.bench.disturbances.etcd import Place, etcd
-from collalgo.bench.disturbances.events import Times
+from collalgo.bench.disturbances.figures import Trials
 from collalgo.bench.disturbances.members import PATIENCE, Joined, Member, members
 
-#: The clusters, with the link to cut.
+#: The files of clusters.
 FILES = Path(__file__).parents[1] / "cluster" / "files"
-TWO_AND_THREE = FILES / "two_and_three.yaml", "rack0 - rack1"
-TWO_AND_TWO = FILES / "racks.yaml", "rack0 - spine"
+
+
+class Cut(NamedTuple):
+    """A cluster by the name of its file, and the link whose cut leaves two parts."""
+
+    cluster: str
+    link: str
+
+
+TWO_AND_THREE = Cut("two_and_three", "rack0 - rack1")
+TWO_AND_TWO = Cut("racks", "rack0 - spine")
 
 
 class Partition:
@@ -52,26 +63,37 @@ def place_on(layout: Layout, host: str) -> Place:
 
 
 @contextmanager
-def partition(
-    cluster: tuple[Path, str], least: int, stores: int, options: Sequence[str] = ()
-) -> Iterator[Partition]:
-    """A job on a cluster, with a member of etcd on each of its first hosts."""
-    file, link = cluster
-    layout = layout_of_file(file)
+def cluster(name: str) -> Iterator[Layout]:
+    """A cluster of this process, by the name of its file, that is up."""
+    layout = layout_of_file(FILES / f"{name}.yaml")
+    layout.name = f"{name}-{os.getpid()}"  # several may run at once
     up(layout)
     try:
-        prefixes = [inside(layout, host) for host in layout.hosts]
-        places = [place_on(layout, host) for host in layout.hosts[:stores]]
-        with (
-            etcd(places, options) as servers,
-            members(servers.url, least, prefixes) as (made, epoch),
-        ):
-            yield Partition(layout, link, made, epoch)
+        yield layout
     finally:
         down(layout)
 
 
-def three_against_two(options: Sequence[str]) -> Iterator[Times]:
+@contextmanager
+def partition(
+    cut: Cut,
+    least: int,
+    stores: int,
+    options: Sequence[str] = (),
+    program: str = "",
+) -> Iterator[Partition]:
+    """A job on a cluster, with a member of etcd on each of its first hosts."""
+    with cluster(cut.cluster) as layout:
+        prefixes = [inside(layout, host) for host in layout.hosts]
+        places = [place_on(layout, host) for host in layout.hosts[:stores]]
+        with (
+            etcd(places, options, program) as servers,
+            members(servers.url, least, prefixes) as (made, epoch),
+        ):
+            yield Partition(layout, cut.link, made, epoch)
+
+
+def three_against_two(options: Sequence[str], program: str = "") -> Trials:
     """Cut off two of five: the times until the others continue, and until all are back.
 
     Raises
@@ -79,7 +101,7 @@ def three_against_two(options: Sequence[str]) -> Iterator[Times]:
     AssertionError
         If one of the two has committed a step while it was cut off.
     """
-    with partition(TWO_AND_THREE, least=3, stores=5, options=options) as job:
+    with partition(TWO_AND_THREE, 3, 5, options, program) as job:
         two, three = job.members[:2], job.members[2:]
         while True:
             cut = job.cut()
@@ -93,7 +115,7 @@ def three_against_two(options: Sequence[str]) -> Iterator[Times]:
             _settle()
 
 
-def two_against_two(options: Sequence[str]) -> Iterator[Times]:
+def two_against_two(options: Sequence[str], program: str = "") -> Trials:
     """Cut four in halves, of which one has two of three stores: as for three and two.
 
     Raises
@@ -101,7 +123,7 @@ def two_against_two(options: Sequence[str]) -> Iterator[Times]:
     AssertionError
         If the other half has continued, too.
     """
-    with partition(TWO_AND_TWO, least=2, stores=3, options=options) as job:
+    with partition(TWO_AND_TWO, 2, 3, options, program) as job:
         first, second = job.members[:2], job.members[2:]
         while True:
             before, cut = job.epoch, job.cut()
@@ -115,7 +137,7 @@ def two_against_two(options: Sequence[str]) -> Iterator[Times]:
 
 def _settle() -> None:
     """Let the network be whole for a while, of random length."""
-    time.sleep(random.uniform(1.0, 2.0))
+    time.sleep(random.uniform(0.5, 1.5))
 
 
 def goes_on(member: Member, size: int, epoch: int, seconds: float = 1.0) -> bool:

@@ -27,7 +27,7 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.etcd_members import members_of
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
+from itertools import chain
 
 from collalgo.algorithms.radix import square
 from collalgo.cost.cluster_routing import ClusterRoutes
@@ -189,8 +190,12 @@ def _as_cluster(
     cluster = UniformCluster.of(topology)
     if cluster is None or cluster.size != len(devices):
         return None, devices
-    plain, count = ranks_of(topology), len(cluster.host_devices)
-    number = {device: i for i, device in enumerate(plain)}
+    by_host: dict[str, list[str]] = {}
+    for device in ranks_of(topology):  # which may alternate between hosts
+        host = topology.device(device).host or device
+        by_host.setdefault(host, []).append(device)
+    count = len(cluster.host_devices)
+    number = {device: i for i, device in enumerate(chain(*by_host.values()))}
     order = [number.get(device, -1) for device in devices]
     first = order[:count]
     if sorted(first) != list(range(count)):

@@ -14,8 +14,9 @@ from typing import Any
 
 from collalgo.base import output_files
 from collalgo.base.input_files import special
+from collalgo.elastic.leaves import description, raw
 from collalgo.elastic.snapshot import Snapshot, checked_length
-from collalgo.elastic.tree import check, description, forms, raw
+from collalgo.elastic.tree import check, forms
 from collalgo.errors import CollalgoError
 
 #: The first bytes of a checkpoint: the format and its version.

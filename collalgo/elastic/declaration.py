@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.leaves import description
 from collalgo.elastic.transfer import SYNC
-from collalgo.elastic.tree import description, forms
+from collalgo.elastic.tree import forms
 from collalgo.errors import MismatchError
 
 #: Bytes of the digest of a declaration.

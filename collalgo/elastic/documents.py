@@ -3,14 +3,15 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from collalgo.bootstrap.store.ended_members import NODES
 from collalgo.elastic.schema import Fields, Member, encode
 from collalgo.launch.options import MOST_MEMBERS
 
-#: The prefix of the keys that all members watch, and of those of single processes.
-COMMON, NODES = "now/", "node/"
+#: The prefix of the keys that all members watch.
+COMMON = "now/"
 
-#: The keys that all members watch.
-ROUND, LEADER, NOTICE = COMMON + "round", COMMON + "leader", COMMON + "notice"
+#: Two of them; others are with those who need them below this layer.
+ROUND, NOTICE = COMMON + "round", COMMON + "notice"
 
 
 @dataclass(frozen=True)

@@ -139,11 +139,11 @@ class Epochs:
         try:
             return connect_group(exchange, engine, JOIN_TIMEOUT, self)
         except BootstrapError as error:
-            if isinstance(error, RendezvousError) or not self._fails_soon():
+            if isinstance(error, RendezvousError) or not self.fails_soon():
                 raise
             raise EpochEnded(str(error)) from error
 
-    def _fails_soon(self) -> bool:
+    def fails_soon(self) -> bool:
         """Whether the epoch has failed, also if its notice arrives later."""
         end = time.monotonic() + NOTICE_SECONDS
         while not self._has_failed() and time.monotonic() < end:

@@ -5,12 +5,11 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from collalgo.bootstrap.store.ended_members import LEADER, NODES
 from collalgo.bootstrap.store.exclusion import EXCLUDED
 from collalgo.bootstrap.store.job_end import CLOSED, ENDING
 from collalgo.bootstrap.store.protocol import ABSENT
 from collalgo.elastic.documents import (
-    LEADER,
-    NODES,
     NOTICE,
     ROUND,
     Closed,

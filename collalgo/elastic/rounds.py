@@ -13,18 +13,10 @@ orders of events for three processes.
 from collections.abc import Iterable
 from dataclasses import replace
 
+from collalgo.bootstrap.store.ended_members import LEADER, NODES
 from collalgo.bootstrap.store.job_end import CLOSED, ENDING
 from collalgo.bootstrap.store.protocol import ABSENT, Fence
-from collalgo.elastic.documents import (
-    LEADER,
-    NODES,
-    NOTICE,
-    ROUND,
-    Closed,
-    Leader,
-    Node,
-    Notice,
-)
+from collalgo.elastic.documents import NOTICE, ROUND, Closed, Leader, Node, Notice
 from collalgo.elastic.events import (
     Action,
     Command,
@@ -119,6 +111,16 @@ def _elapsed(state: Participant, seconds: float) -> Participant:
     is_ready = readiness is not Readiness.NOT_YET or state.is_ending
     waited = state.waited + seconds if is_ready else 0.0
     return replace(state, waited=waited, quiet=state.quiet + seconds)
+
+
+def counts_time(state: Participant) -> bool:
+    """Whether an action of this process may follow from the time alone."""
+    if not (state.leads and state.surveyed):
+        return state.leads
+    found = state.tally()
+    is_ready = found.readiness(state.settings) is not Readiness.NOT_YET
+    notice = found.notice(state.round.epoch, state.settings)
+    return is_ready or state.is_ending or notice != state.notice
 
 
 # ---- actions

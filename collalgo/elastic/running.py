@@ -12,6 +12,7 @@ import numpy as np
 
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging, of_thread
 from collalgo.comm.reasons import reason_of
@@ -167,8 +168,8 @@ class _Running:
             except MembersChange:
                 self._form()
             except (PeerFailed, CollectiveTimeout, BootstrapError) as error:
-                if isinstance(error, BootstrapError) and not error.missing:
-                    raise  # no member was lost while a group was made
+                if not self._is_of_lost_members(error):
+                    raise
                 try:
                     self._recover(error)
                 except RendezvousClosed:
@@ -179,6 +180,19 @@ class _Running:
             else:
                 self._finish()
                 return returned[0]
+
+    def _is_of_lost_members(self, error: CollalgoError) -> bool:
+        """Whether an error follows from the loss of members.
+
+        One that is lost while a group is made is named. One that held the store of the
+        epoch is not, if others still read that.
+        """
+        if not isinstance(error, BootstrapError) or error.missing:
+            return True
+        epochs = self._newcomers
+        if not isinstance(error, StoreError) or not isinstance(epochs, Epochs):
+            return False
+        return epochs.fails_soon()
 
     def _train(
         self, train: Callable[[Communicator], Result], returned: list[Result]

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from collalgo._kernels.elastic.xxh64 import xxh64
-from collalgo.elastic.tree import (
+from collalgo.elastic.leaves import (
     ArrayLeaf,
     Form,
+    are_alike,
     copy_into,
     empty,
-    encode,
     form_of,
-    forms,
     raw,
-    unflatten,
 )
+from collalgo.elastic.tree import encode, forms, unflatten
 
 #: Bytes of the hash of a state.
 HASH_BYTES = 16
@@ -43,7 +42,10 @@ class Snapshot:
 
     def take(self, revision: int, skeleton: Any, arrays: Sequence[ArrayLeaf]) -> None:
         """Copy values; arrays that look as before are copied into the same memory."""
-        self.make_room(skeleton, arrays)
+        if len(arrays) == len(self.arrays) and all(map(are_alike, self.arrays, arrays)):
+            self.skeleton = skeleton
+        else:
+            self.make_room(skeleton, arrays)
         for target, source in zip(self.arrays, arrays, strict=True):
             copy_into(target, source)
         self.revision = revision

@@ -12,9 +12,10 @@ import numpy as np
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.checkpoints import check_forms, read_checkpoint, write_checkpoint
 from collalgo.elastic.declaration import Declaration
+from collalgo.elastic.leaves import ArrayLeaf, writeable
 from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
 from collalgo.elastic.transfer import SYNC, transfer
-from collalgo.elastic.tree import ArrayLeaf, check_classes, flatten, forms, writeable
+from collalgo.elastic.tree import check_classes, flatten, forms
 from collalgo.errors import CollalgoError, MismatchError
 
 _LOG = logging.getLogger("collalgo")

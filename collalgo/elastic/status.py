@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
+from collalgo.bootstrap.store.ended_members import LEADER, NODES
 from collalgo.bootstrap.store.exclusion import EXCLUDED
 from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
 from collalgo.elastic.documents import (
     COMMON,
-    LEADER,
-    NODES,
     NOTICE,
     ROUND,
     Closed,

@@ -9,6 +9,7 @@ from threading import Condition, Thread
 from time import monotonic
 
 from collalgo.base.threads import start
+from collalgo.bootstrap.store.ended_members import LEADER
 from collalgo.bootstrap.store.job_end import CLOSED
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -16,7 +17,7 @@ from collalgo.bootstrap.store.protocol import (
     LeaseExpired,
     StoreError,
 )
-from collalgo.elastic.documents import COMMON, LEADER, Closed, encoded
+from collalgo.elastic.documents import COMMON, Closed, encoded
 from collalgo.elastic.events import (
     Action,
     Command,
@@ -33,15 +34,15 @@ from collalgo.elastic.interface import Membership, MembershipChange
 from collalgo.elastic.link import Connect, HeldStore, StoreLink
 from collalgo.elastic.obstacles import obstacle, too_late
 from collalgo.elastic.participant import Participant, Phase
-from collalgo.elastic.rounds import step
+from collalgo.elastic.rounds import counts_time, step
 from collalgo.elastic.schema import MOST_CHARACTERS, Member
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
 
 _LOG = logging.getLogger("collalgo")
 
-#: Seconds between two measurements of the time; the first in a process that leads, or
-#: whose lease may have ended.
+#: Seconds between two measurements of the time; the first in a process that acts by the
+#: time, or whose lease may have ended.
 QUICK_TICK, TICK = 0.05, 0.25
 
 #: Seconds after which an action is repeated whose effect was not seen, or that failed.
@@ -191,7 +192,7 @@ class StoreRendezvous:
             self._repeat_at = measured + RETRY_SECONDS
             while (events := self._collect()) is not None:
                 now = monotonic()
-                events.append(Elapsed(now - measured))
+                events.insert(0, Elapsed(now - measured))  # before the others happened
                 measured = now
                 if now > self._repeat_at:
                     events.append(Command.RETRY)
@@ -214,7 +215,7 @@ class StoreRendezvous:
         """The next events, after some time at the latest; None at the end."""
         found: list[Event] = []
         with suppress(Empty):
-            is_urgent = self._state.leads or not self._link.lease.remaining()
+            is_urgent = counts_time(self._state) or not self._link.lease.remaining()
             timeout = QUICK_TICK if is_urgent else TICK
             while True:
                 event = self._events.get(timeout=timeout)

@@ -8,16 +8,9 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.leaves import ArrayLeaf, Bytes, copy_into, is_tensor, raw
 from collalgo.elastic.snapshot import Snapshot
-from collalgo.elastic.tree import (
-    ArrayLeaf,
-    Bytes,
-    copy_into,
-    decode,
-    encode,
-    is_tensor,
-    raw,
-)
+from collalgo.elastic.tree import decode, encode
 from collalgo.engine.call import Call
 
 #: The call in which members send each other their states.

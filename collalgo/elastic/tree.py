@@ -6,18 +6,12 @@ members and into checkpoints, and nothing is ever unpickled.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from collalgo.elastic.leaves import ArrayLeaf, Form, form_of, is_array, is_tensor
 from collalgo.errors import CollalgoError
-
-#: An array of NumPy, or a tensor of torch.
-ArrayLeaf = Any
-
-#: The bytes of an array.
-Bytes = NDArray[np.uint8]
 
 #: Plain values, which JSON holds as they are.
 PLAIN = (bool, int, float, str, type(None))
@@ -38,78 +32,8 @@ CLASSES: dict[type, tuple[type, ...]] = {
 }
 
 
-class Form(NamedTuple):
-    """The shape and dtype of an array.
-
-    Attributes
-    ----------
-    kind : str
-        ``numpy`` or ``torch``.
-    dtype : str
-        Its dtype, as NumPy or torch name it.
-    shape : tuple of int
-    """
-
-    kind: str
-    dtype: str
-    shape: tuple[int, ...]
-
-
-def is_tensor(value: object) -> bool:
-    """Whether a value is a tensor of torch, without importing torch."""
-    return any(
-        each.__module__.startswith("torch") and each.__name__ == "Tensor"
-        for each in type(value).__mro__
-    )
-
-
-def is_array(value: object) -> bool:
-    """Whether a value is an array or tensor whose elements are plain numbers."""
-    if isinstance(value, np.ndarray):
-        return not (value.dtype.hasobject or value.dtype.names)
-    return is_tensor(value)
-
-
-def form_of(array: ArrayLeaf) -> Form:
-    """The shape and dtype of an array."""
-    kind, dtype = "numpy", str(array.dtype)
-    if is_tensor(array):
-        kind, dtype = "torch", dtype.removeprefix("torch.")
-    return Form(kind, dtype, tuple(array.shape))
-
-
-def empty(form: Form, like: ArrayLeaf = None) -> ArrayLeaf:
-    """A new array of some form, on the device of another."""
-    if form.kind == "numpy":
-        return np.empty(form.shape, form.dtype)
-    import torch
-
-    device = like.device if is_tensor(like) else None
-    return torch.empty(form.shape, dtype=getattr(torch, form.dtype), device=device)
-
-
-def writeable(array: ArrayLeaf) -> ArrayLeaf | None:
-    """An array that can be copied into; None if it is read-only."""
-    return array if is_tensor(array) or array.flags.writeable else None
-
-
-def copy_into(target: ArrayLeaf, source: ArrayLeaf) -> None:
-    """Copy an array into another of the same form."""
-    if is_tensor(target):
-        target.detach().copy_(source.detach())
-    else:
-        np.copyto(target, source)
-
-
-def raw(array: ArrayLeaf) -> Bytes:
-    """The elements of an array as bytes: its own memory, if that can be shared."""
-    if is_tensor(array):
-        import torch
-
-        flat = array.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        found: Bytes = flat.numpy()
-        return found
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+#: The most usual classes of leaves.
+LEAVES = frozenset({np.ndarray, *PLAIN})
 
 
 def flatten(value: Any, where: str) -> tuple[Any, list[ArrayLeaf]]:
@@ -139,6 +63,8 @@ def check_classes(value: Any, where: str, levels: int = MOST_LEVELS) -> None:
     TypeError
         If a part is of another class, or is nested too deep.
     """
+    if type(value) in LEAVES:
+        return
     for known, plainly in CLASSES.items():
         if isinstance(value, known) and type(value) not in plainly:
             raise TypeError(
@@ -221,14 +147,6 @@ def forms(skeleton: Any) -> Iterator[Form]:
         elif kind != "complex":
             for part in rest[0]:
                 yield from forms(part)
-
-
-def description(form: Form | None) -> str:
-    """A form in words."""
-    if form is None:
-        return "nothing"
-    what = "a tensor" if form.kind == "torch" else "an array"
-    return f"{what} of {form.dtype} with shape {form.shape}"
 
 
 def unflatten(skeleton: Any, take: Callable[[], ArrayLeaf]) -> Any:

@@ -18,9 +18,11 @@ from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.base.units import counted
 from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.store.at_url import StorePlace, store_place
+from collalgo.bootstrap.store.ended_members import report_end
 from collalgo.bootstrap.store.exclusion import excluded_at
 from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
+from collalgo.launch.back_off import back_off
 from collalgo.launch.child import Deadline, as_completed, kill_children
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.messages import report
@@ -29,10 +31,6 @@ from collalgo.launch.options import RESTARTS, LaunchOptions
 from collalgo.launch.process import exit_code, exit_reason
 from collalgo.launch.ranks import Rank, Ranks, RankSpec
 from collalgo.launch.start_failure import StartFailure
-
-#: Seconds before the first restart of a rank, which double with each further one, and
-#: at most.
-BACK_OFF, LONGEST_BACK_OFF = 0.1, 60.0
 
 #: Seconds between two checks whether an excluded rank is readmitted.
 READMISSION = 0.5
@@ -117,11 +115,6 @@ class RestartingLaunch(LocalLaunch):
             hold_store(place, held)
         once = cache(partial(begin_end, place, "a rank has ended"))
         return self.node or {}, place, lambda _living: once()
-
-
-def back_off(number: int) -> float:
-    """Seconds before the restart of a rank that has died ``number`` times."""
-    return min(BACK_OFF * 2.0 ** min(number - 1, 1000), LONGEST_BACK_OFF)
 
 
 def restarting_launch(options: LaunchOptions, size: int) -> RestartingLaunch:
@@ -233,6 +226,7 @@ class _Supervision:
             self.excluded.clear()
             return
         self.lost.append(rank)
+        report_end(self.place, self._names()[rank.rank])
         words = f"rank {rank.rank} {exit_reason(code)}"
         if self.has_finished:
             self.deaths[rank.rank] += 1
@@ -261,10 +255,12 @@ class _Supervision:
 
     def _excluded_ranks(self) -> set[int]:
         """The ranks of this host that are excluded now."""
-        names = excluded_at(self.place)
-        return {
-            s.rank for s in self.plan.specs if s.environment.get(MEMBER.name) in names
-        }
+        excluded = excluded_at(self.place)
+        return {rank for rank, name in self._names().items() if name in excluded}
+
+    def _names(self) -> dict[int, str]:
+        """The names of the ranks as members."""
+        return {s.rank: s.environment.get(MEMBER.name, "") for s in self.plan.specs}
 
     def _readmit(self) -> None:
         """Restart those that are readmitted, which does not count as a failure."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from collalgo.bootstrap.store import etcd_gateway, race as race_module
+from collalgo.bootstrap.store import etcd_gateway, etcd_wait, race as race_module
 from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.race import Race
 
@@ -96,8 +96,8 @@ def test_a_name_that_takes_long_to_resolve_costs_the_others_nothing(
 
 
 def test_a_member_that_does_not_answer_is_awaited_once(monkeypatch):
-    monkeypatch.setattr(etcd_gateway, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(etcd_gateway, "ANSWER_SECONDS", 0.05)  # but 10 s of the socket
+    monkeypatch.setattr(etcd_wait, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(etcd_wait, "ANSWER_SECONDS", 0.05)  # but 10 s of the socket
     with socket.create_server(("127.0.0.1", 0)) as silent:
         gateway = etcd_gateway.Gateway([silent.getsockname()])
         with pytest.raises(StoreError, match=r"has not answered within 0\.05 s"):

@@ -8,10 +8,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from collalgo import Topology, select, simulate
+from collalgo.bootstrap.host_inventory import detected
 from collalgo.cost.bounds import bound
+from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
 from collalgo.cost.shortest_paths import divided
 from collalgo.topology.model import Kind, LinkKind
+from collalgo.topology.ranks import local_view
 
 GIB = 1 << 30
 
@@ -179,3 +182,15 @@ def test_gpus_reach_the_nics_of_other_gpus():
 def test_a_link_that_carries_nothing_is_no_way():
     topology = between([(0.0, 10.0), (5.0, 10.0)])
     assert throughput(topology, "a", "b") == pytest.approx(5.0)
+
+
+@pytest.mark.parametrize("hosts", [(0, 1, 0, 1), (0, 1, 1, 0), (0, 1, 2, 0, 2, 1)])
+def test_ranks_may_alternate_between_equal_hosts(hosts):
+    """As members of an elastic job do, of which some were restarted."""
+    views = [local_view() for _ in hosts]
+    found = Placement(*detected(views, hosts, 10.0))
+    assert found.cluster is None  # whose ranks are numbered one host after the other
+    assert found.routes is not None
+    in_order = Placement(*detected(views, sorted(hosts), 10.0))
+    assert in_order.cluster is not None
+    assert in_order.hosts == found.hosts

@@ -97,3 +97,14 @@ def test_sums_of_other_forms_are_refused_on_every_member(size, other):
         return float(comm.allreduce(np.ones(1))[0])  # which has not failed
 
     assert threads(on_each_rank, size, timeout=60) == [size] * size
+
+
+def test_a_sum_of_another_form_than_before_is_told_on_every_member():
+    def on_each_rank(comm):
+        sum_shards(comm, 8, lambda _: np.ones(3))
+        with pytest.raises(MismatchError) as caught:
+            sum_shards(comm, 8, lambda _: np.ones(4 if comm.rank == 1 else 3))
+        return str(caught.value)
+
+    for text in threads(on_each_rank, 3, timeout=60):
+        assert "rank 1 called sum_shards of another form" in text

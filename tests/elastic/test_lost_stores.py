@@ -6,7 +6,9 @@ from unittest.mock import Mock
 
 import pytest
 
+from collalgo import elastic
 from collalgo.bootstrap.store.protocol import StoreError
+from collalgo.elastic.epochs import Epochs
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import RendezvousError
 from tests.elastic.conftest import QUICK
@@ -83,3 +85,26 @@ def test_a_member_reports_that_it_has_lost_the_store(connect, caplog):
     with pytest.raises(RendezvousError, match="it is gone"):
         alone.join()
     alone.shutdown()
+
+
+@pytest.mark.parametrize("has_failed", [True, False])
+def test_a_store_that_a_lost_member_held_is_a_failure_of_that(
+    meet, monkeypatch, has_failed
+):
+    """The others may not have read what it told them of the hosts."""
+    first, sizes = elastic.connect(meet("a")), []
+    monkeypatch.setattr(Epochs, "fails_soon", lambda _: has_failed)
+
+    @elastic.run
+    def train(comm, state):
+        sizes.append(comm.size)
+        if len(sizes) == 1:
+            raise StoreError("its holder has died")
+        return state.step
+
+    if has_failed:
+        assert train(elastic.State(step=3), comm=first) == 3
+        assert sizes == [1, 1]
+    else:
+        with pytest.raises(StoreError, match="its holder has died"):
+            train(elastic.State(step=3), comm=first)

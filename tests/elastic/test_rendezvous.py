@@ -7,10 +7,12 @@ from threading import Event
 
 import pytest
 
+from collalgo.bootstrap.store.ended_members import NODES, remove_member
 from collalgo.bootstrap.store.job_end import CLOSED, ENDING, end_document
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
-from collalgo.elastic.documents import NODES, ROUND
+from collalgo.elastic.documents import ROUND
+from collalgo.elastic.rounds import counts_time
 from collalgo.elastic.settings import Settings
 from collalgo.errors import RendezvousClosed, RendezvousError
 from tests.elastic.conftest import FULL, QUICK
@@ -65,6 +67,33 @@ def test_a_write_that_failed_is_repeated_at_once(node, monkeypatch, failure):
     monkeypatch.setattr(alone._link, "write", write_or_fail)
     assert alone.join().epoch == 1
     assert not failures
+
+
+def test_a_leader_counts_the_time_only_while_somebody_waits(node):
+    nodes = [node(name, replace(QUICK, least=1, most=2)) for name in "ab"]
+    all_join(*nodes)
+    leader = next(each for each in nodes if each._state.leads)
+    until(lambda: not counts_time(leader._state))
+    with ThreadPoolExecutor(1) as pool:
+        pending = pool.submit(leader.join)
+        until(lambda: counts_time(leader._state))
+        next(each for each in nodes if each is not leader).join()
+        pending.result(DEADLINE)
+
+
+def test_a_member_whose_end_is_reported_is_lost_at_once(node):
+    """Not when its lease ends; also if it leads."""
+    nodes = [node(name, replace(QUICK, silence=60.0)) for name in "abc"]
+    all_join(*nodes)
+    gone = next(each for each in nodes if each._state.leads)
+    others = [each for each in nodes if each is not gone]
+    gone._events.put(None)  # it hangs, but its connection and its lease remain
+    gone._thread.join(DEADLINE)
+    name = gone._state.member.name
+    remove_member(others[0].store, name)
+    until(lambda: all(each.change() for each in others))
+    assert others[0].change().lost == (name,)
+    check_agree(all_join(*others))
 
 
 def lose_first(nodes):

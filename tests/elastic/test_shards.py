@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 from collalgo import threads
 from collalgo.elastic import Sampler, State, sum_shards
-from collalgo.elastic.shards import Node, nodes_of, share
+from collalgo.elastic.tree_sums import Node, nodes_of, share
 from tests.support.leisure import at_leisure
 
 SIZES = [1, 2, 3, 5, 7, 8, 12, 16, 17, 33]
@@ -74,6 +74,29 @@ def test_the_array_of_a_shard_may_be_used_again():
         return sum_shards(comm, 8, of)[3]
 
     assert threads(on_each_rank, 3) == [28.0] * 3
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_sum_is_the_callers_own_whatever_is_summed_next(size):
+    def on_each_rank(comm):
+        found = [sum_shards(comm, 8, lambda _, n=n: np.full(40, n)) for n in range(9)]
+        inner = sum_shards(comm, 8, lambda _: [np.ones(30), np.ones(99, "f4")])
+        found[0][:] = 7  # which no later sum reads
+        return [each[0] for each in found] + [each[-1] for each in inner]
+
+    expected = [7, *(8 * n for n in range(1, 9)), 8, 8]
+    assert threads(on_each_rank, size) == [expected] * size
+
+
+def test_a_sum_within_a_sum_has_memory_of_its_own():
+    def on_each_rank(comm):
+        def of(k):
+            alone = sum_shards(comm, 4, lambda j: np.full(50, j)) if k == 3 else 0
+            return np.full(50, k) + alone
+
+        return [sum_shards(comm, 4, of)[0] for _ in range(3)]
+
+    assert threads(on_each_rank, 1) == [[12] * 3]
 
 
 def test_shorter_arrays_than_members_are_summed():

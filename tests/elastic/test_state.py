@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from collalgo import MismatchError, PeerFailed, threads
-from collalgo.elastic import State, snapshot, tree
+from collalgo.elastic import State, leaves, snapshot, tree
 
 SIZES = [1, 2, 3, 5, 7, 8]
 
@@ -56,7 +56,7 @@ def test_a_tree_is_taken_apart_and_put_together(value):
     again = tree.decode(tree.encode(skeleton), "a test")
     parts = iter([each.copy() for each in found])
     assert same(tree.unflatten(again, lambda: next(parts)), value)
-    forms = [tree.form_of(each) for each in found]
+    forms = [leaves.form_of(each) for each in found]
     assert list(tree.forms(again)) == forms
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from collalgo.errors import RendezvousError
-from collalgo.launch import child, node_store, restarting
+from collalgo.launch import child, node_store
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.options import LaunchOptions
 from collalgo.launch.ranks import RankSpec
@@ -90,7 +90,7 @@ def test_a_node_that_cannot_hold_the_store_says_so(monkeypatch):
 
 
 def test_a_rank_that_is_restarted_often_holds_no_descriptors(tmp_path, monkeypatch):
-    monkeypatch.setattr(restarting, "BACK_OFF", 0.0)
+    monkeypatch.setattr("collalgo.launch.back_off.BACK_OFF", 0.0)
     counts = tmp_path / "counts"
     command = shell(f"ls /proc/$PPID/fd | wc -l >> {counts}; exit 1")
     assert RestartingLaunch(command, [spec()], restarts=9).run() == 1
@@ -99,7 +99,7 @@ def test_a_rank_that_is_restarted_often_holds_no_descriptors(tmp_path, monkeypat
 
 
 def test_a_restart_that_the_system_refuses_is_tried_again(monkeypatch, capfd):
-    monkeypatch.setattr(restarting, "BACK_OFF", 0.0)
+    monkeypatch.setattr("collalgo.launch.back_off.BACK_OFF", 0.0)
     turns, begin = [], child._started
 
     def refused_once(*words):

@@ -13,7 +13,7 @@ from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.cli.main import main
-from collalgo.launch.restarting import back_off
+from collalgo.launch.back_off import back_off
 from tests.support.paths import SCRIPTS
 from tests.support.processes import ended
 

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from collalgo.bootstrap.interfaces import is_address
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.etcd_members import members_of
 from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.hosting import secret_of_job
 from collalgo.bootstrap.store.protocol import KeyValueStore

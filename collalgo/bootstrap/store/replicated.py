@@ -10,7 +10,7 @@ from urllib.parse import SplitResult
 from collalgo.bootstrap.interfaces import is_loopback
 from collalgo.bootstrap.store.certificates import client_context
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.bootstrap.store.etcd_gateway import members_of
+from collalgo.bootstrap.store.etcd_members import members_of
 from collalgo.bootstrap.store.hosting import secret_of_job
 from collalgo.bootstrap.store.race import Server
 

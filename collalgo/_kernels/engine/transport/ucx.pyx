@@ -65,6 +65,7 @@ cdef class UcxWire(Wire):
     cdef cancel_type give_up
     cdef release_type release
     cdef progress_type progress
+    cdef close_type close_now
 
     def __init__(self, dict functions, dict settings, int64_t rank, int64_t size):
         self.functions, self.rank, self.size = functions, rank, size
@@ -82,6 +83,7 @@ cdef class UcxWire(Wire):
         self.give_up = <cancel_type>self.find("ucp_request_cancel")
         self.release = <release_type>self.find("ucp_request_free")
         self.progress = <progress_type>self.find("ucp_worker_progress")
+        self.close_now = <close_type>self.find("ucp_ep_close_nbx")
         self.begin(settings)
 
     cdef void *find(self, str name) except NULL:
@@ -162,16 +164,14 @@ cdef class UcxWire(Wire):
         After the death of a peer, messages stay unreceived; UCX's warnings of that are
         suppressed.
         """
-        cdef int64_t peer
         if self.worker == NULL:
             return
         if peer_died:
             (<push_handler_type>self.find("ucs_log_push_handler"))(
                 <void *>&ucx_log_errors_only
             )
-        for peer in range(self.size):
-            if self.endpoints[peer] != NULL:
-                self.close_endpoint(peer)
+        with nogil:  # other threads renew the leases of this process meanwhile
+            self.close_endpoints()
         forget_poll(self.worker)
         (<release_type>self.find("ucp_worker_destroy"))(self.worker)
         (<release_type>self.find("ucp_cleanup"))(self.context)
@@ -179,24 +179,31 @@ cdef class UcxWire(Wire):
         if peer_died:
             (<pop_handler_type>self.find("ucs_log_pop_handler"))()
 
-    cdef int close_endpoint(self, int64_t peer) except -1:
-        """Close the endpoint of a process, by force if the process is lost."""
-        cdef close_type close = <close_type>self.find("ucp_ep_close_nbx")
+    cdef void close_endpoints(self) noexcept nogil:
+        """Close all endpoints at once, for a short time; by force those of the lost."""
+        cdef int64_t peer, turn = 0
+        for peer in range(self.size):
+            if self.endpoints[peer] != NULL:
+                self.endpoints[peer] = self.begin_close(peer)
+        for peer in range(self.size):
+            while self.is_closing(self.endpoints[peer]) and turn < CLOSE_TURNS:
+                turn += 1
+                self.progress(self.worker)
+                usleep(100)
+            if self.endpoints[peer] != NULL:
+                self.release(self.endpoints[peer])
+
+    cdef void *begin_close(self, int64_t peer) noexcept nogil:
+        """Begin to close the endpoint of a process: the request, or NULL at its end."""
         cdef ucx_request_params params
-        cdef void *found
-        cdef int64_t turn = 0
         memset(&params, 0, sizeof(params))
         if self.lost[peer]:
             params.mask, params.flags = UCX_OP_FLAGS, UCX_CLOSE_BY_FORCE
-        found = close(self.endpoints[peer], &params)
-        if not ucx_is_request(found):
-            return 0
-        while self.check(found) == UCX_IN_PROGRESS and turn < CLOSE_TURNS:
-            turn += 1
-            self.progress(self.worker)
-            usleep(100)
-        self.release(found)
-        return 0
+        cdef void *found = self.close_now(self.endpoints[peer], &params)
+        return found if ucx_is_request(found) else NULL
+
+    cdef bint is_closing(self, void *request) noexcept nogil:
+        return request != NULL and self.check(request) == UCX_IN_PROGRESS
 
     def __dealloc__(self):
         free(self.endpoints)

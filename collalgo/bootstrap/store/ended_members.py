@@ -1,0 +1,46 @@
+"""The keys of members of an elastic job that have ended, in its store."""
+
+import json
+from contextlib import closing, suppress
+from dataclasses import replace
+
+from collalgo.bootstrap.store.at_url import StorePlace, running_store
+from collalgo.bootstrap.store.protocol import KeyValueStore
+from collalgo.errors import BootstrapError
+
+#: The prefix of the keys of single processes, and the key of the leader.
+NODES, LEADER = "node/", "now/leader"
+
+#: The schemes of stores that do not see the end of a process, only that of its lease.
+WITH_LEASES_ONLY = ("etcd", "replicated")
+
+
+def report_end(place: StorePlace, name: str) -> None:
+    """Delete the keys of a member whose process has ended, as its launcher knows.
+
+    An etcd would keep them until the lease of the process ends, and the other members
+    would wait so long. Nothing is done if the store is not reached at once.
+    """
+    if place.url.scheme not in WITH_LEASES_ONLY:
+        return
+    with (
+        suppress(BootstrapError, OSError),
+        closing(running_store(replace(place, seconds=0.0))) as store,
+    ):
+        remove_member(store, name)
+
+
+def remove_member(store: KeyValueStore, name: str) -> None:
+    """Delete the keys of the processes of a member."""
+    for prefix in (NODES, LEADER):
+        for key, entry in store.entries(prefix).items():
+            if _name_in(entry.value) == name:
+                store.delete(key, entry.version)
+
+
+def _name_in(document: bytes) -> str | None:
+    """The name of the member that a document names."""
+    with suppress(ValueError, RecursionError, LookupError, TypeError):
+        name = json.loads(document)["member"][0]
+        return name if isinstance(name, str) else None
+    return None

@@ -1,0 +1,115 @@
+"""The contributions of shards to a sum: arrays, tensors, or lists or tuples of them."""
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from collalgo.elastic.leaves import is_tensor
+from collalgo.elastic.tree_sums import Numbers
+from collalgo.engine.arrays import as_array, plain, result_array
+from collalgo.engine.devices.arrays import Shadow
+
+#: The call that errors name.
+NAME = "sum_shards"
+
+#: The shapes and dtypes of the arrays of a contribution.
+Form = tuple[tuple[tuple[int, ...], ...], tuple[np.dtype[Any], ...]]
+
+
+class Contributions:
+    """Contributions of one form: their elements are added by dtype.
+
+    Parameters
+    ----------
+    example
+        The contribution of the first shard.
+
+    Attributes
+    ----------
+    form : tuple
+        The shapes and the dtypes of the arrays.
+    """
+
+    def __init__(self, example: Any):
+        self._kind = type(example) if isinstance(example, (list, tuple)) else None
+        self._examples = _parts(example)
+        self.form = _form([_array(each) for each in self._examples])
+
+    @cached_property
+    def lengths(self) -> dict[np.dtype[Any], int]:
+        """The number of elements of each dtype."""
+        found: dict[np.dtype[Any], int] = {}
+        for shape, dtype in zip(*self.form, strict=True):
+            found[dtype] = found.get(dtype, 0) + math.prod(shape)
+        return found
+
+    @property
+    def description(self) -> str:
+        """The shapes and dtypes of the arrays, in words."""
+        arrays = zip(*self.form, strict=True)
+        return ", ".join(f"{shape} {dtype}" for shape, dtype in arrays)
+
+    def by_dtype(self, contribution: Any) -> list[list[Numbers]]:
+        """The flat arrays of the contribution of a shard, for each dtype.
+
+        Raises
+        ------
+        ValueError
+            If they are of another form.
+        """
+        arrays = [_array(each) for each in _parts(contribution)]
+        form = _form(arrays)
+        if form != self.form:
+            shapes, dtypes = map(list, self.form)
+            raise ValueError(
+                f"sum_shards: a shard has arrays of shapes {list(form[0])} and dtypes "
+                f"{list(map(str, form[1]))}, but the first one of this member "
+                f"{shapes} and {list(map(str, dtypes))}; all must be alike"
+            )
+        flat = [each.ravel() for each in arrays]
+        if len(self.lengths) == 1:
+            return [flat]
+        return [[e for e in flat if e.dtype == dtype] for dtype in self.lengths]
+
+    def unpacked(self, totals: Sequence[Numbers]) -> Any:
+        """The sum, of the kind of a contribution, from the sums of the dtypes."""
+        found = []
+        left = dict(zip(self.lengths, totals, strict=True))
+        for shape, dtype, example in zip(*self.form, self._examples, strict=True):
+            elements, length = left[dtype], math.prod(shape)
+            part, left[dtype] = elements[:length].reshape(shape), elements[length:]
+            found.append(_tensor(part, example) if is_tensor(example) else part)
+        return found[0] if self._kind is None else self._kind(found)
+
+
+def _form(arrays: Sequence[Numbers]) -> Form:
+    return tuple([each.shape for each in arrays]), tuple([e.dtype for e in arrays])
+
+
+def _parts(contribution: Any) -> Sequence[Any]:
+    """The arrays of a contribution."""
+    is_several = isinstance(contribution, (list, tuple))
+    return contribution if is_several else [contribution]
+
+
+def _array(part: Any) -> Numbers:
+    """An array of a contribution, in the memory of the host."""
+    if not is_tensor(part):
+        return plain(part, NAME)
+    found = as_array(part.detach(), NAME)
+    if isinstance(found, Shadow):
+        raise TypeError(
+            f"{NAME}: got a tensor on {part.device}; pass one in the memory of the "
+            "host: x.cpu()"
+        )
+    return found
+
+
+def _tensor(array: Numbers, example: Any) -> Any:
+    """The elements of an array as a tensor of the dtype of another."""
+    found, elements = result_array(example.detach(), None, array, array.shape, NAME)
+    elements[...] = array
+    return found

@@ -1,0 +1,167 @@
+"""What sums over shards of the same form share: their exchanges, and their memory."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from itertools import chain, pairwise
+from typing import Any
+
+import numpy as np
+
+from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
+from collalgo.base.cache import recalled
+from collalgo.comm.communicator import Communicator
+from collalgo.elastic.contributions import NAME, Contributions, Form
+from collalgo.elastic.tree_sums import Node, Numbers, Sums, nodes_of
+from collalgo.engine.call import Call
+
+#: Bytes of the digest of a form, and of the memory that is kept between two sums.
+DIGEST_BYTES, KEPT_BYTES = 16, 64 << 20
+
+#: The name of a sum whose form is another than those before.
+ANOTHER = f"{NAME} of another form"
+
+#: The characters of dtypes whose elements allreduces and NumPy add to the same bits: of
+#: two members, of which each has one node, an allreduce adds what the tree adds.
+ADDED_ALIKE = "bBhHiIlLqQfdFD"
+
+#: The alignment of arrays in memory, in bytes.
+ALIGNMENT = 64
+
+
+class Memory:
+    """Memory for the arrays of one sum after the other.
+
+    New memory for each sum would be mapped again, longer than the additions take.
+    """
+
+    def __init__(self) -> None:
+        self._kept = np.empty(0, np.uint8)
+        self._used = 0
+
+    def array(self, count: int, dtype: np.dtype[Any]) -> Numbers:
+        """An array until the next :meth:`reuse`."""
+        begin, nbytes = self._used, count * dtype.itemsize
+        self._used += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        if self._used > self._kept.size:
+            return np.empty(count, dtype)
+        return self._kept[begin : begin + nbytes].view(dtype)
+
+    def reuse(self) -> None:
+        """Let the next sum have the memory of this one, unless it is too much."""
+        if self._kept.size < self._used <= KEPT_BYTES:
+            self._kept = np.empty(self._used, np.uint8)
+        self._used = 0
+
+
+class Exchanges:
+    """The exchanges that add the sums of all members, for one dtype.
+
+    Parameters
+    ----------
+    comm
+        The communicator.
+    shards
+        The number of shards.
+    length
+        The number of elements of a sum.
+    dtype
+        Their dtype.
+    """
+
+    def __init__(
+        self, comm: Communicator, shards: int, length: int, dtype: np.dtype[Any]
+    ):
+        owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
+        self._shards, self._length, self._dtype = shards, length, dtype
+        self._nodes: list[Node] = list(chain(*owned))
+        self._ends = [length * rank // comm.size for rank in range(comm.size + 1)]
+        lengths = np.diff(self._ends)
+        counts = np.outer([len(nodes) for nodes in owned], lengths)
+        table, each = tuple(counts.ravel().tolist()), tuple(lengths.tolist())
+        sent = len(owned[comm.rank]) * length
+        self._is_direct = len(self._nodes) == 2 and dtype.char in ADDED_ALIKE
+        self._both = Call("allreduce", dtype, length, "sum", reproducible=True)
+        self._part = each[comm.rank]
+        self._scatter = Call("alltoall", dtype, sent, counts=table)
+        self._gather = Call("allgather", dtype, self._part, counts=each)
+
+    def total(
+        self, comm: Communicator, totals: Sequence[Numbers], memory: Memory
+    ) -> Numbers:
+        """The sum over all members, in an array of its own."""
+        if not self._is_direct:
+            return self._by_parts(comm, totals, memory)
+        found = np.empty(self._length, self._dtype)
+        comm._runner.run_for(NAME, self._both, totals[0], found)
+        return found
+
+    def _by_parts(
+        self, comm: Communicator, totals: Sequence[Numbers], memory: Memory
+    ) -> Numbers:
+        """Each member adds a part of the elements of all sums, and all gather them."""
+        sent, runner = totals[0], comm._runner
+        if len(totals) > 1:
+            sent = memory.array(self._scatter.count, self._dtype)
+            pieces = [t[a:b] for a, b in pairwise(self._ends) for t in totals]
+            np.concatenate(pieces, out=sent)
+        parts = memory.array(len(self._nodes) * self._part, self._dtype)
+        runner.run_for(NAME, self._scatter, sent, parts, counted=PART_OF_NEXT)
+        sums = Sums(self._shards)
+        rows = parts.reshape(len(self._nodes), self._part)
+        for node, row in zip(self._nodes, rows, strict=True):
+            sums.add(node, row)
+        found = np.empty(self._length, self._dtype)
+        runner.run_for(NAME, self._gather, sums.totals[0], found)
+        return found
+
+
+class ShardSums:
+    """What the sums of one communicator share."""
+
+    def __init__(self) -> None:
+        self._exchanges: dict[tuple[int, Form], list[Exchanges]] = {}
+        self._memory: list[Memory] = [Memory()]
+
+    def exchanges(
+        self, comm: Communicator, shards: int, contributions: Contributions
+    ) -> list[Exchanges]:
+        """The exchanges for each dtype; the first time members compare their forms.
+
+        Raises
+        ------
+        ValueError
+            On every member, if one has another form or another number of shards.
+        """
+
+        def make(_: object) -> list[Exchanges]:
+            name = ANOTHER if self._exchanges else NAME
+            _check_alike(comm, f"{shards} shards of {contributions.description}", name)
+            lengths = contributions.lengths.items()
+            return [Exchanges(comm, shards, length, d) for d, length in lengths]
+
+        return recalled(self._exchanges, (shards, contributions.form), make)
+
+    def take_memory(self) -> Memory:
+        """The memory, until it is given back; another one if it was taken."""
+        return self._memory.pop() if self._memory else Memory()
+
+    def give_back(self, memory: Memory) -> None:
+        """Give the memory back to the next sum."""
+        memory.reuse()
+        self._memory[:] = [memory]
+
+
+def _check_alike(comm: Communicator, mine: str, name: str) -> None:
+    """Check that the first contributions of all members have the same form.
+
+    The members compare the name, too.
+    """
+    digest = blake2b(mine.encode(), digest_size=DIGEST_BYTES).digest()
+    everyone = comm._runner.exchange(np.frombuffer(digest, np.uint8).copy(), name)
+    differing = np.flatnonzero((everyone != everyone[comm.rank]).any(axis=1))
+    if len(differing):
+        raise ValueError(
+            f"sum_shards: rank {comm.rank} passed {mine}, but rank {differing[0]} "
+            "passed others; all members must pass as many shards, and arrays of the "
+            "same shapes and dtypes"
+        )
