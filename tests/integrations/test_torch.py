@@ -31,7 +31,7 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
-    "style_of_horovod", "elastic_state", "elastic_sums",
+    "style_of_horovod", "elastic_state", "elastic_sums", "usual_calls",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls", "failures_of_results",
     "timeouts_are_of_all_calls",

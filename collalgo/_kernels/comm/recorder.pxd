@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.call_site cimport CallSite
 from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.transport.transport cimport Transport, step_log
 
@@ -18,11 +19,6 @@ cdef struct call_entry:
     PyObject *counts  # of each block, or None
     PyObject *code
     int instruction, state
-
-
-cdef class CallSite:
-    cdef object code
-    cdef int instruction
 
 
 cdef class StepLog:

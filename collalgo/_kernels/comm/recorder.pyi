@@ -5,8 +5,6 @@ from collalgo.engine.plan.rows import Plan
 
 CALLS: int
 
-def skip_callers(beginning: str) -> None: ...
-
 class StepLog:
     def end(self) -> tuple[list[tuple[int, int, int, int, int]], int]: ...
 
