@@ -56,6 +56,7 @@ def usual_calls():
             equal(found[1].float(), expected.float())
     ops_and_kinds_of_calls()
     unusual_tensors()
+    other_arguments()
     other_callers()
 
 
@@ -125,6 +126,11 @@ def unusual_tensors():
     part = torch.ones(3).as_subclass(Part)  # which DLPack does not describe
     dist.group.WORLD.allreduce(part).wait()
     equal(part.as_subclass(torch.Tensor), torch.full((3,), 1.0 * size))
+    with_gradients()
+
+
+def with_gradients():
+    size = dist.get_world_size()
     parameter = torch.nn.Parameter(torch.ones(3))
     dist.all_reduce(parameter)
     equal(parameter.detach(), torch.full((3,), 1.0 * size))
@@ -148,6 +154,22 @@ def other_callers():
     place = runner_of(group.comm).recorder.records()[-1]["place"]
     assert place.startswith(f"{__file__}:"), place
     timeouts(opts, x)
+
+
+def other_arguments():
+    """Those of no overload are refused, also if the last ones are options."""
+    group, x = dist.group.WORLD, torch.ones(2)
+    for call, opts in (
+        (group.all_to_all_single, dist.AllToAllOptions()),
+        (group.reduce_scatter_single, dist.ReduceScatterOptions()),
+        (group.allreduce, dist.AllreduceOptions()),
+    ):
+        try:
+            call(x, opts, opts)
+        except TypeError:
+            pass
+        else:
+            raise AssertionError(call)
 
 
 def timeouts(opts, x):

@@ -1,37 +1,34 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The usual calls of a process group of torch, without Python code on the way.
 
-A usual call is made at once, on contiguous tensors in host memory and with an op of this
-library, while no profiler runs. All others take the general way.
+A usual call has contiguous tensors in host memory and an op of this library. It is not
+coalesced, and neither a profiler runs nor, if it is asynchronous, a backward pass. All
+others take the general way.
 """
 
 cimport cython
 cimport numpy as cnp
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int64_t
 
 from functools import wraps
-from inspect import unwrap
 
+import torch
 import torch.distributed as dist
 from torch.autograd import profiler
 from torch.distributed.distributed_c10d import AllgatherOptions
 
 from collalgo._kernels.comm.reducing cimport Reducing, runner_of
 from collalgo._kernels.comm.tensors cimport tensor_array
+from collalgo._kernels.integrations.torch_functions cimport Caller, caller_of_call
 
+from collalgo.integrations.torch.backward import NO_PASS
 from collalgo.integrations.torch.ops import BY_HASH
 from collalgo.integrations.torch.work import seconds_of
 
 cnp.import_array()
 
-cdef extern from "Python.h":
-    PyObject *Py_False
-
-cdef extern from "frames.h":
-    PyObject *running_code(int *instruction)
-    PyObject *running_argument(int place)
+cdef object NOT_MADE = object()
+cdef object number_of_pass = torch._C._current_graph_task_id
 
 
 cdef class DirectCalls:
@@ -54,70 +51,29 @@ cdef class DirectCalls:
     def __init__(self, comm):
         self.runner = runner_of(comm)
 
-    cdef bint may_be_usual(self):
-        """Whether a call is neither coalesced nor profiled."""
-        return not self.is_coalescing and not profiler._is_profiler_enabled
+    cdef object make(self, group, DirectCall call, tuple args, opts):
+        """Make a call: its work, None if torch only waits for it, NOT_MADE if not usual."""
+        cdef bint is_async = False
+        if self.is_coalescing or profiler._is_profiler_enabled:
+            return NOT_MADE
+        cdef Caller caller = caller_of_call()
+        op = call.op_of(opts, caller, &is_async)
+        arrays = None if op is None else call.arrays_of(args, self.runner.size)
+        if arrays is None or is_async and number_of_pass() != NO_PASS:
+            return NOT_MADE
+        timeout = seconds_of(opts.timeout) if caller is None else None
+        if is_async:
+            work = self.submit(call, arrays, opts, op, timeout)
+            return group.work_of([work], [only(args[0])])
+        call.make(self.runner, arrays, opts, op, timeout)
+        return None if caller is not None else group.work_of([], [only(args[0])])
 
-
-@cython.final
-cdef class Caller:
-    """A function of torch that makes calls, and passes on its arguments in the options.
-
-    It waits for the work that it gets, if any, and sets no timeout. Its options are read
-    once for each op: that takes longer than all the rest of a call.
-    """
-
-    cdef object code
-    cdef int op_place, is_async_place  # of its arguments; negative if it has no op
-    cdef object op  # of the latest call that is made at once, and its name
-    cdef str op_name
-
-    def __init__(self, code):
-        names = code.co_varnames[: code.co_argcount]
-        self.code, self.is_async_place = code, names.index("async_op")
-        self.op_place = names.index("op") if "op" in names else -1
-
-    cdef PyObject *passed_op(self) noexcept:
-        """The op that was passed, or None; NULL in an asynchronous call, or if unknown."""
-        if running_argument(self.is_async_place) != Py_False:
-            return NULL
-        return <PyObject *>None if self.op_place < 0 else running_argument(self.op_place)
-
-    cdef str known_op(self):
-        """The name of the op of a call that is made at once, or None if it is unknown."""
-        return self.op_name if <PyObject *>self.op == self.passed_op() else None
-
-    cdef learn(self, str name):
-        """Note the name of the op of the present call."""
-        cdef PyObject *op = self.passed_op()
-        if op != NULL:
-            self.op, self.op_name = <object>op, name
-
-
-def functions_of_torch():
-    """The code of the functions that make the calls, in any version of torch."""
-    names = (
-        "all_reduce", "broadcast", "all_gather_into_tensor", "all_gather_single",
-        "reduce_scatter_tensor", "reduce_scatter_single", "all_to_all_single",
-    )
-    found = [unwrap(getattr(dist, name)).__code__ for name in names if hasattr(dist, name)]
-    return [code for code in found if "timeout" not in code.co_names]
-
-
-cdef list CALLERS = [Caller(code) for code in functions_of_torch()]
-
-
-cdef Caller caller_of_call():
-    """The function of torch that makes the present call, or None if another does."""
-    cdef int instruction
-    cdef PyObject *code = running_code(&instruction)
-    cdef Caller each, found = None
-    for each in CALLERS:
-        if code == <PyObject *>each.code:
-            found = each
-            break
-    Py_XDECREF(code)
-    return found
+    cdef object submit(self, DirectCall call, tuple arrays, opts, str op, timeout):
+        """Make a call in the background."""
+        cdef Preparation made = Preparation.__new__(Preparation)
+        made.call, made.runner, made.arrays = call, self.runner, arrays
+        made.opts, made.op, made.timeout = opts, op, timeout
+        return self.runner.submit(call.name, made)
 
 
 cdef class DirectCall:
@@ -125,79 +81,117 @@ cdef class DirectCall:
 
     Parameters
     ----------
+    name : str
+        The name of the collective.
+    place : int
+        The number of its arguments before the options.
     options : type
-        The class of its options, which are its last argument.
+        The class of the options.
     reduces : bool
         Whether they have an op.
     """
 
+    cdef str name
+    cdef Py_ssize_t place
     cdef object options
     cdef bint reduces
 
-    def __init__(self, options, bint reduces):
-        self.options, self.reduces = options, reduces
+    def __init__(self, str name, Py_ssize_t place, options, bint reduces=False):
+        self.name, self.place, self.options = name, place, options
+        self.reduces = reduces
 
-    cdef str op_of(self, opts, Caller caller):
-        """The op of a call that is made at once, "" without one; None for other calls."""
-        cdef str name = None if caller is None else caller.known_op()
-        if name is not None or opts.asyncOp:
+    cdef object options_of(self, tuple args, dict named):
+        """The options, or None unless the arguments are those that torch passes."""
+        if named or len(args) != self.place + 1:
+            return None
+        opts = args[self.place]
+        return opts if type(opts) is self.options else None
+
+    cdef str op_of(self, opts, Caller caller, bint *is_async):
+        """The op of a call, "" if it has none; None for an op that is not usual."""
+        cdef str name = None if caller is None else caller.known_op(is_async)
+        if name is not None:
             return name
+        is_async[0] = opts.asyncOp
         name = BY_HASH.get(hash(opts.reduceOp)) if self.reduces else ""
         if caller is not None:
             caller.learn(name)
         return name
 
-    cdef bint make(self, Reducing runner, tuple args, str op, timeout) except -1:
-        """Make a call if its tensors are usual: whether it was made."""
+    cdef tuple arrays_of(self, tuple args, int64_t size):
+        """The arrays on the tensors of a call, the source first; None if it is not usual."""
+        raise NotImplementedError
+
+    cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
+        """Make a call."""
         raise NotImplementedError
 
 
 cdef class Allreduce(DirectCall):
-    cdef bint make(self, Reducing runner, tuple args, str op, timeout) except -1:
-        cdef cnp.ndarray array = array_of(only(args[0]), -1)
-        if array is None:
-            return False
-        runner.allreduce(array, op, None, None, False, timeout)
-        return True
+    cdef tuple arrays_of(self, tuple args, int64_t size):
+        array = array_of(only(args[0]), -1)
+        return None if array is None else (array,)
+
+    cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
+        runner.allreduce(arrays[0], op, None, None, False, timeout)
+        return 0
 
 
 cdef class Broadcast(DirectCall):
-    cdef bint make(self, Reducing runner, tuple args, str op, timeout) except -1:
-        cdef cnp.ndarray array = array_of(only(args[0]), -1)
-        if array is None:
-            return False
-        runner.broadcast(array, args[1].rootRank, None, timeout)
-        return True
+    cdef tuple arrays_of(self, tuple args, int64_t size):
+        array = array_of(only(args[0]), -1)
+        return None if array is None else (array,)
+
+    cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
+        runner.broadcast(arrays[0], opts.rootRank, None, timeout)
+        return 0
 
 
 cdef class Allgather(DirectCall):
-    cdef bint make(self, Reducing runner, tuple args, str op, timeout) except -1:
-        cdef cnp.ndarray source = array_of(args[1], 0)
-        cdef cnp.ndarray target = array_of(args[0], runner.size)
-        if not is_whole(target, source, runner.size):
-            return False
-        runner.allgather(source, target, None, timeout)
-        return True
+    cdef tuple arrays_of(self, tuple args, int64_t size):
+        source, target = array_of(args[1], 0), array_of(args[0], size)
+        return (source, target) if is_whole(target, source, size) else None
+
+    cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
+        runner.allgather(arrays[0], arrays[1], None, timeout)
+        return 0
 
 
 cdef class ReduceScatter(DirectCall):
-    cdef bint make(self, Reducing runner, tuple args, str op, timeout) except -1:
-        cdef cnp.ndarray source = array_of(args[1], 0), target = array_of(args[0], 0)
-        if not is_whole(source, target, runner.size):
-            return False
-        runner.reduce_scatter(source, op, None, target, None, False, timeout)
-        return True
+    cdef tuple arrays_of(self, tuple args, int64_t size):
+        source, target = array_of(args[1], 0), array_of(args[0], 0)
+        return (source, target) if is_whole(source, target, size) else None
+
+    cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
+        runner.reduce_scatter(arrays[0], op, None, arrays[1], None, False, timeout)
+        return 0
 
 
 cdef class Alltoall(DirectCall):
-    cdef bint make(self, Reducing runner, tuple args, str op, timeout) except -1:
+    cdef tuple arrays_of(self, tuple args, int64_t size):
         if args[2] or args[3]:
-            return False  # the sizes of parts
-        cdef cnp.ndarray source = array_of(args[1], -1), target = array_of(args[0], -1)
-        if not is_whole(target, source, 1) or not are_divisible(source, target, runner.size):
-            return False
-        runner.alltoall(source, target, None, timeout)
-        return True
+            return None  # the sizes of parts
+        source, target = array_of(args[1], -1), array_of(args[0], -1)
+        fit = is_whole(target, source, 1) and are_divisible(source, target, size)
+        return (source, target) if fit else None
+
+    cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
+        runner.alltoall(arrays[0], arrays[1], None, timeout)
+        return 0
+
+
+@cython.final
+cdef class Preparation:
+    """Prepares a call for the background."""
+
+    cdef DirectCall call
+    cdef Reducing runner
+    cdef tuple arrays
+    cdef object opts, timeout
+    cdef str op
+
+    def __call__(self):
+        self.call.make(self.runner, self.arrays, self.opts, self.op, self.timeout)
 
 
 cdef object only(passed):
@@ -232,11 +226,13 @@ cdef bint are_divisible(cnp.ndarray source, cnp.ndarray target, int64_t parts):
 
 
 cdef dict CALLS = {
-    "allreduce": Allreduce(dist.AllreduceOptions, True),
-    "broadcast": Broadcast(dist.BroadcastOptions, False),
-    "all_gather_single": Allgather(AllgatherOptions, False),
-    "reduce_scatter_single": ReduceScatter(dist.ReduceScatterOptions, True),
-    "all_to_all_single": Alltoall(dist.AllToAllOptions, False),
+    "allreduce": Allreduce("allreduce", 1, dist.AllreduceOptions, True),
+    "broadcast": Broadcast("broadcast", 1, dist.BroadcastOptions),
+    "all_gather_single": Allgather("allgather", 2, AllgatherOptions),
+    "reduce_scatter_single": ReduceScatter(
+        "reduce_scatter", 2, dist.ReduceScatterOptions, True
+    ),
+    "all_to_all_single": Alltoall("alltoall", 4, dist.AllToAllOptions),
 }
 
 
@@ -253,15 +249,8 @@ def direct(general):
     @wraps(general)
     def made(self, *args, **named):
         cdef DirectCalls calls = self.direct_calls
-        cdef Py_ssize_t last = len(args) - 1
-        cdef Caller caller
-        opts = None if named or last < 1 else args[last]
-        if type(opts) is call.options and calls.may_be_usual():
-            caller = caller_of_call()
-            op = call.op_of(opts, caller)
-            timeout = seconds_of(opts.timeout) if caller is None else None
-            if op is not None and call.make(calls.runner, args, op, timeout):
-                return None if caller is not None else self.finished_work([only(args[0])])
-        return general(self, *args, **named)
+        opts = call.options_of(args, named)
+        found = NOT_MADE if opts is None else calls.make(self, call, args, opts)
+        return general(self, *args, **named) if found is NOT_MADE else found
 
     return made

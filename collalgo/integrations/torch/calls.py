@@ -7,6 +7,7 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor, device
 
+from collalgo._kernels.comm.work import Work
 from collalgo._kernels.integrations.torch_calls import DirectCalls
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
@@ -71,9 +72,9 @@ class GroupCalls(dist.ProcessGroup):
             made.wait()
         return made
 
-    def finished_work(self, tensors: list[Tensor]) -> GroupWork:
-        """The work of a call that has ended."""
-        return self._noted(GroupWork([], tensors))
+    def work_of(self, works: list[Work], tensors: list[Tensor]) -> GroupWork:
+        """The work of calls in the background, if any, on tensors of the host."""
+        return self._noted(GroupWork(works, tensors))
 
     def _noted(self, work: GroupWork) -> GroupWork:
         work.end_group = self.abort
