@@ -31,7 +31,7 @@ FRAMEWORK = (
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
 )  # fmt: skip
 OF_OURS = (
-    "style_of_horovod", "elastic_state", "elastic_sums",
+    "style_of_horovod", "elastic_state", "elastic_sums", "usual_calls", "decoders",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls", "failures_of_results",
     "timeouts_are_of_all_calls",
@@ -99,6 +99,18 @@ def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
     assert ours["chosen"]
     assert mpi["algorithm"].startswith("MPICH")
     assert gloo["algorithm"].startswith("gloo of torch")
+
+
+@pytest.mark.slow
+def test_the_command_replays_the_allreduces_of_a_decoder():
+    sizes = ("--hidden", "16", "--layers", "1", "--tokens", "2")
+    done = under_torch("-m", "collalgo", "bench", "inference", *sizes, folder=ROOT)
+    assert done.returncode == 0, done.stderr
+    title, _, *rows = done.stdout.splitlines()
+    assert "2 ranks, 2 allreduces of 32 B in bfloat16 for each token" in title
+    assert [row.split("  ")[0].strip() for row in rows] == [
+        "no communication", "gloo", "collalgo", "MPI", "vLLM"
+    ]  # fmt: skip
 
 
 #: What a single core does with calls of backward passes.

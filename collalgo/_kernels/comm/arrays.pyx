@@ -8,6 +8,8 @@ cimport numpy as cnp
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.tensors cimport tensor_array
+
 from collalgo.engine.arrays import as_array, length, result_like
 
 cnp.import_array()
@@ -23,7 +25,10 @@ cdef enum:
 
 cdef cnp.ndarray array_on(buf, str caller):
     """A NumPy array on the memory of ``buf``, which is of another type."""
-    return as_array(buf, caller)
+    found = tensor_array(buf)
+    if found is None or getattr(buf, "requires_grad", False):
+        found = as_array(buf, caller)
+    return found
 
 
 cdef bint are_disjoint(cnp.ndarray a, cnp.ndarray b):

@@ -66,4 +66,43 @@ static inline PyObject *running_code(int *instruction)
     return NULL;
 }
 
+/* An argument of the running function by its place, borrowed; NULL if it is not shown. */
+static inline PyObject *running_argument(int place)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    (void)place; /* frames are opaque */
+    return NULL;
+#elif PY_VERSION_HEX >= 0x030B0000
+    return running_frame()->localsplus[place];
+#else
+    return PyEval_GetFrame()->f_localsplus[place];
+#endif
+}
+
+/* Whether code lies in a file that is not the user's. */
+typedef int (*code_test)(PyObject *code);
+
+/* The innermost code of the user, or else the outermost one, as running_code() gives it. */
+static inline PyObject *code_of_user(code_test is_inside, int *instruction)
+{
+    PyObject *code = running_code(instruction);
+    if (!code || !is_inside(code)) return code;
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+    struct _PyInterpreterFrame *frame = running_frame();
+    while (frame->previous && is_inside((PyObject *)frame->f_code)) frame = frame->previous;
+    Py_SETREF(code, Py_NewRef(frame->f_code));
+    *instruction = _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
+#else
+    PyFrameObject *frame = PyEval_GetFrame(), *outer;
+    Py_XINCREF(frame);
+    while (frame && is_inside(code) && (outer = PyFrame_GetBack(frame))) {
+        Py_SETREF(frame, outer);
+        Py_SETREF(code, (PyObject *)PyFrame_GetCode(frame));
+        *instruction = instruction_of(frame);
+    }
+    Py_XDECREF(frame);
+#endif
+    return code;
+}
+
 #endif

@@ -1,6 +1,7 @@
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.call_site cimport CallSite
 from collalgo._kernels.engine.program cimport Program
 
 cdef enum:
@@ -13,11 +14,6 @@ cdef struct call_entry:
     PyObject *counts  # of each block, or None
     PyObject *code
     int instruction, state
-
-
-cdef class CallSite:
-    cdef object code
-    cdef int instruction
 
 
 cdef class Recorder:

@@ -6,8 +6,6 @@ from collalgo.engine.plan.rows import Plan
 
 CALLS: int
 
-def skip_callers(beginning: str) -> None: ...
-
 class Recorder:
     capacity: int
     count: int

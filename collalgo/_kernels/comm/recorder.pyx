@@ -5,60 +5,24 @@ A record holds pointers to objects that exist anyway, the program, the counts an
 code of the caller; the rest is computed when the record is read.
 """
 
-import os
-
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.call_site cimport CallSite, calling_code
 from collalgo._kernels.comm.clock cimport Clock, ticks
 from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.transport.transport cimport COUNTED, GO_ON, OF_NEXT
 
 cdef extern from "Python.h":
-    ctypedef struct PyFrameObject:
-        pass
     ctypedef struct PyCodeObject:
         pass
-    PyFrameObject *PyEval_GetFrame()
     int PyCode_Addr2Line(PyCodeObject *code, int instruction)
-
-cdef extern from "frames.h":
-    int instruction_of(PyFrameObject *frame)
-    PyObject *running_code(int *instruction)
 
 cdef enum:
     CALLS = 1024  # that the ring keeps in the end, and at first; powers of two
     FEW_CALLS = 16
-
-# The beginnings of the file names of code that is not the user's.
-cdef tuple INSIDE = (os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep,)
-
-
-def skip_callers(str beginning):
-    """Look for the places of calls outside of the files of a framework, too."""
-    global INSIDE
-    INSIDE = (*INSIDE, beginning)
-
-
-cdef class CallSite:
-    """The place outside this package, and frameworks that use it, that called it."""
-
-    def __init__(self):
-        cdef object frame = <object>PyEval_GetFrame()
-        while True:
-            self.code = frame.f_code
-            self.instruction = instruction_of(<PyFrameObject *>frame)
-            frame = frame.f_back
-            if frame is None or not self.code.co_filename.startswith(INSIDE):
-                break
-
-    @property
-    def place(self):
-        """The file and the line."""
-        line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
-        return self.code.co_filename, line
 
 
 cdef inline PyObject *replaced(PyObject **place, PyObject *found) noexcept:
@@ -80,7 +44,7 @@ cdef inline void place_call(call_entry *entry, CallSite site) noexcept:
         entry.instruction = site.instruction
     else:
         entry.state = UNDER_WAY
-        entry.code = running_code(&entry.instruction)
+        entry.code = calling_code(&entry.instruction)
 
 
 cdef class Recorder:

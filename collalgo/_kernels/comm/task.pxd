@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 from posix.time cimport clockid_t
 
-from collalgo._kernels.comm.recorder cimport CallSite
+from collalgo._kernels.comm.call_site cimport CallSite
 from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.rows cimport array_bounds
 

@@ -1,7 +1,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """A call in the background as the queue sees it: its program, arrays and state."""
 
-from collalgo._kernels.comm.recorder cimport CallSite
+from collalgo._kernels.comm.call_site cimport CallSite
 from collalgo._kernels.engine.transport.transport cimport GO_ON
 
 

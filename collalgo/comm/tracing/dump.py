@@ -18,7 +18,7 @@ from collalgo.base.environment import DUMP as DUMP_FOLDER
 from collalgo.base.source_lines import stacks
 from collalgo.bootstrap import descent
 from collalgo.comm.call_text import call_name, elements
-from collalgo.comm.tracing.notes import CallNote, note_on
+from collalgo.comm.tracing.names import name_of
 from collalgo.comm.tracing.registry import Remembered, own_communicators
 from collalgo.engine.dtypes import dtype_text
 from collalgo.engine.reduction import op_text
@@ -92,23 +92,22 @@ def _document(comm: Remembered) -> dict[str, Any]:
 
 
 def named_records(recorder: Recorder) -> list[dict[str, Any]]:
-    """The records with names instead of numbers, and the places of notes."""
+    """The records with names instead of numbers, and those of calls that have one."""
     return [
-        _named(record, note_on(recorder, record["sequence"]))
+        _named(record, name_of(recorder, record["sequence"]))
         for record in recorder.records()
     ]
 
 
-def _named(record: dict[str, Any], note: CallNote | None) -> dict[str, Any]:
+def _named(record: dict[str, Any], name: str) -> dict[str, Any]:
     op = record["op"]
-    noted = {} if note is None else {"place": note.place, "name": note.name}
     return {
         **record,
         "collective": call_name(record),
         "count": elements(record),
         "dtype": dtype_text(record["dtype"]),
         "op": op_text(op) if op >= 0 else None,
-        **noted,
+        **({"name": name} if name else {}),
     }
 
 

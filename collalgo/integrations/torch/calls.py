@@ -1,20 +1,26 @@
 """The calls of a process group of torch on its communicator."""
 
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 import torch.distributed as dist
 from torch import Tensor, device
 
+from collalgo._kernels.comm.work import Work
+from collalgo._kernels.integrations.torch_calls import DirectCalls
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.backward import defer
-from collalgo.integrations.torch.call_site import CallSites, located
+from collalgo.integrations.torch.bucket_names import BucketNames, named
 from collalgo.integrations.torch.copies import Copy
 from collalgo.integrations.torch.overloads import one_tensor
 from collalgo.integrations.torch.profiling import profiled
 from collalgo.integrations.torch.tensors import Operand, array_of, gpu_of, joined
 from collalgo.integrations.torch.work import GroupWork, seconds_of
+
+#: Seconds that the end of a group waits for its calls in the background.
+CLOSING_SECONDS = 5.0
 
 
 class GroupCalls(dist.ProcessGroup):
@@ -30,10 +36,11 @@ class GroupCalls(dist.ProcessGroup):
         super().__init__(comm.rank, comm.size)
         self.comm = comm
         self._coalesced: list[GroupWork] | None = None
-        self.call_sites = CallSites()
+        self.direct_calls = DirectCalls(comm)
+        self.bucket_names = BucketNames()
 
     @profiled
-    @located
+    @named
     def _make(
         self,
         call: str,
@@ -44,8 +51,8 @@ class GroupCalls(dist.ProcessGroup):
         out: Operand | None = None,
     ) -> GroupWork:
         """Make a call; in the background for ``async_op`` and coalesced calls."""
-        named: dict[str, Any] = {} if out is None else {"out": array_of(out.tensor)}
-        named["timeout"] = seconds_of(opts.timeout)
+        keywords: dict[str, Any] = {} if out is None else {"out": array_of(out.tensor)}
+        keywords["timeout"] = seconds_of(opts.timeout)
         if source is not None:
             args = (array_of(source.tensor), *args)
         written = source if call == "broadcast" else out
@@ -56,14 +63,18 @@ class GroupCalls(dist.ProcessGroup):
             defer(current.runner_of(self.comm).progress)
         if in_background or pack is not None or unpack is not None:
             runner = current.runner_of(self.comm)
-            prepare = partial(make, *args, **named)
+            prepare = partial(make, *args, **keywords)
             works = [runner.submit(call, prepare, False, pack, unpack)]
         else:
-            make(*args, **named)
+            make(*args, **keywords)
         made = self._noted(GroupWork(works, tensors, finish, gpu))
         if not in_background and (works or finish):
             made.wait()
         return made
+
+    def work_of(self, works: list[Work], tensors: list[Tensor]) -> GroupWork:
+        """The work of calls in the background, if any, on tensors of the host."""
+        return self._noted(GroupWork(works, tensors))
 
     def _noted(self, work: GroupWork) -> GroupWork:
         work.end_group = self.abort
@@ -73,9 +84,11 @@ class GroupCalls(dist.ProcessGroup):
 
     def _start_coalescing(self, _device: device) -> None:
         self._coalesced = []
+        self.direct_calls.is_coalescing = True
 
     def _end_coalescing(self, _device: device) -> GroupWork:
         works, self._coalesced = self._coalesced or [], None
+        self.direct_calls.is_coalescing = False
         return GroupWork.of(works)
 
     # ---- messages between two ranks
@@ -101,6 +114,20 @@ class GroupCalls(dist.ProcessGroup):
 
     def recv_anysource(self, tensors: list[Tensor], tag: int) -> GroupWork:
         return self._message("recv", tensors, None, tag)
+
+    # ---- the end
+
+    def abort(self) -> None:
+        self.comm.abort("its process group was aborted")
+
+    def shutdown(self) -> None:
+        if current.of_process.foreign is self.comm:
+            current.of_process.foreign = None
+        current.runner_of(self.comm).progress.leftovers(CLOSING_SECONDS)
+        self.comm.close()
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self.comm.timeout = timeout.total_seconds()
 
 
 def _copies(

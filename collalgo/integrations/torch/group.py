@@ -6,6 +6,7 @@ from typing import Any
 import torch.distributed as dist
 from torch import Tensor
 
+from collalgo._kernels.integrations.torch_calls import direct
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
@@ -41,9 +42,6 @@ from collalgo.integrations.torch.overloads import (
 from collalgo.integrations.torch.sparse import reduce_sparse
 from collalgo.integrations.torch.tensors import Operand, in_place, joined, split_counts
 from collalgo.integrations.torch.work import GroupWork, seconds_of
-
-#: Seconds that the end of a group waits for its calls in the background.
-CLOSING_SECONDS = 5.0
 
 
 class CollalgoGroup(GroupCalls):
@@ -84,6 +82,7 @@ class CollalgoGroup(GroupCalls):
 
     # ---- calls that reduce
 
+    @direct
     def allreduce(self, *args: Any, **named: Any) -> GroupWork:
         of_ddp = is_called_by_ddp()
         tensor, opts = ALLREDUCE(args, named)
@@ -119,6 +118,7 @@ class CollalgoGroup(GroupCalls):
         counts = [tensor.numel() for tensor in inputs]
         return self._scatter_sum(output, joined(inputs), counts, opts)
 
+    @direct
     def reduce_scatter_single(self, *args: Any, **named: Any) -> GroupWork:
         output, tensor, opts = REDUCE_SCATTER_SINGLE(args, named)
         whole, part = Passed("input", tensor), Passed("output", output)
@@ -146,6 +146,7 @@ class CollalgoGroup(GroupCalls):
 
     # ---- calls that share
 
+    @direct
     def broadcast(self, *args: Any, **named: Any) -> GroupWork:
         tensor, opts = BROADCAST(args, named)
         return self._make("broadcast", opts, [tensor], in_place(tensor), opts.rootRank)
@@ -159,6 +160,7 @@ class CollalgoGroup(GroupCalls):
         out = joined(outputs)
         return self._make("allgatherv", opts, outputs, source, counts, out=out)
 
+    @direct
     def all_gather_single(self, *args: Any, **named: Any) -> GroupWork:
         output, tensor, opts = ALLGATHER_SINGLE(args, named)
         whole, part = Passed("output_tensor", output), Passed("input_tensor", tensor)
@@ -202,6 +204,7 @@ class CollalgoGroup(GroupCalls):
             source = joined(inputs, self.comm.size)
         return self._make("scatter", opts, [output], source, root, out=out)
 
+    @direct
     def all_to_all_single(self, *args: Any, **named: Any) -> GroupWork:
         output, tensor, into, of, opts = ALLTOALL_SINGLE(args, named)
         size = self.comm.size
@@ -284,17 +287,3 @@ class CollalgoGroup(GroupCalls):
             "merge_remote_group: a group of collalgo takes no further ranks; start all "
             "ranks in one job, or see collalgo.elastic"
         )
-
-    # ---- the end
-
-    def abort(self) -> None:
-        self.comm.abort("its process group was aborted")
-
-    def shutdown(self) -> None:
-        if current.of_process.foreign is self.comm:
-            current.of_process.foreign = None
-        current.runner_of(self.comm).progress.leftovers(CLOSING_SECONDS)
-        self.comm.close()
-
-    def set_timeout(self, timeout: timedelta) -> None:
-        self.comm.timeout = timeout.total_seconds()

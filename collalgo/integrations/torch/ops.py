@@ -20,6 +20,9 @@ OPS = {
 #: The ops by number, since torch is slow to hash and compare its ops.
 BY_NUMBER = {int(op): ours for op, ours in OPS.items()}
 
+#: The same by the hash of an op in options, which is faster to find than the number.
+BY_HASH = {hash(dist.ReduceOp(op)): ours for op, ours in OPS.items()}
+
 
 def reduction_of(operand: Operand, reduction: Any) -> tuple[Operand, str]:
     """The operands, and our name of the op; PREMUL_SUM is the sum of products.

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from collalgo._kernels.comm.tensors import tensor_array
 from collalgo.integrations.torch.copies import Copy, copies, in_this_mode
 
 #: The dtypes of torch that NumPy has through ``ml_dtypes``: name, and integer type.
@@ -43,6 +44,8 @@ def array_of(tensor: Tensor) -> Any:
     """
     if tensor.requires_grad:
         tensor = tensor.detach()
+    if (array := tensor_array(tensor)) is not None:
+        return array
     if tensor.is_cuda and tensor.layout == torch.strided:
         return tensor
     if (narrow := narrow_array(tensor)) is not None:

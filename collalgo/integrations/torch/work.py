@@ -14,6 +14,9 @@ from torch import Tensor
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.work import Work
 
+#: The timeout of torch for none, which waits mostly get.
+UNLIMITED = timedelta(0)
+
 
 def seconds_of(timeout: timedelta) -> float | None:
     """A timeout in seconds; None for the zero or negative default of torch."""
@@ -75,15 +78,16 @@ class GroupWork(dist.Work):
                 self.finish[0]()  # one that fails is tried again by the next wait
                 del self.finish[0]
 
-    def wait(self, timeout: timedelta = timedelta(0)) -> bool:
-        seconds = seconds_of(timeout)
+    def wait(self, timeout: timedelta = UNLIMITED) -> bool:
+        seconds = None if timeout is UNLIMITED else seconds_of(timeout)
         end = None if seconds is None else monotonic() + seconds
         for work in self.works:
             if self._gpu is None:
                 work.wait(None if end is None else max(end - monotonic(), 0.0))
             else:
                 work.wait_stream(torch.cuda.current_stream(self._gpu))
-        self._finish()
+        if self.finish:
+            self._finish()
         return True
 
     def synchronize(self) -> None:

