@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import torch
+import typing_extensions
 
 from collalgo._kernels.comm.recorder import skip_callers
 from collalgo.comm.communicator import Communicator
@@ -19,7 +20,9 @@ from collalgo.integrations.torch.buckets import ENGINE
 #: The beginnings of the file names of code that is not the user's.
 OF_COLLALGO = str(Path(__file__).parents[2]) + os.sep
 OF_TORCH = str(Path(torch.__file__).parent) + os.sep
+OF_WRAPPERS = typing_extensions.__file__  # whose deprecated() torch uses
 skip_callers(OF_TORCH)
+skip_callers(OF_WRAPPERS)
 
 
 class CallSites:
@@ -37,7 +40,9 @@ class CallSites:
         while frame.f_back and frame.f_code.co_filename.startswith(OF_COLLALGO):
             frame = frame.f_back
         name = self._bucket() if frame.f_code is ENGINE else ""
-        while frame.f_back and frame.f_code.co_filename.startswith(OF_TORCH):
+        while frame.f_back and frame.f_code.co_filename.startswith(
+            (OF_TORCH, OF_WRAPPERS)
+        ):
             frame = frame.f_back
         return CallNote(frame.f_code, frame.f_lasti, name)
 

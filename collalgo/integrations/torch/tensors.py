@@ -41,8 +41,7 @@ def array_of(tensor: Tensor) -> Any:
     TypeError
         If the tensor is sparse, or neither in host memory nor on a GPU.
     """
-    if tensor.requires_grad:
-        tensor = tensor.detach()
+    tensor = tensor.detach()  # so that set_() and .data = do not free its memory
     if tensor.is_cuda and tensor.layout == torch.strided:
         return tensor
     if (narrow := narrow_array(tensor)) is not None:
