@@ -10,6 +10,13 @@ from types import FrameType, GeneratorType
 #: The beginning of the names of the library's own files.
 PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
+#: The same, and those of its compiled files, which have no folder.
+OWN = (
+    PACKAGE,
+    "collalgo/_kernels/",
+    "collalgo/comm/",
+)
+
 #: Files whose lines are those of no user: where threads begin.
 OF_THREADS = (threading.__file__, "<frozen ")
 
@@ -18,13 +25,24 @@ MOST_LINES = 20
 
 
 def line_of(error: Exception) -> str:
-    """The innermost line outside the library in a traceback, as ``file:line``.
+    """The innermost line outside the library in a traceback, as ``file:line``."""
+    place = place_of(error)
+    assert place is not None
+    return "{}:{}".format(*place)
 
-    It is a line of the library if there is no other.
+
+def place_of(error: BaseException) -> tuple[str, int, str] | None:
+    """The innermost line outside the library in a traceback: file, line, function.
+
+    It is a line of the library if there is no other; None without a traceback.
     """
-    places = [(f.f_code.co_filename, n) for f, n in walk_tb(error.__traceback__)]
-    users = [place for place in places if not place[0].startswith(PACKAGE)]
-    return "{}:{}".format(*(users or places)[-1])
+    places = [
+        (frame.f_code.co_filename, number, frame.f_code.co_name)
+        for frame, number in walk_tb(error.__traceback__)
+    ]
+    users = [place for place in places if not place[0].startswith(OWN)]
+    found = users or places
+    return found[-1] if found else None
 
 
 def line_of_generator(generator: object) -> str | None:
@@ -57,5 +75,5 @@ def _lines(frame: FrameType) -> list[str]:
     return [
         f"{code.co_filename}:{number} in {code.co_name}"
         for code, number in places
-        if not code.co_filename.startswith((PACKAGE, *OF_THREADS))
+        if not code.co_filename.startswith((*OWN, *OF_THREADS))
     ][:MOST_LINES]

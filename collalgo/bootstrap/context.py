@@ -1,13 +1,11 @@
 """The transport and the resources of one rank of a world, and its time-outs."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
-from collalgo.base import environment
 from collalgo.base.digest import hexadecimal
 from collalgo.bootstrap.agreement import FailureAgreement
 from collalgo.bootstrap.differences import difference_on_host
@@ -20,9 +18,6 @@ if TYPE_CHECKING:  # as few worlds need them
     from collalgo._kernels.engine.transport.composite import Composite
     from collalgo.bootstrap.host_inventory import PlacedTopology
     from collalgo.bootstrap.survivors import SurvivorRounds
-
-#: Seconds that a call waits for the other ranks, by default.
-TIMEOUT = 300.0
 
 #: Seconds that a rank waits for the others to connect, by default.
 JOIN_TIMEOUT = 60.0
@@ -108,19 +103,18 @@ class Context:
     has_left : bool
         Whether this rank has left.
     groups : set of Context
-        The worlds that were made of its ranks, while they are in use.
+        The worlds that were made of its ranks, and of those, while they are in use.
     engine : str or None
         The engine between its hosts; None if it has only one.
     pair : tuple of int or None
-        If it carries the messages of two ranks of a larger world: these ranks, as
-        errors call them.
+        The two ranks, as errors call them, if it only carries their messages.
     one_thread : bool
         Whether the engine between its hosts allows calls from one thread only.
     newcomers : Newcomers or None
         How others can join, if they can.
     end_job : callable or None
-        Releases what all worlds of a job on several hosts share: its store and engine.
-        All of them must be closed; without this call it is done as the process ends.
+        Releases the store and engine of a job on several hosts, once all its worlds are
+        closed; otherwise it is done as the process ends.
     """
 
     pair: tuple[int, int] | None = None
@@ -158,6 +152,7 @@ class Context:
         self._has_failed = self.has_left = False
         self._survivor_rounds: SurvivorRounds[Context] | None = None
         self.groups: WeakSet[Context] = WeakSet()
+        self._noted_in: tuple[WeakSet[Context], ...] = ()
 
     @property
     def shared(self) -> SharedMemory:
@@ -175,6 +170,12 @@ class Context:
             if self._failure_agreement is None
             else self._failure_agreement.decision(failure)
         )
+
+    def add_group(self, group: "Context") -> None:
+        """Note a world that was made of its ranks."""
+        group._noted_in = (*self._noted_in, self.groups)
+        for groups in group._noted_in:
+            groups.add(group)
 
     def revoke(self, sequence: int = 0) -> None:
         """Fail the calls of all ranks from a number on; messages fail, too."""
@@ -237,9 +238,11 @@ class Context:
         """
         return self._leave("its communicator was closed", failed=unfinished)
 
-    def abort(self, reason: str) -> None:
+    def abort(self, reason: str, *, with_groups: bool = False) -> None:
         """Release because of an error, and send the other ranks the reason."""
         self._leave(reason, failed=True)
+        for group in list(self.groups) if with_groups else ():
+            group.abort(reason)
 
     def _leave(self, exit_reason: str, *, failed: bool) -> dict[str, Any] | None:
         found = None
@@ -263,38 +266,3 @@ class Context:
         if found is None and self._failure_agreement is not None:
             found = self._failure_agreement.difference()
         return found
-
-
-def seconds(timeout: float) -> float:
-    """A timeout for the engine: negative for no limit."""
-    found = checked_timeout(timeout)
-    return -1.0 if math.isinf(found) else found
-
-
-def seconds_of_wait(timeout: float) -> float:
-    """The same for a caller that waits for a call in the background; 0 only polls."""
-    return 0.0 if timeout == 0 and timeout is not False else seconds(timeout)
-
-
-def checked_timeout(timeout: float, name: str = "timeout") -> float:
-    """A timeout in seconds; infinite for no limit.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is not a number above 0.
-    """
-    if not hasattr(timeout, "__float__"):
-        raise TypeError(
-            f"{name} is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
-            "above 0, or math.inf"
-        )
-    if not timeout > 0:
-        raise ValueError(f"{name} {timeout!r}: need seconds above 0, or math.inf")
-    return float(timeout)
-
-
-def default_timeout() -> float:
-    """The timeout of new communicators: ``COLLALGO_TIMEOUT`` or :data:`TIMEOUT`."""
-    given: float | None = environment.TIMEOUT.value()
-    return seconds(TIMEOUT if given is None else given)

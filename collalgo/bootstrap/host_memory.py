@@ -23,6 +23,7 @@ from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo.base.cache import recalled
 from collalgo.base.digest import blake2b
 from collalgo.base.finalizers import Lock
+from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import Heap
 from collalgo.engine.transport import shm, thread
@@ -241,14 +242,15 @@ def await_all(
             if not transport.absent():  # the last to join may have left
                 return
             raise
-        left = [r for r in range(transport.size) if transport.departure(r)]
+        left = [
+            (rank, departure[1])
+            for rank in range(transport.size)
+            if (departure := transport.departure(rank))
+        ]
         absent = [members[rank] for rank in transport.absent()]
         if left and absent:
-            raise BootstrapError(
-                f"rank {members[left[0]]} has left while the ranks were joining",
-                rank=me,
-                missing=(members[left[0]],),
-            )
+            gone, why = left[0]
+            raise ProcessGone(me, members[gone], why)
         refuse_late(transport, members, deadline)
 
 

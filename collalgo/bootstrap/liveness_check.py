@@ -10,11 +10,33 @@ from collalgo.errors import BootstrapError
 LIVENESS_SECONDS = 0.1
 
 
+#: How the reasons of ranks begin that left because another one did.
+CONSEQUENCES = ("PeerFailed:", "CommunicatorRevoked:")
+
+
+class ProcessGone(BootstrapError):
+    """A rank that others wait for cannot join any more; ``missing`` names it.
+
+    Attributes
+    ----------
+    why : str
+        The reason of its end.
+    """
+
+    def __init__(self, me: int, gone: int, why: str):
+        super().__init__(
+            f"rank {me} waited for rank {gone} to join, but it is gone: {why}",
+            rank=me,
+            missing=(gone,),
+        )
+        self.why = why
+
+
 class LivenessCheck(Protocol):
     """Detects the end of one of some processes."""
 
     def check(self) -> None:
-        """Raise BootstrapError if one of them has ended."""
+        """Raise ProcessGone if one of them has ended."""
 
 
 class GroupLivenessCheck(LivenessCheck, Protocol):
@@ -34,39 +56,18 @@ class NoLivenessCheck:
         pass
 
 
-class HostLivenessCheck:
-    """Detects the end of processes of one host by a world that they share.
-
-    Parameters
-    ----------
-    transport
-        The transport of this rank in that world.
-    other
-        Another check of the same processes.
-    ranks
-        Their ranks in that world.
-    """
-
-    def __init__(
-        self, transport: SharedMemory, other: LivenessCheck, ranks: Sequence[int]
-    ):
-        self._transport, self._other, self._ranks = transport, other, ranks
-
-    def check(self) -> None:
-        self._other.check()
-        me = self._transport.rank
-        if self._transport.closed:
-            raise BootstrapError(f"rank {me} has closed its communicator", rank=me)
-        # A rank may have left normally because another died.
-        gone = sorted(
-            (*departure, rank)
-            for rank in self._ranks
-            if (departure := self._transport.departure(rank))
-        )
-        if gone:
-            _, why, rank = gone[0]
-            raise BootstrapError(
-                f"rank {me} waited for rank {rank}, which is gone: {why}",
-                rank=me,
-                missing=(rank,),
-            )
+def check_alive(transport: SharedMemory, ranks: Sequence[int]) -> None:
+    """Raise ProcessGone if one of some ranks of a world on one host has left it."""
+    me = transport.rank
+    if transport.closed:
+        raise BootstrapError(f"rank {me} has closed its communicator", rank=me)
+    # A rank may have left, normally or by an error, because another died.
+    gone = sorted(
+        (in_order, why.startswith(CONSEQUENCES), rank, why)
+        for rank in ranks
+        if (departure := transport.departure(rank))
+        for in_order, why in [departure]
+    )
+    if gone:
+        *_, rank, why = gone[0]
+        raise ProcessGone(me, rank, why)

@@ -9,6 +9,7 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.wire import poll
 from collalgo.bootstrap.context import Check, unchecked
+from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.bootstrap.pending_join import PendingJoin
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -97,6 +98,8 @@ def assemble(
             outcome = json.loads(_announced(world, joining, store))
     except BootstrapError as error:
         refusal = {"refused": str(error), "missing": error.missing}
+        if isinstance(error, ProcessGone):
+            refusal["why"] = error.why
         outcome = _settle(world, store, refusal)
         if isinstance(outcome, dict):
             raise
@@ -107,9 +110,11 @@ def assemble(
 
 
 def _refused_by_another(
-    world: NewWorld, refused: str, missing: Sequence[int]
+    world: NewWorld, refused: str, missing: Sequence[int], why: str | None = None
 ) -> BootstrapError:
     me = world.members[world.rank]
+    if why is not None:
+        return ProcessGone(me, missing[0], why)
     return BootstrapError(
         f"rank {me} cannot join, as another rank has given up: {refused}",
         rank=me,

@@ -3,6 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import Protocol
 
+from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.errors import BootstrapError
 
@@ -90,9 +91,4 @@ class PendingJoin:
         if gone is None:
             return None
         me, other = self._name[self._membership.rank], self._name[gone[0]]
-        return BootstrapError(
-            f"rank {me} waited for all others to join, but rank {other} is gone: "
-            f"{gone[1]}",
-            rank=me,
-            missing=(other,),
-        )
+        return ProcessGone(me, other, gone[1])

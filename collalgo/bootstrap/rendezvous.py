@@ -31,9 +31,9 @@ from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import JoinRequest
 from collalgo.bootstrap.liveness_check import (
     GroupLivenessCheck,
-    HostLivenessCheck,
     LivenessCheck,
     NoLivenessCheck,
+    check_alive,
 )
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.heap import mapped
@@ -129,7 +129,7 @@ class GroupRendezvous:
             transport, rendezvous, self._memory, label=label_of(path, name)
         )
         if not have_met:
-            self._await(context, members, deadline, of_members, check)
+            self._await(context, members, deadline, check)
         return context
 
     def connect_survivors(
@@ -164,19 +164,19 @@ class GroupRendezvous:
         context: Context,
         members: Sequence[int],
         deadline: float,
-        liveness: LivenessCheck,
         check: Check,
     ) -> None:
         """Wait until all members have joined, or leave the new world."""
-        if self._transport is not None:
-            liveness = HostLivenessCheck(self._transport, liveness, members)
 
-        def check_both() -> None:
+        def check_absent() -> None:
             check()  # first, as a rank that found a difference may leave
-            liveness.check()
+            absent = [members[place] for place in context.shared.absent()]
+            self._liveness.of(absent).check()
+            if self._transport is not None:
+                check_alive(self._transport, absent)
 
         try:
-            await_all(context.shared, members, deadline, check_both)
+            await_all(context.shared, members, deadline, check_absent)
         except BaseException as error:
             withdraw(context.shared)
             context.abort(str(error))

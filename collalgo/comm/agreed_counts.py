@@ -40,11 +40,13 @@ def agreed_counts(
     all_sent, all_received = both[:, :size], both[:, size:].T
     if (all_sent != all_received).any():
         source, target = map(int, np.argwhere(all_sent != all_received)[0])
+        number = runner.call_number
         raise MismatchError(
-            f"{call}: rank {source} sends {all_sent[source, target]} rows to rank "
-            f"{target}, which expects {all_received[source, target]}; pass counts and "
-            "receive_counts that agree",
+            f"{call} #{number}: rank {source} sends {all_sent[source, target]} rows to "
+            f"rank {target}, which expects {all_received[source, target]}; pass counts "
+            "and receive_counts that agree",
             rank=runner.rank,
+            sequence=number,
             collective=call,
         )
     return np.ascontiguousarray(all_sent)

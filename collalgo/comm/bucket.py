@@ -12,7 +12,7 @@ from collalgo._kernels.comm.call_runner import CallRunner
 from collalgo._kernels.comm.work import Work
 from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
-from collalgo.bootstrap.context import seconds
+from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.current import runner_of
 from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Literal, overload
 
 from collalgo.base.integers import integer
-from collalgo.bootstrap.context import checked_timeout
+from collalgo.bootstrap.timeouts import checked_timeout
 from collalgo.comm.bucket import LIMIT, Bucket
 from collalgo.comm.runner import Runner
 from collalgo.comm.types import OpLike

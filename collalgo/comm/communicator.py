@@ -151,9 +151,12 @@ class Communicator(
             close_mailbox()
         return self._runner.close()
 
-    def abort(self, reason: str) -> None:
-        """Close because of an error: calls of other ranks raise PeerFailed with it."""
-        self._runner.context.abort(reason)
+    def abort(self, reason: str, *, with_groups: bool = False) -> None:
+        """Close because of an error: calls of other ranks raise PeerFailed with it.
+
+        As its process ends, this rank leaves the groups of the communicator, too.
+        """
+        self._runner.context.abort(reason, with_groups=with_groups)
 
     def __enter__(self) -> "Communicator":
         return self

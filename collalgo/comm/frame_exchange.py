@@ -84,8 +84,8 @@ class FrameExchange:
         failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
         if len(failed):
             raise InvalidElsewhere(
-                f"{self._call}: rank {failed[0]} passed invalid objects; see its own "
-                "error"
+                f"{self._call} #{self._runner.call_number}: rank {failed[0]} passed "
+                "invalid objects; see its own error"
             )
 
     def _checked(self, objects: Sequence[Any]) -> Sequence[Any]:

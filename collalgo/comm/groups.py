@@ -10,10 +10,11 @@ import numpy as np
 from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.group_calls import GroupCall
+from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.comm.failures import error_of
 from collalgo.comm.host_groups import cross_ranks, local_ranks
 from collalgo.comm.runner import Runner
-from collalgo.errors import BootstrapError, CollectiveTimeout
+from collalgo.errors import BootstrapError, CollalgoError, CollectiveTimeout
 
 #: A kind of communicator, whose groups are of the same kind.
 Kind = TypeVar("Kind", bound="Groups")
@@ -49,8 +50,8 @@ class Groups:
             If a member makes another call, or passes other ranks.
         CollectiveTimeout
             If a member does not make the call in time.
-        BootstrapError
-            If a member has left.
+        PeerFailed
+            If a member has died or left.
         """
         if not isinstance(ranks, Iterable):
             raise TypeError(f"group: ranks is {shown(ranks)}; pass a sequence of ranks")
@@ -124,13 +125,16 @@ class Groups:
         self._runner.check_open(name)
         context = self._runner.context
         call = context.group_calls.new(name, members)
-        return self._made(
-            context.rendezvous.connect(
-                call.path, members.index(self.rank), members, self._runner.timeout,
-                have_met=True,
-            ),
-            members,
-        )  # fmt: skip
+        try:
+            return self._made(
+                context.rendezvous.connect(
+                    call.path, members.index(self.rank), members, self._runner.timeout,
+                    have_met=True,
+                ),
+                members,
+            )  # fmt: skip
+        except ProcessGone as error:
+            raise self._gone(call, self._runner.call_number, error) from None
 
     def _meet(self: Kind, name: str, members: tuple[int, ...]) -> Kind:
         """A communicator of ranks that call for it alone, and wait for each other."""
@@ -147,13 +151,15 @@ class Groups:
                     ),
                     members,
                 )  # fmt: skip
+            except ProcessGone as error:
+                raise self._gone(call, self._runner.call_number + 1, error) from None
             except BootstrapError as error:
                 if time.monotonic() < deadline:
                     raise
                 raise self._late(call, error.missing) from None
 
     def _made(self: Kind, context: Context, members: Sequence[int]) -> Kind:
-        self._runner.context.groups.add(context)
+        self._runner.context.add_group(context)
         return type(self)(self._runner.subgroup(context, members), self._runner.timeout)  # type: ignore[call-arg]
 
     def _check(self) -> None:
@@ -161,6 +167,19 @@ class Groups:
         runner = self._runner
         if runner.progress.idle and runner.context.has_other_calls():
             raise error_of(self.rank, runner.context.failure())
+
+    def _gone(self, call: GroupCall, number: int, error: ProcessGone) -> CollalgoError:
+        """The error of a wait for a rank that has died or left."""
+        return error_of(
+            self.rank,
+            {
+                "kind": "peer",
+                "mine": {"name": call.name, "number": number},
+                "culprit": error.missing[0],
+                "exit_reason": error.why,
+                "last_calls": {},
+            },
+        )
 
     def _late(self, call: GroupCall, missing: tuple[int, ...]) -> CollectiveTimeout:
         """The error of a wait for ranks that have not made the call in time."""

@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 from collalgo.base.finalizers import finalize
-from collalgo.bootstrap.context import checked_timeout
+from collalgo.bootstrap.timeouts import checked_timeout
 from collalgo.comm.negotiator import Negotiator, OwnCommunicator, Pending
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.types import OpLike

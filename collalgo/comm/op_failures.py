@@ -54,9 +54,16 @@ def agree(
     for rank, row in enumerate(texts):
         if row[0]:
             text = row.tobytes().rstrip(b"\0").decode(errors="replace")
-            raise OpFailed(
-                f"{caller}: the op raised on rank {rank}: {text}",
-                rank=runner.rank,
-                collective=caller,
-                missing=(rank,),
-            )
+            raise _failed(runner, caller, rank, text)
+
+
+def _failed(runner: Any, caller: str, rank: int, text: str) -> OpFailed:
+    """The error of a call whose op has raised on another rank."""
+    number = runner.call_number
+    return OpFailed(
+        f"{caller} #{number}: the op raised on rank {rank}: {text}",
+        rank=runner.rank,
+        sequence=number,
+        collective=caller,
+        missing=(rank,),
+    )

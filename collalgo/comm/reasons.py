@@ -1,7 +1,8 @@
 """The reasons for the end of a rank, in words for the others."""
 
-import traceback
 from pathlib import Path
+
+from collalgo.base.source_lines import place_of
 
 #: The reason of a rank that has closed its communicator.
 CLOSED = "its communicator was closed"
@@ -12,10 +13,8 @@ REASON = 150
 
 def reason_of(error: BaseException) -> str:
     """An exception in words for the other ranks: its type, message and place."""
-    reason = f"{type(error).__name__}: {error}"
-    places = traceback.extract_tb(error.__traceback__)
-    if not places:
+    reason = ": ".join(filter(None, (type(error).__name__, str(error))))
+    if (place := place_of(error)) is None:
         return reason
-    last = places[-1]
-    file = Path(last.filename).name
-    return f"{reason[:REASON]} (at {file}:{last.lineno} in {last.name})"
+    file, line, function = place
+    return f"{reason[:REASON]} (at {Path(file).name}:{line} in {function})"

@@ -20,7 +20,8 @@ from collalgo._kernels.engine.transport.transport import (
     WHOLE_CALL,
 )
 from collalgo.base.finalizers import finalize
-from collalgo.bootstrap.context import Context, default_timeout, seconds
+from collalgo.bootstrap.context import Context
+from collalgo.bootstrap.timeouts import default_timeout, seconds
 from collalgo.comm.call_text import EXCHANGE
 from collalgo.comm.failures import error_of
 from collalgo.comm.library_programs import LibraryPrograms
@@ -190,6 +191,13 @@ class Runner(Reducing):
             If the communicator is closed, or was made before the process forked.
         """
         self.recovery.check_open(call)
+
+    @property
+    def call_number(self) -> int:
+        """The number of the latest call of the user; 0 before the first."""
+        shared = self.context.shared
+        last = shared.call(shared.rank)
+        return int(last["number"]) if last else 0
 
     @property
     def is_open(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.work import Work
-from collalgo.bootstrap.context import seconds_of_wait
+from collalgo.bootstrap.timeouts import seconds_of_wait
 
 #: The number of polls without a pause, and the first and the longest pause in seconds.
 LOOKS, PAUSES = 200, (2e-5, 1e-3)

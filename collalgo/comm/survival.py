@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from collalgo.bootstrap.context import Newcomers, checked_timeout
+from collalgo.bootstrap.context import Newcomers
+from collalgo.bootstrap.timeouts import checked_timeout
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from collalgo.base import disk_cache, environment
 from collalgo.base.finalizers import Lock
 from collalgo.base.hooks import hook
 from collalgo.base.signal_handlers import dump_stacks_on_quit
-from collalgo.bootstrap.context import JOIN_TIMEOUT, checked_timeout
+from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.descent import mark_rank, refuse_child
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.timeouts import checked_timeout
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.reasons import reason_of
@@ -148,5 +149,5 @@ def _report_exception(
     """
     ends = error is getattr(sys, "last_value", None) and not hasattr(sys, "ps1")
     if ends and _world is not None and not _world.forked:
-        _world.abort(reason_of(error))
+        _world.abort(reason_of(error), with_groups=True)
     _previous_hooks[-1](kind, error, place)

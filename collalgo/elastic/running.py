@@ -157,7 +157,7 @@ class _Running:
         try:
             return self._run(train)
         except BaseException as error:
-            self._comm.abort(reason_of(error))
+            self._comm.abort(reason_of(error), with_groups=True)
             raise
 
     def _run(self, train: Callable[[Communicator], Result]) -> Result:
@@ -266,4 +266,3 @@ def _revoke_groups(world: Context) -> None:
     for group in list(world.groups):
         with suppress(ValueError):  # closed here
             group.revoke_next()
-        _revoke_groups(group)

@@ -43,7 +43,7 @@ def run_as_rank(
         try:
             return function(comm)
         except BaseException as error:
-            comm.abort(reason_of(error))
+            comm.abort(reason_of(error), with_groups=True)
             raise
 
 

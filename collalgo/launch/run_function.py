@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 from collalgo.base.environment import SECRET, STORE
 from collalgo.base.integers import integer, shown
-from collalgo.bootstrap.context import checked_timeout
 from collalgo.bootstrap.identity import MOST_RANKS
 from collalgo.bootstrap.store.server import Server
+from collalgo.bootstrap.timeouts import checked_timeout
 from collalgo.comm.communicator import Communicator
 from collalgo.errors import CollalgoError
 from collalgo.launch.function_call import Call, decode_outcome

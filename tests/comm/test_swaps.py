@@ -81,7 +81,7 @@ def test_every_rank_learns_of_counts_that_do_not_agree(size):
         received = [1] * size
         received[0] += comm.rank == size - 1
         words = (
-            rf"^alltoallv: rank 0 sends 1 rows to rank {size - 1}, which expects 2; "
+            rf"^alltoallv #1: rank 0 sends 1 rows to rank {size - 1}, which expects 2; "
             "pass counts and receive_counts that agree$"
         )
         with pytest.raises(MismatchError, match=words):

@@ -26,6 +26,8 @@ def test_what_an_op_raises_is_raised_on_all_ranks_and_the_next_call_is_right(
                 found.wait()
         if caught.type is OpFailed:
             assert caught.value.missing != (comm.rank,)
+            assert f" #{caught.value.sequence}: the op raised on" in str(caught.value)
+            assert caught.value.sequence == 1
         assert comm.allreduce(np.ones(1))[0] == comm.size
         return caught.type
 

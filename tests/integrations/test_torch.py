@@ -34,7 +34,8 @@ OF_OURS = (
     "style_of_horovod", "elastic_state", "elastic_sums", "usual_calls", "decoders",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls", "failures_of_results",
-    "timeouts_are_of_all_calls",
+    "timeouts_are_of_all_calls", "futures_end_before_waits",
+    "tensors_get_other_memory",
 )  # fmt: skip
 
 pytestmark = [

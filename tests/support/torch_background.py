@@ -176,3 +176,33 @@ def futures_are_of_all_calls():
     assert not future.done()
     first.end()
     assert future.done()
+
+
+def futures_end_before_waits():
+    """A future is complete when a wait for its call returns."""
+    for _ in range(50):
+        work = dist.all_reduce(torch.ones(1000), async_op=True)
+        future = work.get_future()
+        work.wait()
+        equal(future.value()[0], torch.full((1000,), float(dist.get_world_size())))
+
+
+def tensors_get_other_memory():
+    """The memory of a call lives as long as it, though its tensor gets another."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    for _ in range(10):
+        made = [torch.ones(100_000) for _ in range(4)]
+        work = dist.all_reduce(made[0], async_op=True)
+        sent = dist.isend(made[1], (rank + 1) % size)
+        received = dist.irecv(made[2], (rank - 1) % size)
+        part = len(made[3]) // size
+        parts = list(made[3].split(part))
+        rows = dist.all_gather(parts, torch.ones(part), async_op=True)
+        for tensor in made[::2]:
+            tensor.set_(torch.zeros(3))
+        for tensor in made[1::2]:
+            tensor.data = torch.zeros(3)
+        overwritten = [torch.full((100_000,), 7.0) for _ in range(4)]
+        for one in (work, sent, received, rows):
+            one.wait()
+        assert all((each == 7).all() for each in overwritten)

@@ -27,7 +27,7 @@ from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, Transpo
 from collalgo._kernels.comm.persistent cimport Persistent
 from collalgo._kernels.comm.work cimport Work
 
-from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.bootstrap.timeouts import seconds as seconds_of
 from collalgo.engine.call import Call
 
 cnp.import_array()

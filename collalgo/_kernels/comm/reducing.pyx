@@ -18,7 +18,7 @@ from collalgo._kernels.comm.arrays cimport (
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
 from collalgo._kernels.comm.rooted cimport Rooted
 
-from collalgo.bootstrap.context import seconds as seconds_of
+from collalgo.bootstrap.timeouts import seconds as seconds_of
 from collalgo.comm.current import resolve
 from collalgo.comm.gathered_reduction import GatheredReduction, needs_gathering
 from collalgo.comm.op_failures import agree

@@ -6,7 +6,7 @@ from time import monotonic, sleep
 from collalgo._kernels.comm.prepared cimport PreparedCall
 from collalgo._kernels.comm.task cimport PENDING
 
-from collalgo.bootstrap.context import seconds_of_wait
+from collalgo.bootstrap.timeouts import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
 from collalgo._kernels.comm.done_callbacks import run_callbacks
 

@@ -11,12 +11,16 @@ cdef object pin(cnp.ndarray array):
     """An object that keeps the memory of an array in place while it lives.
 
     NumPy can resize an array in spite of exported buffers (``refcheck=False``), but not
-    an array with a weak reference.
+    an array with a weak reference. A tensor of torch can get other memory, by ``set_()``
+    for example, so that its storage is kept.
     """
     cdef object owner = array
     while isinstance(owner, cnp.ndarray) and owner.base is not None:
         owner = owner.base
-    return PyWeakref_NewRef(owner, None) if isinstance(owner, cnp.ndarray) else owner
+    if isinstance(owner, cnp.ndarray):
+        return PyWeakref_NewRef(owner, None)
+    storage = getattr(owner, "untyped_storage", None)
+    return owner if storage is None else storage()
 
 
 cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):

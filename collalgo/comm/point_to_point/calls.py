@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collalgo._kernels.comm.method import method
-from collalgo.bootstrap.context import seconds
+from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.runner import Runner
 from collalgo.engine.arrays import as_array, check_overlap
 

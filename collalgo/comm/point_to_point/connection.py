@@ -7,6 +7,7 @@ from threading import TIMEOUT_MAX, Thread
 from collalgo._kernels.comm.point_to_point.peer import Peer
 from collalgo.base.threads import start
 from collalgo.bootstrap.context import Rendezvous
+from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.comm.point_to_point.channel import Channel
 from collalgo.comm.point_to_point.errors import not_connected, peer_left
 from collalgo.comm.runner import Runner
@@ -80,7 +81,8 @@ class Connection:
                 raise not_connected(call, self._me, self._peer, timeout) from None
             if self._peer not in error.missing:
                 raise
-            raise peer_left(call, self._me, self._peer, str(error)) from None
+            why = error.why if isinstance(error, ProcessGone) else str(error)
+            raise peer_left(call, self._me, self._peer, why) from None
 
     def _channel(self, deadline: float) -> Channel:
         place = self._members.index(self._me)

@@ -92,7 +92,7 @@ class Process:
         if reason is None:
             self.finish()
         elif not self.is_finalized:
-            self.world.abort(reason)
+            self.world.abort(reason, with_groups=True)
 
     def keep(self, sent: Any) -> None:
         """Keep a send of a copy, with its memory, until it has ended."""
@@ -114,7 +114,8 @@ class Process:
                 with suppress(AttributeError, OSError, ValueError):  # None, or closed
                     stream.flush()
             if self.world is not None:
-                self.world.abort(f"the program called Abort({code})")
+                reason = f"the program called Abort({code})"
+                self.world.abort(reason, with_groups=True)
         finally:
             os._exit(code & 0xFF or 1)
 

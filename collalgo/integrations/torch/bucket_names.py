@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 import torch
+import typing_extensions
 
 from collalgo._kernels.comm.call_site import skip_callers
 from collalgo.comm.communicator import Communicator
@@ -19,6 +20,7 @@ from collalgo.integrations.torch.buckets import ENGINE
 #: The beginnings of the file names of code that is not the user's.
 OF_COLLALGO = str(Path(__file__).parents[2]) + os.sep
 skip_callers(str(Path(torch.__file__).parent) + os.sep)
+skip_callers(typing_extensions.__file__)  # whose deprecated() torch uses
 
 
 class BucketNames:

@@ -55,6 +55,7 @@ class GroupWork(dist.Work):
         self._gpu = gpu
         self._finishing = Lock()
         self.end_group: Callable[[], None] | None = None
+        self._futures: list[HelpedFuture] = []  # of which a waiter completes each
 
     @classmethod
     def of(cls, parts: Sequence["GroupWork"]) -> "GroupWork":
@@ -79,6 +80,13 @@ class GroupWork(dist.Work):
                 del self.finish[0]
 
     def wait(self, timeout: timedelta = UNLIMITED) -> bool:
+        self._await_calls(timeout)
+        for future in self._futures:
+            self._complete(future)
+            future.await_completion()
+        return True
+
+    def _await_calls(self, timeout: timedelta = UNLIMITED) -> None:
         seconds = None if timeout is UNLIMITED else seconds_of(timeout)
         end = None if seconds is None else monotonic() + seconds
         for work in self.works:
@@ -88,7 +96,6 @@ class GroupWork(dist.Work):
                 work.wait_stream(torch.cuda.current_stream(self._gpu))
         if self.finish:
             self._finish()
-        return True
 
     def synchronize(self) -> None:
         self.wait()
@@ -130,6 +137,7 @@ class GroupWork(dist.Work):
         future: Any
         if self._gpu is None:
             future = HelpedFuture(self.works)
+            self._futures.append(future)
         else:
             future = torch.futures.Future(devices=[self._gpu])
         count_down = CountDown(len(self.works), lambda: self._complete(future))
@@ -140,14 +148,16 @@ class GroupWork(dist.Work):
         return future
 
     def _complete(self, future: Any) -> None:
-        """Complete a future with the results or the error of the calls."""
+        """Complete a future with the results or the error of the calls, once."""
+        if isinstance(future, HelpedFuture) and not future.claim():
+            return
         error = self.exception()
         if error is not None:
             fail(future, error)
             return
         try:
             with self._own_stream():
-                self.wait()
+                self._await_calls()
                 future.set_result(self.tensors)  # records the current stream
         except Exception as failure:
             fail(future, failure)
@@ -168,6 +178,16 @@ class HelpedFuture(torch.futures.Future):
     def __init__(self, works: Sequence[Work | Message]):
         super().__init__()
         self._works = works
+        self._unclaimed = Lock()
+
+    def claim(self) -> bool:
+        """Whether the caller is the first, which completes it."""
+        return self._unclaimed.acquire(blocking=False)
+
+    def await_completion(self) -> None:
+        """Wait for the thread that completes it."""
+        if not self.done():
+            super().wait()
 
     def wait(self) -> Any:
         for work in self._works:

@@ -14,7 +14,7 @@ from collalgo._kernels.comm.point_to_point.by_tag cimport Tagged
 from collalgo._kernels.comm.work cimport Work
 from collalgo._kernels.engine.transport.message_ring cimport message_head
 
-from collalgo.bootstrap.context import seconds_of_wait
+from collalgo.bootstrap.timeouts import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
 from collalgo._kernels.comm.done_callbacks import run_callbacks
 from collalgo.engine.arrays import as_array, check_apart, check_writeable
