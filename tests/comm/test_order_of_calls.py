@@ -251,3 +251,21 @@ def test_another_thread_cannot_resize_the_arrays_of_a_call(count, step):
         assert is_resized(x)
 
     threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("count", [24, 1 << 17])
+def test_the_array_of_a_receive_cannot_be_resized(count, view):
+    def on_each_rank(comm):
+        x, other = np.zeros(count), 1 - comm.rank
+        message = comm.irecv(x[VIEWS[view]], other)
+        assert not is_resized(x)
+        comm.barrier()
+        sent = comm.isend(np.full(count, 7.0)[VIEWS[view]], other)
+        message.wait()
+        sent.wait()
+        assert (x[VIEWS[view]] == 7).all()
+        del message
+        assert is_resized(x)
+
+    threads(on_each_rank, 2, timeout=60)

@@ -12,6 +12,7 @@ import numpy as np
 from collalgo._kernels.comm.point_to_point.message cimport Message, new_message
 from collalgo._kernels.comm.point_to_point.peer cimport Peer
 from collalgo._kernels.comm.point_to_point.probing cimport Probing
+from collalgo._kernels.engine.pinning cimport pinned
 from collalgo._kernels.engine.transport.message_ring cimport wake_waiters
 from collalgo._kernels.engine.transport.segment cimport RANK_CLOSED, RANK_FAILED
 
@@ -134,6 +135,8 @@ cdef class Mailbox(Probing):
         message.check_target()
         for peer in self.receive_locked(message, rank):
             peer.connect(message.name, message.timeout)
+        if not message.over:
+            message.pins = pinned(None, message.array)
         if self.finished:
             self.call_back()
         return message

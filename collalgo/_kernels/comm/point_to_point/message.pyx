@@ -11,13 +11,14 @@ import numpy as np
 
 from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.point_to_point.by_tag cimport Tagged
+from collalgo._kernels.comm.arrays cimport array_on
 from collalgo._kernels.comm.work cimport Work
 from collalgo._kernels.engine.transport.message_ring cimport message_head
 
 from collalgo.bootstrap.timeouts import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
 from collalgo._kernels.comm.done_callbacks import run_callbacks
-from collalgo.engine.arrays import as_array, check_apart, check_writeable
+from collalgo.engine.arrays import check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow, for_another_thread
 from collalgo.engine.dtypes import dtype_code
 
@@ -85,7 +86,7 @@ cdef class Message(Tagged):
         if type(buf) is np.ndarray:
             self.array = <cnp.ndarray>buf
         else:
-            self.array = as_array(for_another_thread(buf, self.name), self.name)
+            self.array = array_on(for_another_thread(buf, self.name), self.name)
             self.on_device = isinstance(self.array, Shadow)
         self.dtype = code_of(self.array.dtype, self.name)
         self.nbytes = cnp.PyArray_NBYTES(self.array)
