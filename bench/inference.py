@@ -40,6 +40,9 @@ Allreduce = Callable[[Any], object]
 
 ALONE, GLOO, OURS, MPI, VLLM = "no communication", "gloo", "collalgo", "MPI", "vLLM"
 
+#: Our own call on a tensor, without the functions of torch.
+DIRECT = "collalgo.allreduce"
+
 
 class Decoder(NamedTuple):
     """The sizes of a decoder: of a hidden state, layers, and sequences in a batch."""
@@ -103,10 +106,15 @@ def replay(
 def in_rows(
     comm: Communicator, calls: Sequence[Callable[[], object]]
 ) -> list[list[float]]:
-    """The seconds of calls one after the other, of the slowest rank; rows alternate."""
+    """The seconds of calls one after the other, of the slowest rank.
+
+    Rows alternate in a random order: threads of a library may still run after its row.
+    """
     seconds = np.empty((len(calls), 1 + ROWS, ROW))
+    order = np.random.default_rng(len(calls))
     for row in range(1 + ROWS):
-        for number, call in enumerate(calls):
+        for number in order.permutation(len(calls)).tolist():
+            call = calls[number]
             comm.barrier()
             for place in range(ROW):
                 start = perf_counter()
@@ -165,6 +173,7 @@ def libraries(comm: Communicator, groups: dict[str, Any]) -> dict[str, Allreduce
     found[GLOO] = "install a torch with gloo"
     for name, group in groups.items():
         found[name] = partial(dist.all_reduce, group=group)
+    found[DIRECT] = groups[OURS].comm.allreduce
     for name, find in ((MPI, of_mpi), (VLLM, of_vllm)):
         try:
             found[name] = find(comm)

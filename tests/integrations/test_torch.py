@@ -110,7 +110,7 @@ def test_the_command_replays_the_allreduces_of_a_decoder():
     title, _, *rows = done.stdout.splitlines()
     assert "2 ranks, 2 allreduces of 32 B in bfloat16 for each token" in title
     assert [row.split("  ")[0].strip() for row in rows] == [
-        "no communication", "gloo", "collalgo", "MPI", "vLLM"
+        "no communication", "gloo", "collalgo", "collalgo.allreduce", "MPI", "vLLM"
     ]  # fmt: skip
 
 

@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 from collalgo.bench.inference import (
     ALONE,
+    DIRECT,
     GLOO,
     MPI,
     OURS,
@@ -192,7 +193,7 @@ def decoders():
     groups[GLOO] = dist.new_group(backend="gloo")
     decoder = Decoder(hidden=8, layers=1, batch=2)
     rows = {row.library: row for row in replay(comm, groups, decoder, 2)}
-    for name in (ALONE, GLOO, OURS):
+    for name in (ALONE, GLOO, OURS, DIRECT):
         assert not rows[name].missing
         assert len(rows[name].tokens) == 2
         rate, *times = figures(rows[name], decoder.batch)
