@@ -11,6 +11,7 @@ from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from docs import (
     arena,
+    elastic_figures,
     folklore,
     layers,
     peer_algorithms,
@@ -163,5 +164,6 @@ if __name__ == "__main__":
     prices.write()
     layers.write()
     peer_algorithms.write()
+    elastic_figures.write()
     stubs.write()
     words.write()

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
@@ -9,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.bench.disturbances import elastic_jobs
-from collalgo.bench.disturbances.contest import CONTESTANTS, contest
+from collalgo.bench.disturbances.contest import contest, contestants
 from collalgo.bench.disturbances.elastic_jobs import Store
 from collalgo.bench.disturbances.etcd import QUICK
 from collalgo.bench.disturbances.events import (
@@ -115,7 +117,7 @@ class Plan:
 
     def contest(self) -> Iterable[Figure]:
         given = self._given
-        peers = [name for name in CONTESTANTS if given.torch]
+        peers = contestants(given.torch) if given.torch else []
         return chain.from_iterable(
             contest(name, given.torch, given.contest_trials) for name in peers
         )
@@ -140,6 +142,7 @@ OPTIONS: dict[str, tuple[int | float | str, str]] = {
 def main() -> None:
     """Measure the parts that are named, by default all of them but halves."""
     given = _given()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     plan, began, parts = Plan(given), time.monotonic(), {}
     for part in given.parts:
         load, found = os.getloadavg()[0], []

@@ -2,6 +2,7 @@
 
 import os
 import select
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -72,6 +73,18 @@ def _killed(
     while True:
         with start(python) as job:
             yield event(job)
+
+
+def contestants(python: str) -> list[str]:
+    """Those that an interpreter has installed; the others are named."""
+    found = []
+    for name, module in (("torchrun", "torch"), ("torchft", "torchft")):
+        words = [python, "-c", f"import {module}"]
+        if subprocess.run(words, stderr=subprocess.DEVNULL, check=False).returncode:
+            print(f"{python} cannot import {module}: no figures of {name}")
+        else:
+            found.append(name)
+    return found
 
 
 def contest(name: str, python: str, count: int) -> list[Figure]:

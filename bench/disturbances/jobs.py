@@ -59,6 +59,7 @@ class Job:
     def __init__(self, commands: Sequence[Command]):
         self.steps: list[Step] = []
         self.launchers: list[subprocess.Popen[bytes]] = []
+        self._readers: list[Thread] = []
         self._workers: dict[int, int] = {}  # descriptors, by process number
         for command in commands:
             self.start(command)
@@ -73,14 +74,16 @@ class Job:
             start_new_session=True,
         )
         self.launchers.append(made)
-        Thread(target=self._read, args=(made,), daemon=True).start()
+        self._readers.append(Thread(target=self._read, args=(made,), daemon=True))
+        self._readers[-1].start()
         return made
 
     def _read(self, launcher: subprocess.Popen[bytes]) -> None:
         assert launcher.stdout is not None
-        for line in launcher.stdout:
-            if found := re.search(rb"\[\d+, \d+, [\d.]+\]", line):
-                self._add(Step(*json.loads(found[0])))
+        with launcher.stdout as lines:
+            for line in lines:
+                if found := re.search(rb"\[\d+, \d+, [\d.]+\]", line):
+                    self._add(Step(*json.loads(found[0])))
         launcher.wait()
 
     def _add(self, step: Step) -> None:
@@ -154,6 +157,8 @@ class Job:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(worker, signal.SIGKILL)
             os.close(worker)
+        for reader in self._readers:
+            reader.join(PATIENCE)
 
 
 @contextmanager

@@ -93,22 +93,26 @@ def _seconds(step: Step, count: int) -> float:
     return (time.perf_counter() - began) / count
 
 
+def _medians(steps: Steps, count: int) -> tuple[float, float]:
+    """The median seconds of some steps of each kind, plain and elastic, in turn."""
+    pairs = [
+        [_seconds(step, 1) for step in (steps.plain, steps.elastic)]
+        for _ in range(count)
+    ]
+    plain, ours = np.median(np.array(pairs), axis=0)
+    return float(plain), float(ours)
+
+
 def _ratios(steps: Steps, trials: int) -> list[float]:
-    """The ratio of both steps, which alternate."""
-    found = []
-    for _ in range(trials):
-        plain, ours = (_seconds(s, BLOCK) for s in (steps.plain, steps.elastic))
-        found.append(ours / plain)
-    return found
+    """The ratio of both steps."""
+    pairs = [_medians(steps, BLOCK) for _ in range(trials)]
+    return [ours / plain for plain, ours in pairs]
 
 
 def _additions(steps: Steps, trials: int) -> list[float]:
     """The seconds that an elastic step without a computation takes longer."""
-    found = []
-    for _ in range(trials):
-        plain, ours = (_seconds(s, EMPTY_BLOCK) for s in (steps.plain, steps.elastic))
-        found.append(ours - plain)
-    return found
+    pairs = [_medians(steps, EMPTY_BLOCK) for _ in range(trials)]
+    return [ours - plain for plain, ours in pairs]
 
 
 def _commits(trials: int) -> list[float]:

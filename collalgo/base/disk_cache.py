@@ -9,8 +9,10 @@ written beside its name and renamed. If the folder of ``COLLALGO_CACHE`` cannot 
 written, rank 0 logs a warning.
 """
 
+import fcntl
 import os
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +24,10 @@ from collalgo.errors import CollalgoError
 
 #: The value of ``COLLALGO_CACHE`` that keeps nothing.
 OFF = "off"
+
+#: Seconds that a process waits for others that compute the same result, and between two
+#: attempts: one that is paused must not delay them for long.
+TURN_SECONDS, POLL_SECONDS = 2.0, 0.005
 
 #: The most files of a kind, of which the oldest quarter is deleted beyond that, and
 #: the most bytes of each, unless the kind has larger ones.
@@ -131,6 +137,40 @@ def keep(kind: str, key: str, content: str, largest: int = LARGEST) -> None:
         finally:
             partial.unlink(missing_ok=True)
         _make_room(path.parent, MOST_FILES)
+
+
+@contextmanager
+def turn(kind: str, key: str) -> Iterator[None]:
+    """Wait for the turn of this process to compute a result, for a short time.
+
+    The ranks of a host need the same results at once. The first computes them; the
+    others find them kept, when it is their turn.
+    """
+    lock = -1
+    with suppress(CollalgoError, OSError, RuntimeError):
+        beside = _path(kind, f"turn {key}")
+        lock = _locked(beside) if keeps() else -1
+    try:
+        yield
+    finally:
+        if lock >= 0:
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)  # those that wait have it open
+            os.close(lock)
+
+
+def _locked(path: Path) -> int:
+    """Lock a new file: its descriptor, or -1 if the wait takes too long."""
+    owned.make_folder(path.parent)
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock, end = os.open(path, flags, 0o600), time.monotonic() + TURN_SECONDS
+    while time.monotonic() < end:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        time.sleep(POLL_SECONDS)
+    os.close(lock)
+    return -1
 
 
 def _read(path: Path, largest: int) -> bytes:

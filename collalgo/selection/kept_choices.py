@@ -51,12 +51,22 @@ def kept(
         return compute()
     names = [row.name for row in rows]
     key = repr((FORMAT, code_identity.of_code(), rows[0].collective, names, ranks))
-    text = disk_cache.recall(KIND, key)
-    found = text and _read(text, rows, lookup, revive)
-    if not found:
-        found = compute()
-        disk_cache.keep(KIND, key, _written(found))
+    if found := _recalled(key, rows, lookup, revive):
+        return found
+    with disk_cache.turn(KIND, key):
+        found = _recalled(key, rows, lookup, revive)
+        if not found:
+            found = compute()
+            disk_cache.keep(KIND, key, _written(found))
     return found
+
+
+def _recalled(
+    key: str, rows: Sequence[Algorithm], lookup: Find, revive: Revive
+) -> Choices | None:
+    """The choices that are kept under a key, if any."""
+    text = disk_cache.recall(KIND, key)
+    return _read(text, rows, lookup, revive) if text else None
 
 
 def _written(choices: Choices) -> str:

@@ -2,6 +2,9 @@
 
 import multiprocessing
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 
@@ -140,8 +143,39 @@ def test_what_is_no_file_of_the_user_counts_as_missing_and_is_not_waited_for(
     make, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path))
-    disk_cache.keep("kind", "key", "content")
+    keep("kind", "key", "content")
     (path,) = (tmp_path / "kind").iterdir()
     path.unlink()
     make(path)
-    assert disk_cache.recall("kind", "key") is None
+    assert recall("kind", "key") is None
+
+
+def test_of_those_that_need_a_result_one_computes_it():
+    computed, barrier = [], Barrier(4)
+
+    def need(number):
+        barrier.wait(9)
+        with disk_cache.turn("turns", "key"):
+            if recall("turns", "key") is None:
+                computed.append(number)
+                time.sleep(0.05)  # in which the others arrive
+                keep("turns", "key", "result")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(need, range(4)))
+    assert len(computed) == 1
+    assert len(list((folder() / "turns").iterdir())) == 1  # no lock is left
+
+
+def test_a_turn_is_not_waited_for_long(monkeypatch):
+    monkeypatch.setattr(disk_cache, "TURN_SECONDS", 0.02)
+    with disk_cache.turn("turns", "key"), disk_cache.turn("turns", "key"):
+        keep("turns", "key", "result")
+    assert recall("turns", "key") == "result"
+
+
+def test_without_a_folder_there_are_no_turns(monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / "file"))
+    with disk_cache.turn("turns", "key"):
+        assert recall("turns", "key") is None

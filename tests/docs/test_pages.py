@@ -8,7 +8,16 @@ import pytest
 from collalgo import ALGORITHMS, Topology, select
 from collalgo.algorithms.catalogue import find
 from collalgo.cost.messages import all_messages
-from docs import arena, folklore, peer_algorithms, prices, ratios, stubs, words
+from docs import (
+    arena,
+    elastic_figures,
+    folklore,
+    peer_algorithms,
+    prices,
+    ratios,
+    stubs,
+    words,
+)
 from tests.support.leisure import at_leisure
 
 DOCS = Path(folklore.__file__).parent
@@ -17,8 +26,8 @@ DOCS = Path(folklore.__file__).parent
 @pytest.mark.parametrize(
     "module",
     at_leisure(
-        [arena, folklore, ratios, words, prices, peer_algorithms],
-        [words, peer_algorithms],
+        [arena, folklore, ratios, words, prices, peer_algorithms, elastic_figures],
+        [words, peer_algorithms, elastic_figures],
     ),
 )
 def test_a_page_is_what_the_code_makes(module):
