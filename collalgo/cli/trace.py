@@ -7,7 +7,7 @@ import click
 from rich.table import Table
 
 from collalgo.base import page
-from collalgo.base.console import wide_console
+from collalgo.base.console import patience, wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
@@ -144,7 +144,9 @@ def view_command(file: Path, output: Path | None, force: bool, opens: bool) -> N
     """
     target = output or file.with_suffix(".html")
     try:
-        page.write(target, Trace(file).page(), force=force)
+        with patience("reading the trace"):
+            text = Trace(file).page()
+        page.write(target, text, force=force)
     except (OutputError, TraceError) as error:
         raise click.ClickException(str(error)) from None
     if not is_standard_output(target) and not (

@@ -17,6 +17,9 @@ CHARACTER, LINE, PADDING = 0.072, 0.14, 0.13
 #: The least inches between two layers, those of a label, and of the widest row.
 GAP, LABEL, WIDEST = 1.15, 0.55, 60.0
 
+#: The inches of the narrowest picture, whose legend has a heading.
+NARROWEST = 3.8
+
 #: The inches by which the planes of a grid of three dimensions are shifted.
 SHIFT = (0.3, 0.42)
 
@@ -148,8 +151,10 @@ def _framed(places: dict[str, Point], sketch: Sketch) -> Layout:
     left = min(places[n][0] - sizes[n][0] / 2 for n in places)
     top = max(places[n][1] + sizes[n][1] / 2 for n in places)
     bottom = min(places[n][1] - sizes[n][1] / 2 for n in places)
-    moved = {n: (x - left + arcs, y - bottom + 0.2) for n, (x, y) in places.items()}
-    return Layout(moved, bends, right - left + 2 * arcs, top - bottom + 0.2 + arcs)
+    width = max(right - left + 2 * arcs, NARROWEST)
+    shift = (width - right - left) / 2
+    moved = {n: (x + shift, y - bottom + 0.2) for n, (x, y) in places.items()}
+    return Layout(moved, bends, width, top - bottom + 0.2 + arcs)
 
 
 def _bend(places: Mapping[str, Point], ends: tuple[str, str]) -> float:

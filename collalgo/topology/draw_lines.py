@@ -127,9 +127,9 @@ def _draw_labels(
         layers = frozenset(sketch.boxes[end].layer for end in line.ends)
         sort = (line.label, line.kind, line.left, layers)
         skipped = len(sketch.lines) > MOST_LABELLED and sort in seen
-        words = f"{line.label}, {line.left:.3g} left" if line.left < 1 else line.label
-        is_slow = 0 < line.left < 1
-        place = None if skipped and not is_slow else _free(words, curve, covered)
+        rest = f", {line.left:.3g} left" if line.left else " failed"
+        words = line.label + rest * (line.left < 1)
+        place = _free(words, curve, covered) if line.left < 1 or not skipped else None
         if place:
             seen.add(sort)
             covered.append(place)

@@ -15,7 +15,7 @@ LAYERS = (
     *(Kind.CPU, Kind.CORE),
 )
 
-#: The most hosts that have a box each; of more, equal ones share a box.
+#: The most hosts that have a box each; of more, equal ones share one, as switches do.
 MOST_HOSTS = 16
 
 #: The most characters of the names of hosts in a box.
@@ -195,25 +195,28 @@ def _network_box(
 
 
 def _folded(sketch: Sketch, left: Topology) -> Sketch:
-    """A network whose equal hosts share a box, if there are many."""
+    """A network whose equal hosts and switches share a box, if there are many hosts."""
     hosts = [name for name, box in sketch.boxes.items() if box.kind is Kind.HOST]
     if len(hosts) <= MOST_HOSTS:
         return sketch
+    folded = _without_twins(sketch, [Kind.HOST], left)
+    return _without_twins(folded, [Kind.SWITCH, Kind.NVSWITCH], left)
+
+
+def _without_twins(sketch: Sketch, kinds: Sequence[Kind], left: Topology) -> Sketch:
+    """A network in which boxes with the same links share one, by kinds."""
     links = _links_of(sketch)
     groups: dict[object, list[str]] = defaultdict(list)
-    for name in hosts:
-        box = sketch.boxes[name]
-        above = all(sketch.boxes[other].layer < 0 for other, *_ in links[name])
-        alone = "" if above else name  # a host beside others stays where it is
+    for name, box in sketch.boxes.items():
+        is_beside = any(sketch.boxes[o].layer == box.layer for o, *_ in links[name])
+        alone = name if is_beside or box.kind not in kinds else ""  # stays where it is
         lost = sum(id not in left for id in box.devices)
         contents = box.label.partition("\n")[2]
-        groups[alone, contents, lost, frozenset(links[name])].append(name)
-    alike = {names[0]: names for names in groups.values()}
-    first = {name: names[0] for names in alike.values() for name in names}
+        groups[alone, box.kind, contents, lost, frozenset(links[name])].append(name)
+    first = {name: names[0] for names in groups.values() for name in names}
     boxes = {
-        name: _shared([sketch.boxes[each] for each in alike.get(name, [name])])
-        for name in sketch.boxes
-        if first.get(name, name) == name
+        names[0]: _shared([sketch.boxes[each] for each in names])
+        for names in groups.values()
     }
     return Sketch(boxes, _joined(sketch.lines, first), True)
 
@@ -228,13 +231,14 @@ def _links_of(sketch: Sketch) -> dict[str, list[tuple[str, str, LinkKind, float]
 
 
 def _shared(boxes: Sequence[Box]) -> Box:
-    """The box of several hosts that are alike."""
+    """The box of several hosts or switches that are alike."""
     if len(boxes) == 1:
         return boxes[0]
+    noun = "hosts" if boxes[0].kind is Kind.HOST else "switches"
     (name, *contents) = boxes[0].label.split("\n")
     names = fold([name, *(box.label.partition("\n")[0] for box in boxes[1:])])
     short = names if len(names) <= LONGEST else f"{names[: LONGEST - 3]}..."
-    each = [f"{len(boxes)} x {line}" for line in contents] or [f"{len(boxes)} hosts"]
+    each = [f"{len(boxes)} x {line}" for line in contents] or [f"{len(boxes)} {noun}"]
     devices = [id for box in boxes for id in box.devices]
     return boxes[0]._replace(label="\n".join([short, *each]), devices=devices)
 

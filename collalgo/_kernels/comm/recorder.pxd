@@ -26,6 +26,7 @@ cdef class Recorder:
     cdef int64_t enter(self, Program program, CallSite site) except -1
     cdef int complete(self) except -1
     cdef int turn(self) except -1
+    cdef dict sums_of(self, int64_t first, int64_t last)
     cdef bint has_ended(self, int64_t sequence) noexcept nogil
     cdef void begin(self, int64_t sequence) noexcept nogil
     cdef void end(self, int64_t sequence, int status) noexcept nogil

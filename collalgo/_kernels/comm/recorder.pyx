@@ -47,6 +47,22 @@ cdef inline void place_call(call_entry *entry, CallSite site) noexcept:
         entry.code = calling_code(&entry.instruction)
 
 
+cdef struct call_sums:
+    int64_t calls, failed, nbytes
+    double nanoseconds
+
+
+cdef int add_sums(dict found, PyObject *program, call_sums sums) except -1:
+    """Add the sums of some calls of a program, or of none, to those of all programs."""
+    if program != NULL:
+        known = found.get(<Program>program, (0, 0, 0, 0.0))
+        found[<Program>program] = (
+            known[0] + sums.calls, known[1] + sums.failed, known[2] + sums.nbytes,
+            known[3] + sums.nanoseconds,
+        )
+    return 0
+
+
 cdef class Recorder:
     """The last calls of a rank on a communicator.
 
@@ -145,25 +161,37 @@ cdef class Recorder:
         These are for each program the calls, those that failed, the bytes and the
         nanoseconds; and the number of calls that were overwritten before.
         """
-        cdef int64_t sequence, first = max(self.tallied, self.count - self.capacity) + 1
+        cdef int64_t first = max(self.tallied, self.count - self.capacity) + 1
         cdef int64_t last = first - 1, lost = last - self.tallied
-        cdef call_entry *entry
-        cdef double rate = Clock().rate
         while last < self.count and self.has_ended(last + 1):
             last += 1
         self.tallied = last  # first, as other threads may run below
-        found = {}
+        found = self.sums_of(first, last)
+        if self.tally is not None and (found or lost):
+            self.tally(found, lost)
+
+    cdef dict sums_of(self, int64_t first, int64_t last):
+        """The sums of the user's calls in a range, by their programs."""
+        cdef int64_t sequence
+        cdef call_entry *entry
+        cdef PyObject *program = NULL
+        cdef call_sums sums
+        cdef double rate = Clock().rate
+        cdef dict found = {}
         for sequence in range(first, last + 1):
             entry = self.at(sequence)
             if entry == NULL or (<Program>entry.program).record.number != COUNTED:
                 continue
-            sums = found.setdefault(<Program>entry.program, [0, 0, 0, 0.0])
-            sums[0] += 1
-            sums[1] += entry.state != GO_ON
-            sums[2] += entry.count * (<Program>entry.program).itemsize
-            sums[3] += (entry.ended - entry.begun) * rate
-        if self.tally is not None and (found or lost):
-            self.tally(found, lost)
+            if entry.program != program:  # most calls run the program of the call before
+                add_sums(found, program, sums)
+                sums = call_sums(0, 0, 0, 0.0)
+                program = entry.program
+            sums.calls += 1
+            sums.failed += entry.state != GO_ON
+            sums.nbytes += entry.count * (<Program>entry.program).itemsize
+            sums.nanoseconds += (entry.ended - entry.begun) * rate
+        add_sums(found, program, sums)
+        return found
 
     cdef bint has_ended(self, int64_t sequence) noexcept nogil:
         cdef call_entry *entry = self.at(sequence)

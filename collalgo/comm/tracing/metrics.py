@@ -156,7 +156,7 @@ def _count(runner: Remembered) -> None:
     finalize(runner, runner.recorder.count_calls)
 
 
-def _add(found: Mapping[Program, Sequence[float]], lost: int) -> None:
+def _add(found: Mapping[Program, tuple[int, int, int, float]], lost: int) -> None:
     """Add sums of calls, by their programs, to the counters."""
     named = [(program.call(), sums) for program, sums in found.items()]
     counters = _begun()
@@ -164,8 +164,8 @@ def _add(found: Mapping[Program, Sequence[float]], lost: int) -> None:
         counters.unread += lost
         for call, (calls, failed, nbytes, nanoseconds) in named:
             key = call_name(call), _algorithm(call)
-            passed = int(nbytes) * elements({**call, "count": 2}) // 2  # of means, half
-            more = Sums(int(calls), int(failed), passed, nanoseconds / 1e9)
+            passed = nbytes * elements({**call, "count": 2}) // 2  # of means, half
+            more = Sums(calls, failed, passed, nanoseconds / 1e9)
             if key[0] not in OWN:
                 counters.sums[key] = counters.sums.get(key, Sums()).plus(more)
 

@@ -33,9 +33,11 @@
   spans.filter(s => s.about.collective).forEach(hue);  // calls have the first colours
   canvas.style.height = `${height}px`;
 
-  const gutter = () => Math.min(170, Math.max(60, 7.2 * Math.max(...rows.map(r => r.name.length), 0)));
-  const x = time => gutter() + (time - view[0]) / (view[1] - view[0]) * (canvas.clientWidth - gutter());
-  const time = px => view[0] + (px - gutter()) / (canvas.clientWidth - gutter()) * (view[1] - view[0]);
+  const letters = rows.reduce((most, row) => Math.max(most, row.name.length), 0);
+  const gutter = Math.min(170, Math.max(60, 7.2 * letters));
+  let width = canvas.clientWidth;  // which is slow to ask for
+  const x = time => gutter + (time - view[0]) / (view[1] - view[0]) * (width - gutter);
+  const time = px => view[0] + (px - gutter) / (width - gutter) * (view[1] - view[0]);
   const y = span => rows[span.track].top + span.level * rows[span.track].bar;
 
   function words(us, step = us) {
@@ -48,7 +50,7 @@
   const duration = us => us < 1 ? `${Math.round(us * 1000)} ns` : words(us, us / 1000);
 
   function ticks(colour) {
-    const target = (view[1] - view[0]) / Math.max(2, canvas.clientWidth / 130);
+    const target = (view[1] - view[0]) / Math.max(2, width / 130);
     const power = 10 ** Math.floor(Math.log10(target));
     const step = [1, 2, 5, 10].map(n => n * power).find(n => n >= target);
     pen.textAlign = "center";
@@ -59,7 +61,7 @@
       pen.fillRect(Math.round(x(t + all[0])), AXIS - 6, 1, height);
       pen.fillStyle = colour.faint;
       const label = t ? words(t, step) : "0", half = pen.measureText(label).width / 2 + 2;
-      pen.fillText(label, Math.min(Math.max(x(t + all[0]), gutter() + half), canvas.clientWidth - half), 12);
+      pen.fillText(label, Math.min(Math.max(x(t + all[0]), gutter + half), width - half), 12);
     }
   }
 
@@ -68,7 +70,7 @@
       let done = -1;
       for (const span of level) {
         if (span.end < view[0] || span.begin > view[1]) continue;
-        const a = Math.max(x(span.begin), gutter()), b = Math.min(x(span.end), canvas.clientWidth);
+        const a = Math.max(x(span.begin), gutter), b = Math.min(x(span.end), width);
         if (b - a < 1 && Math.floor(a) === done) continue;  // the pixel is drawn already
         done = Math.floor(a);
         const top = row.top + depth * row.bar;
@@ -124,7 +126,8 @@
       ink: of("ink"), paper: of("paper"), faint: of("faint"), rule: of("rule"), mark: of("mark"),
       hues: [...Array(10).keys()].map(n => of(`c${n}`)),
     };
-    canvas.width = canvas.clientWidth * ratio;
+    width = canvas.clientWidth;
+    canvas.width = width * ratio;
     canvas.height = height * ratio;
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.font = "11px system-ui, sans-serif";
@@ -133,12 +136,12 @@
     const hidden = messages(colour);
     outline(colour);
     pen.fillStyle = colour.paper;
-    pen.fillRect(0, 0, gutter() - 2, height);
+    pen.fillRect(0, 0, gutter - 2, height);
     pen.fillStyle = colour.ink;
     pen.textAlign = "left";
-    for (const row of rows) if (row.bar > 5) pen.fillText(row.name, 4, row.top + 11, gutter() - 8);
+    for (const row of rows) if (row.bar > 5) pen.fillText(row.name, 4, row.top + 11, gutter - 8);
     pen.fillStyle = colour.faint;
-    if (hidden) pen.fillText(`${hidden} messages: zoom in to see them`, gutter() + 4, height - 1, 300);
+    if (hidden) pen.fillText(`${hidden} messages: zoom in to see them`, gutter + 4, height - 1, 300);
   }
 
   const alike = span => span.about.sequence === undefined ? [span]
@@ -217,12 +220,12 @@
   canvas.addEventListener("pointermove", event => {
     if (!(event.buttons & 1)) return;
     dragged ||= Math.abs(event.movementX) > 1;
-    pan(-event.movementX / (canvas.clientWidth - gutter()));
+    pan(-event.movementX / (width - gutter));
   });
   canvas.addEventListener("click", event => {
     canvas.focus();
     if (dragged) return;
-    const t = time(event.offsetX), near = 3 * (view[1] - view[0]) / canvas.clientWidth;
+    const t = time(event.offsetX), near = 3 * (view[1] - view[0]) / width;
     const hit = spans.filter(s => event.offsetY >= y(s) && event.offsetY < y(s) + rows[s.track].bar
       && s.begin - near <= t && t <= s.end + near);
     choose(hit.reduce((a, b) => !a || b.end - b.begin < a.end - a.begin ? b : a, null));
