@@ -3,8 +3,12 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
+from typing import TYPE_CHECKING
 
 from rich.console import Console
+
+if TYPE_CHECKING:  # as few commands show it
+    from rich.progress import Progress
 
 #: The seconds after which a command shows its progress.
 SILENT = 1.0
@@ -27,27 +31,39 @@ def plain_console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False)
 
 
+#: The work that is shown at present.
+_shown: list[str] = []
+
+
 @contextmanager
 def patience(what: str) -> Iterator[Callable[[str], None]]:
     """Show the present work and its duration on a terminal, if it takes a while.
 
-    The value changes the words for the present work.
+    The value changes the words for the present work. Within other work it is a part of
+    that, which is shown.
     """
     console = Console(stderr=True)
-    if not console.is_terminal:
+    if _shown or not console.is_terminal:
         yield lambda _: None
         return
-    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn(), "{task.description}", TimeElapsedColumn()
-    progress = Progress(*columns, console=console, transient=True)
+    progress = _progress(console)
     task = progress.add_task(what, total=None)
     late = Timer(SILENT, progress.start)
     late.daemon = True
     late.start()
+    _shown.append(what)
     try:
         yield lambda words: progress.update(task, description=words)
     finally:
+        _shown.remove(what)
         late.cancel()
         late.join()
         progress.stop()
+
+
+def _progress(console: Console) -> "Progress":
+    """The indicator of present work, which is not shown yet."""
+    from rich.progress import Progress, SpinnerColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), "{task.description}", TimeElapsedColumn()
+    return Progress(*columns, console=console, transient=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from collalgo.base.console import patience
 from collalgo.base.input_files import special
 from collalgo.base.units import SIZE, UNIT
 from collalgo.cli.options import parse_sizes
@@ -186,7 +187,8 @@ def load(
 ) -> Topology:
     """Load a topology given by a file, a name or "here"; with faults, if any."""
     try:
-        return faults.of(_whole(what, named(parameters)))
+        with patience(f"reading {what}"):
+            return faults.of(_whole(what, named(parameters)))
     except (CollalgoError, OSError) as error:
         raise click.ClickException(str(error)) from error
 

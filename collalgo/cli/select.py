@@ -40,8 +40,8 @@ from collalgo.selection.selection import SHOWN, Selection
 from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import Topology
 
-#: The most ranks on hosts that differ, for which hundreds of prices take minutes.
-MOST_UNEQUAL = 2048
+#: The most ranks on hosts that are not known to be equal; more take minutes.
+MOST_UNEQUAL = 4096
 
 #: A machine with its faults, and without.
 Machines = tuple[Topology | UniformCluster | None, Topology | UniformCluster | None]
@@ -242,9 +242,9 @@ def _pricer(
     pricer = TopologyPricer(machine, link_model)
     if pricer.placement.cluster is None and pricer.size > MOST_UNEQUAL:
         raise TopologyError(
-            f"{pricer.topology.name}: {pricer.size} ranks on hosts that differ are "
-            f"more than the {MOST_UNEQUAL} for which all algorithms are compared; "
-            "price one by collalgo simulate, or take a part of the machine"
+            f"{pricer.topology.name}: {pricer.size} ranks are more than the "
+            f"{MOST_UNEQUAL} for which all algorithms are compared on a graph of "
+            "hosts; price one by collalgo simulate, or take a part of the machine"
         )
     return pricer
 

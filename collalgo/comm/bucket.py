@@ -217,6 +217,7 @@ class Bucket:
         """Reduce an array in place, together with others."""
         if not self._open:
             raise CollalgoError("allreduce: this bucket is closed; make a new one")
+        self._runner.check_open("allreduce")
         array = as_array(buf, "allreduce")
         check_writeable(array, "buf", "allreduce")
         check_apart(array, "buf", "allreduce")

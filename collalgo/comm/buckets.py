@@ -84,6 +84,7 @@ class Buckets:
         >>> collalgo.threads(sums, 3)
         [6.0, 6.0, 6.0]
         """
+        self._runner.check_open("bucket")
         if not negotiate:
             return Bucket(self._runner, op, limit)
         from collalgo.comm.negotiated_bucket import NegotiatedBucket

@@ -94,8 +94,8 @@ class Recovery:
         """Check that the rank that has closed the communicator is another one."""
         if culprit == self.transport.rank:
             raise CommunicatorClosed(
-                f"{caller}: this communicator was closed during the call, by another "
-                "thread of this rank; close it when its calls have ended",
+                f"{caller}: this rank has closed this communicator during the call; "
+                "close it when its calls have ended",
                 rank=culprit,
                 collective=caller,
             )

@@ -89,6 +89,11 @@ class Traces:
         self._partial_traces: dict[tuple[tuple[int, ...], bool], Messages] = {}
 
     @cached_property
+    def length(self) -> int:
+        """The number of steps of rank 0."""
+        return sum(1 for _ in begin(self.schedule, 0, self.size, self.root))
+
+    @cached_property
     def beginning(self) -> Messages:
         """The partial_trace of the first steps of rank 0."""
         return self.partial_trace(range(1), few=True)

@@ -16,6 +16,12 @@ from collalgo.selection.variants import grids_of
 #: A rank has many transfers beyond this number.
 MUCH = 50
 
+#: From this number of ranks on the steps of a schedule are counted before it is priced.
+MANY = 2048
+
+#: The most steps of a schedule, of all ranks together that no symmetry represents.
+MOST_STEPS = 10_000_000
+
 
 class LazyPrices:
     """The prices of algorithms in the orders of ranks of a topology.
@@ -44,6 +50,18 @@ class LazyPrices:
             for row, line in zip(rows, least, strict=True):
                 found[row, order] = self._lazy_candidate(row, order, line)
         return [found[one] for one in tried]
+
+    def obstacle(self, row: Algorithm) -> str | None:
+        """Why an algorithm takes too long to price; None if it does not."""
+        size = self._placement.size
+        if size < MANY or self._placement.cluster is not None:
+            return None
+        traces = self._traces(row)
+        if traces.length * size <= MOST_STEPS:
+            return None
+        if traces.length * len(traces.symmetry.representatives) <= MOST_STEPS:
+            return None
+        return f"its {traces.length} steps on {size} ranks take too long to price"
 
     def _lazy_candidate(self, row: Algorithm, order: str, least: Line) -> LazyCandidate:
         """A candidate, priced over the bytes of a buffer."""

@@ -95,7 +95,11 @@ class TopologyPricer:
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and the obstacles of the others."""
-        obstacle = partial(obstacle_to, size=self.size, reproducible=reproducible)
+
+        def obstacle(row: Algorithm) -> str | None:
+            no_schedule = obstacle_to(row, self.size, reproducible)
+            return no_schedule or self._prices.obstacle(row)
+
         rows = [*candidates(collective), *self._synthesis.rows(collective)]
         return applicable(rows, obstacle)
 

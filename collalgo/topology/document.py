@@ -215,8 +215,9 @@ def text(topology: Topology, form: str = "yaml") -> str:
     found = {"collalgo": VERSION, "maker": TOPOLOGY.mark, **document(topology)}
     if form == "json":
         return json.dumps(found, indent=1) + "\n"
-    shown: str = yaml.safe_dump(
-        found, sort_keys=False, default_flow_style=None, width=100
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # ten times as fast
+    shown: str = yaml.dump(
+        found, Dumper=dumper, sort_keys=False, default_flow_style=None, width=100
     )
     return shown
 

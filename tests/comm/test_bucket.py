@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import collalgo
-from collalgo import MismatchError, threads
+from collalgo import CommunicatorClosed, MismatchError, threads
 from collalgo.comm.current import runner_of
 
 
@@ -124,3 +124,18 @@ def test_means_of_integers_of_other_arrays_are_told(size):
         return True
 
     assert all(threads(on_each_rank, size))
+
+
+def test_a_closed_communicator_has_no_bucket():
+    def on_each_rank(comm):
+        bucket = comm.bucket()
+        comm.close()
+        for call in (
+            lambda: bucket.allreduce(np.ones(3)),
+            comm.bucket,
+            lambda: comm.bucket(negotiate=True),
+        ):
+            with pytest.raises(CommunicatorClosed, match=r"^(bucket|allreduce): this"):
+                call()
+
+    threads(on_each_rank, 2)

@@ -191,7 +191,7 @@ def test_a_call_that_another_thread_of_its_rank_closes_is_told_so():
             waiting = pool.submit(comm.barrier)
             assert is_soon(lambda: comm._runner.context.transport.entered(0))
             comm.close()
-            with pytest.raises(CommunicatorClosed, match="by another thread of"):
+            with pytest.raises(CommunicatorClosed, match="this rank has closed"):
                 waiting.result(30)
             closed.wait()
 

@@ -9,6 +9,7 @@ import pytest
 
 from collalgo import Topology, select
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection import lazy_prices
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, breaks
 from tests.support.leisure import at_leisure
@@ -41,6 +42,19 @@ def test_what_has_no_price_could_not_have_won(collective, name):
     every = breaks(prospect.priced(rows))
     assert [one.nbytes for one in found] == [one.nbytes for one in every]
     assert [one.candidate for one in found] == [one.candidate for one in every]
+
+
+def test_a_schedule_of_too_many_steps_is_not_priced_and_one_of_symmetry_is(monkeypatch):
+    monkeypatch.setattr(lazy_prices, "MANY", 16)
+    monkeypatch.setattr(lazy_prices, "MOST_STEPS", 300)
+    able, unable = TopologyPricer(Topology.load("torus", dims=(4, 5))).applicable(
+        "allreduce"
+    )
+    (why,) = [why for row, why in unable.items() if row.name == "pipeline"]
+    assert why == "its 38 steps on 20 ranks take too long to price"
+    assert {"ring", "recursive_doubling"} <= {row.name for row in able}
+    few, _ = TopologyPricer(Topology.load("torus", dims=(3, 5))).applicable("allreduce")
+    assert "pipeline" in {row.name for row in few}
 
 
 def test_ranks_that_are_threads_may_ask_at_once():
