@@ -4,7 +4,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.errors import CollalgoError
+
+if TYPE_CHECKING:
+    from collalgo.comm.runner import Runner
 
 #: Bytes that a bucket collects by default: from about there on bandwidth, not latency,
 #: limits an allreduce.
@@ -208,7 +211,7 @@ class Bucket:
 
     def __init__(self, comm: Communicator, op: OpLike = "sum", limit: int = LIMIT):
         self._limit = integer(limit, "limit", "bucket", 1)
-        self._runner, self._op = runner_of(comm), op
+        self._runner, self._op = cast("Runner", runner_of(comm)), op
         self._batch: Batch | None = None
         self._started: list[Batch] = []
         self._open = True

@@ -32,10 +32,10 @@ FRAMEWORK = (
 )  # fmt: skip
 OF_OURS = (
     "style_of_horovod", "elastic_state", "elastic_sums", "usual_calls", "decoders",
+    "futures_end_before_waits", "tensors_get_other_memory",
     "what_follows_fails", "profiles", "traces", "what_cannot_be",
     "results_are_in_place", "futures_are_of_all_calls", "failures_of_results",
-    "timeouts_are_of_all_calls", "futures_end_before_waits",
-    "tensors_get_other_memory",
+    "timeouts_are_of_all_calls",
 )  # fmt: skip
 
 pytestmark = [

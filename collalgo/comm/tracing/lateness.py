@@ -50,7 +50,7 @@ def compare_entries(
     All ranks make this call. Calls that a rank no longer remembers are left out.
     """
     runner = cast("Runner", runner_of(comm))
-    runner.drain()
+    runner.progress.drain()
     runner.exchange_as_call(np.zeros(1, np.uint8), CALL)
     mine = json.dumps([time.monotonic_ns(), runner.hosts[runner.rank], _begins(runner)])
     everyone = [json.loads(part) for part in runner.exchange_bytes(mine.encode(), CALL)]
