@@ -15,7 +15,7 @@ from rich.text import Text
 
 from collalgo.base import chart, notebook, page
 from collalgo.base.page import Cell
-from collalgo.base.units import human, size_in_bytes
+from collalgo.base.units import counted, human, size_in_bytes
 
 #: The entries of the environment that the page shows, in this order.
 SHOWN = (
@@ -62,7 +62,7 @@ class Results(NamedTuple):
         """
         names = dict.fromkeys(record.collective for record in self.records)
         ranks = self.records[0].ranks if self.records else 0
-        title = f"{', '.join(names)} on {ranks} ranks"
+        title = f"{', '.join(names)} on {counted(ranks, 'rank')}"
         return page.page(title, _parts(self, shown or _all_tables(self.records)))
 
     def __repr__(self) -> str:
@@ -88,8 +88,10 @@ def _all_tables(records: Sequence[Record]) -> list[Table]:
 def _parts(results: Results, shown: Sequence[Table]) -> Iterator[str]:
     """The parts of the page."""
     yield page.lines(_sentences(results))
-    yield PLOTS
-    yield from _plots(results.records)
+    plots = list(_plots(results.records))
+    if plots:  # of collectives that have sizes
+        yield PLOTS
+        yield from plots
     for i, table in enumerate(shown):
         yield from _table(f"table{i}", table)
     yield "<h2>Machine</h2>"

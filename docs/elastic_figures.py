@@ -46,12 +46,16 @@ def page() -> str:
 def _row(figure: dict[str, Any]) -> str:
     """A row of a table."""
     unit = figure["unit"]
-    found = [_number(figure[name], unit) for name in ("p50", "p99", "most")]
+    known = [name for name in ("p50", "p99", "most") if name in figure]
+    shown = {name: _number(figure[name], unit) for name in known}
+    found = [shown.get(name, "") for name in ("p50", "p99", "most")]
     cells = [figure["phase"], figure["store"], *found, str(figure["trials"])]
     return f"| {' | '.join([*cells, _aim(figure)])} |"
 
 
-def _number(value: float, unit: str) -> str:
+def _number(value: float | None, unit: str) -> str:
+    if value is None:
+        return "not in time"
     return f"{value:.3f}x" if unit == "x" else f"{value:.0f} {unit}"
 
 

@@ -143,6 +143,8 @@ def main() -> None:
     """Measure the parts that are named, by default all of them but halves."""
     given = _given()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
+    if given.json is not None:
+        _kept(given.json)  # before the work
     plan, began, parts = Plan(given), time.monotonic(), {}
     for part in given.parts:
         load, found = os.getloadavg()[0], []
@@ -157,8 +159,16 @@ def main() -> None:
 
 def _keep(file: Path, parts: dict[str, Any]) -> None:
     """Write the parts to a file, over the same ones in it."""
-    before = read_json(file)["parts"] if file.exists() else {}
-    keep(file, {"parts": {**before, **parts}}, force=True)
+    keep(file, {"parts": {**_kept(file), **parts}}, force=True)
+
+
+def _kept(file: Path) -> dict[str, Any]:
+    """The parts in a file; another program's file ends this one."""
+    found = read_json(file) if file.exists() else {"parts": {}}
+    if not isinstance(found, dict) or not isinstance(found.get("parts"), dict):
+        sys.exit(f"{file}: has no figures of this command; name another file")
+    parts: dict[str, Any] = found["parts"]
+    return parts
 
 
 def _line(figure: Figure) -> str:

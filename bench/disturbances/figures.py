@@ -3,11 +3,16 @@
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from itertools import islice
+from math import isinf, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
-#: The seconds, or the ratios, of the phases of an event, and those of its trials.
+#: The trials from which on the 99th percentile is told.
+ENOUGH = 20
+
+#: The seconds, or the ratios, of the phases of an event, and those of its trials. A
+#: phase that did not come in time is infinite, one that cannot be told NaN.
 Times = Sequence[float]
 Trials = Generator[Times, None, None]
 
@@ -45,30 +50,38 @@ class Figure(NamedTuple):
     values: list[float]
 
     def percentile(self, percent: float) -> float:
-        """A percentile of the values."""
-        return float(np.percentile(self.values, percent))
+        """A percentile of the values, the nearest one above."""
+        return float(np.percentile(self.values, percent, method="higher"))
 
     @property
     def is_reached(self) -> bool | None:
         """Whether the aims are reached; None without one."""
+        known = (50, 99) if len(self.values) >= ENOUGH else (50,)
         pairs = [
             (self.percentile(percent), aim)
-            for percent, aim in zip((50, 99), self.aim, strict=True)
+            for percent, aim in zip(known, self.aim, strict=False)
             if aim is not None
         ]
         return all(found <= aim for found, aim in pairs) if pairs else None
 
     def as_row(self) -> dict[str, Any]:
-        """The figure as an object of JSON."""
-        found = {name: self.percentile(n) for name, n in (("p50", 50), ("p99", 99))}
+        """The figure as an object of JSON, with null for what did not come in time."""
+        most, is_enough = max(self.values), len(self.values) >= ENOUGH
+        p99 = {"p99": _shown(self.percentile(99))} if is_enough else {}
         return {
             **self._asdict(),
+            "values": [_shown(value) for value in self.values],
             "aim": list(self.aim),
-            **found,
-            "most": max(self.values),
+            "p50": _shown(self.percentile(50)),
+            **p99,
+            "most": _shown(most),
             "trials": len(self.values),
             "reached": self.is_reached,
         }
+
+
+def _shown(value: float) -> float | None:
+    return None if isinf(value) else value
 
 
 class Phase(NamedTuple):
@@ -87,14 +100,18 @@ def figures(
     trials: Trials,
     count: int,
 ) -> list[Figure]:
-    """Measure the phases of an event in some trials, which are then closed."""
+    """Measure the phases of an event in some trials, which are then closed.
+
+    A phase that cannot be told in any trial is left out.
+    """
     with closing(trials):
         found = np.array(list(islice(trials, count)))
     factors = {"ms": 1e3, "us": 1e6, "x": 1.0}
-    return [
+    made = [
         Figure(
             *(event, phase.name, store, where, phase.unit, phase.aim),
-            (times * factors[phase.unit]).tolist(),
+            [one * factors[phase.unit] for one in times.tolist() if not isnan(one)],
         )
         for phase, times in zip(phases, found.T, strict=True)
     ]
+    return [figure for figure in made if figure.values]

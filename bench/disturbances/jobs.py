@@ -1,6 +1,7 @@
 """Jobs of workers that report each of their steps, and whose workers are killed."""
 
 import json
+import math
 import os
 import re
 import signal
@@ -134,13 +135,13 @@ class Job:
             time.sleep(0.01)
 
     def longest_step(self, begin: float, end: float) -> float:
-        """The longest time between two steps of a worker in some time; 0 without."""
+        """The longest time between two steps of a worker in some time, or NaN."""
         made: dict[int, list[float]] = {}
         for step in self._since(begin):
             if step.time <= end:
                 made.setdefault(step.process, []).append(step.time)
         waits = [b - a for times in made.values() for a, b in pairwise(sorted(times))]
-        return max(waits, default=0.0)
+        return max(waits, default=math.nan)
 
     def workers(self) -> list[int]:
         """The processes that make steps now."""

@@ -164,11 +164,15 @@ def _locked(path: Path) -> int:
     owned.make_folder(path.parent)
     flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     lock, end = os.open(path, flags, 0o600), time.monotonic() + TURN_SECONDS
-    while time.monotonic() < end:
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        time.sleep(POLL_SECONDS)
+    try:
+        while time.monotonic() < end:
+            with suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return lock
+            time.sleep(POLL_SECONDS)
+    except BaseException:  # as of file systems without locks
+        os.close(lock)
+        raise
     os.close(lock)
     return -1
 

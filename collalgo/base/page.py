@@ -60,7 +60,8 @@ def page(
         "body": "\n".join(parts),
         "code": code,
     }
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], own("page.html"))
+    text = re.sub(r"\{\{(\w+)\}\}", lambda found: values[found[1]], own("page.html"))
+    return text.encode(errors="replace").decode()  # names of files may be no text
 
 
 def own(name: str, package: str = "collalgo.base") -> str:

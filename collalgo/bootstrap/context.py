@@ -1,4 +1,4 @@
-"""The transport and the resources of one rank of a world, and its time-outs."""
+"""The transport and the resources of one rank of a world."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol

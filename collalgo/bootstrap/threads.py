@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from itertools import count
 from weakref import WeakSet
 
 from collalgo._kernels.engine.transport.segment import Segment
@@ -11,12 +12,15 @@ from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.rendezvous import world_of
 from collalgo.engine.transport import thread
 
+_numbers = count()  # of worlds, so that no two have one name
+
 
 class ThreadRendezvous:
     """Threads that share this object; each receives its transport of their world."""
 
     def __init__(self) -> None:
         self._lock = Lock()
+        self._name = f"threads {os.getpid()} {next(_numbers)}"
         self._segment: Segment | None = None
         self._memories: WeakSet[HostMemory] = WeakSet()
 
@@ -27,7 +31,7 @@ class ThreadRendezvous:
                 self._segment = thread.memory(len(members))
             memory = HostMemory(self._segment, rank, [os.getpid()] * len(members))
             self._memories.add(memory)
-        return world_of(memory, str(id(self)), members)
+        return world_of(memory, self._name, members)
 
     def abort(self, reason: str) -> None:
         """Make all calls on all worlds of these threads fail."""

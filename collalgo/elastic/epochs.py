@@ -22,21 +22,23 @@ from collalgo.errors import BootstrapError, RendezvousError
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
 
 
-class Meeting(Rendezvous, Protocol):
+class RendezvousWithStore(Rendezvous, Protocol):
     """A rendezvous with a store, over which the members of an epoch connect."""
 
     @property
     def store(self) -> KeyValueStore: ...
 
 
-def connect(meeting: Meeting, timeout: float | None = None) -> Communicator:
+def connect(
+    rendezvous: RendezvousWithStore, timeout: float | None = None
+) -> Communicator:
     """Wait until this process is a member of an epoch, and connect with the others.
 
     Members of an epoch that begins later call ``comm.grow()`` on what this returns.
 
     Parameters
     ----------
-    meeting
+    rendezvous
         Their rendezvous; see :func:`rendezvous`.
     timeout
         Seconds to wait; by default the ``join_timeout`` of the settings.
@@ -48,7 +50,7 @@ def connect(meeting: Meeting, timeout: float | None = None) -> Communicator:
     RendezvousClosed
         If the job has ended.
     """
-    return Communicator(Epochs(meeting).grow(timeout))
+    return Communicator(Epochs(rendezvous).grow(timeout))
 
 
 def pending(comm: Communicator) -> int:
@@ -66,17 +68,17 @@ class Epochs:
 
     Parameters
     ----------
-    meeting
+    rendezvous
         Their rendezvous.
     """
 
-    def __init__(self, meeting: Meeting):
-        self.meeting = meeting
+    def __init__(self, rendezvous: RendezvousWithStore):
+        self.rendezvous = rendezvous
         self._present: tuple[Membership, Context] | None = None
         self._held: list[Context] = []
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
-        meeting.watch(self._react)
+        rendezvous.watch(self._react)
 
     @property
     def members(self) -> tuple[str, ...]:
@@ -86,19 +88,19 @@ class Epochs:
     @property
     def lost(self) -> tuple[str, ...]:
         """The names of the members of the present epoch that are known to be lost."""
-        change = self.meeting.change()
+        change = self.rendezvous.change()
         return change.lost if change else ()
 
     def pending(self) -> int:
         """The number of waiting processes that the next epoch would admit."""
-        return self.meeting.waiting()
+        return self.rendezvous.waiting()
 
     def has_changed(self) -> bool:
         """Whether this rank knows a reason for a new epoch.
 
         No process can join a job that is closed, which continues to its end.
         """
-        change = self.meeting.change()
+        change = self.rendezvous.change()
         if change is None:
             return False
         return change.is_failure or (change.waiting > 0 and change.closed is None)
@@ -106,20 +108,20 @@ class Epochs:
     def end(self, reason: str) -> None:
         """Refuse further members, and leave: the job is over."""
         with suppress(StoreError):  # the holder of the store may have left
-            self.meeting.close(reason)
-        self.meeting.shutdown()
+            self.rendezvous.close(reason)
+        self.rendezvous.shutdown()
 
     def grow(self, timeout: float | None) -> Context:
         """Connect the surviving ranks and the waiting processes as a new world."""
         while True:
-            member = self.meeting.join(timeout)
+            member = self.rendezvous.join(timeout)
             with suppress(EpochEnded):
                 context = self._connected(member)
                 context.newcomers = self
                 self._release_former()
                 self._present = member, context
                 self._held.append(context)
-                self._react(self.meeting.change())  # it may have ended meanwhile
+                self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
 
     def _release_former(self) -> None:
@@ -131,7 +133,7 @@ class Epochs:
 
     def _connected(self, member: Membership) -> Context:
         """Connect with the other members of an epoch."""
-        store = EpochStore(self.meeting.store, self._await)
+        store = EpochStore(self.rendezvous.store, self._await)
         exchange = StoreExchange(
             store, member.rank, member.size, JOIN_TIMEOUT, f"epoch/{member.epoch}/"
         )
@@ -156,7 +158,7 @@ class Epochs:
             raise EpochEnded("the epoch has lost a member")
 
     def _has_failed(self) -> bool:
-        change = self.meeting.change()
+        change = self.rendezvous.change()
         return change is not None and change.is_failure
 
     def _await(self, pending: PendingValue, timeout: float) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 from collalgo._version import __version__
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SILENCE
 from collalgo.elastic.backends import rendezvous
-from collalgo.elastic.epochs import Meeting
+from collalgo.elastic.epochs import RendezvousWithStore
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import BootstrapError
@@ -20,7 +20,9 @@ LAST_CALL = 10.0
 MOST_NAME = 200
 
 
-def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting | None:
+def rendezvous_of_launcher(
+    environment: Mapping[str, str] | None = None,
+) -> RendezvousWithStore | None:
     """The rendezvous that the launcher has set; None if members cannot change.
 
     Raises
@@ -35,15 +37,15 @@ def meeting_of_launcher(environment: Mapping[str, str] | None = None) -> Meeting
     silence = SILENCE.value(environment) or Settings.silence
     try:
         settings = _settings(members or (0, 0), silence)
-        meeting = rendezvous(url, job, settings, name or None)
+        found = rendezvous(url, job, settings, name or None)
     except ValueError as error:
         raise BootstrapError(
             f"{RENDEZVOUS.name} is set, but {MEMBERS.name} (as 2:4), {MEMBER.name}, "
             f"{JOB.name} or {SILENCE.name} is invalid ({error}); the launcher sets them"
         ) from None
-    if not isinstance(meeting, StoreRendezvous):
+    if not isinstance(found, StoreRendezvous):
         raise BootstrapError(f"{url} has no store, which members need")
-    return meeting
+    return found
 
 
 def _settings(members: tuple[int, int], silence: float) -> Settings:

@@ -18,7 +18,7 @@ from collalgo.comm.current import belonging, of_thread
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
 from collalgo.elastic.epochs import Epochs, connect
-from collalgo.elastic.launched import meeting_of_launcher
+from collalgo.elastic.launched import rendezvous_of_launcher
 from collalgo.elastic.state import State
 from collalgo.errors import (
     BootstrapError,
@@ -106,11 +106,11 @@ def _first() -> Communicator:
     """The communicator to begin with: that of the first epoch, or the world."""
     if _IS_MEMBER.is_set():
         raise _second("is or was")
-    meeting = meeting_of_launcher()
-    if meeting is None:
+    rendezvous = rendezvous_of_launcher()
+    if rendezvous is None:
         return init()
     try:
-        first = connect(meeting)
+        first = connect(rendezvous)
     except RendezvousClosed as error:
         if int(os.environ.get(RESTART_COUNT) or 0):  # so that it is not a stale job
             _LOG.warning("the job ended before this restarted rank could join")

@@ -66,11 +66,19 @@ class Exchanges:
         The number of elements of a sum.
     dtype
         Their dtype.
+    name
+        The name of the exchanges, another one for each form: ranks compare it.
     """
 
     def __init__(
-        self, comm: Communicator, shards: int, length: int, dtype: np.dtype[Any]
+        self,
+        comm: Communicator,
+        shards: int,
+        length: int,
+        dtype: np.dtype[Any],
+        name: str,
     ):
+        self._name = name
         owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
         self._shards, self._length, self._dtype = shards, length, dtype
         self._nodes: list[Node] = list(chain(*owned))
@@ -92,7 +100,7 @@ class Exchanges:
         if not self._is_direct:
             return self._by_parts(comm, totals, memory)
         found = np.empty(self._length, self._dtype)
-        comm._runner.run_for(NAME, self._both, totals[0], found)
+        comm._runner.run_for(self._name, self._both, totals[0], found)
         return found
 
     def _by_parts(
@@ -105,13 +113,13 @@ class Exchanges:
             pieces = [t[a:b] for a, b in pairwise(self._ends) for t in totals]
             np.concatenate(pieces, out=sent)
         parts = memory.array(len(self._nodes) * self._part, self._dtype)
-        runner.run_for(NAME, self._scatter, sent, parts, counted=PART_OF_NEXT)
+        runner.run_for(self._name, self._scatter, sent, parts, counted=PART_OF_NEXT)
         sums = Sums(self._shards)
         rows = parts.reshape(len(self._nodes), self._part)
         for node, row in zip(self._nodes, rows, strict=True):
             sums.add(node, row)
         found = np.empty(self._length, self._dtype)
-        runner.run_for(NAME, self._gather, sums.totals[0], found)
+        runner.run_for(self._name, self._gather, sums.totals[0], found)
         return found
 
 
@@ -120,6 +128,7 @@ class ShardSums:
 
     def __init__(self) -> None:
         self._exchanges: dict[tuple[int, Form], list[Exchanges]] = {}
+        self._forms = 0
         self._memory: list[Memory] = [Memory()]
 
     def exchanges(
@@ -136,8 +145,10 @@ class ShardSums:
         def make(_: object) -> list[Exchanges]:
             name = ANOTHER if self._exchanges else NAME
             _check_alike(comm, f"{shards} shards of {contributions.description}", name)
+            self._forms += 1
+            of_form = NAME if self._forms == 1 else f"{NAME} (form {self._forms})"
             lengths = contributions.lengths.items()
-            return [Exchanges(comm, shards, length, d) for d, length in lengths]
+            return [Exchanges(comm, shards, n, d, of_form) for d, n in lengths]
 
         return recalled(self._exchanges, (shards, contributions.form), make)
 

@@ -247,7 +247,7 @@ def _joined(lines: Sequence[Line], first: Mapping[str, str]) -> list[Line]:
     """The lines between boxes of several hosts."""
     found: dict[tuple[object, ...], list[Line]] = defaultdict(list)
     for line in lines:
-        a, b = (first.get(end, end) for end in line.ends)
+        a, b = sorted(first.get(end, end) for end in line.ends)
         found[a, b, line.kind, line.speed, line.left].append(line)
     return [
         Line((str(a), str(b)), [x for line in each for x in line.links], each[0].left)

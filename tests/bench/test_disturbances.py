@@ -1,6 +1,6 @@
 """The figures of elastic jobs, and the jobs whose steps are read."""
 
-import sys
+import math
 
 import pytest
 from collalgo.bench.disturbances.__main__ import _keep
@@ -29,11 +29,24 @@ def test_figures_are_compared_with_their_aims():
     assert first.values == pytest.approx([10.0] * 3)
     assert third.values == [1.5] * 3
     assert [one.is_reached for one in (first, second, third)] == [True, False, None]
-    late = first._replace(values=[*[10.0] * 9, 500.0])  # only the median is
+    late = first._replace(values=[*[10.0] * 19, 500.0])  # only the median is
     assert late.is_reached is False
+    assert late.as_row()["p99"] == 500.0
     row = second.as_row()
     assert row["p50"] == pytest.approx(30.0)
     assert (row["trials"], row["aim"]) == (3, [5.0, None])
+    assert "p99" not in row  # of so few trials
+
+
+def test_what_did_not_come_is_no_time():
+    trials = iter([[math.inf, math.nan, 1.0], [0.2, math.nan, math.nan]])
+    phases = [Phase("late", SLOW), Phase("untold"), Phase("once")]
+    late, once = figures("event", phases, "store", "here", (t for t in trials), 2)
+    assert (late.phase, once.phase) == ("late", "once")
+    row = late.as_row()
+    assert (row["p50"], row["most"], row["reached"]) == (None, None, False)
+    assert row["values"] == [None, 200.0]
+    assert once.as_row()["trials"] == 1
 
 
 def test_parts_are_written_over_the_same_ones(tmp_path):
@@ -59,8 +72,11 @@ def test_the_steps_of_a_job_are_read():
     assert [each.wait(9) for each in job.launchers] == [-9, -9]
 
 
-def test_peers_that_are_not_installed_are_named(capsys):
-    assert contestants(sys.executable) == []
+def test_peers_that_are_not_installed_are_named(capsys, tmp_path):
+    lacks_all = tmp_path / "python"
+    lacks_all.write_text("#!/bin/sh\nexit 1\n")
+    lacks_all.chmod(0o755)
+    assert contestants(str(lacks_all)) == []
     told = capsys.readouterr().out.splitlines()
     assert [line.split("cannot import ")[1] for line in told] == [
         "torch: no figures of torchrun",

@@ -54,7 +54,7 @@ def test_the_command_writes_a_page_and_keeps_a_changed_one(tmp_path):
     words = ["allreduce", "-s", "8", "-n", "2", "--html", str(page)]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
-    assert "<h1>allreduce on 1 ranks</h1>" in page.read_text()
+    assert "<h1>allreduce on 1 rank</h1>" in page.read_text()
     page.write_text("mine")
     refused = CliRunner().invoke(main, words)
     assert refused.exit_code == 1

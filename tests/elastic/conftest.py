@@ -41,7 +41,7 @@ def node(new_store):  # noqa: F811
 
 @pytest.fixture
 def meet():
-    """Meetings of a job, over an embedded store; they end with the test."""
+    """Rendezvous of a job, over an embedded store; they end with the test."""
     servers, made = [], []
 
     def start(name, least=1, most=3):

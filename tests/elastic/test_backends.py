@@ -8,7 +8,7 @@ import pytest
 from collalgo import elastic
 from collalgo.bootstrap.store import at_url
 from collalgo.elastic import backends, launched as launched_jobs
-from collalgo.elastic.launched import meeting_of_launcher
+from collalgo.elastic.launched import rendezvous_of_launcher
 from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
 from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
@@ -139,7 +139,7 @@ def launched(tmp_path):
             "COLLALGO_JOB": "j",
             "COLLALGO_SILENCE": silence,
         }
-        made.append(meeting_of_launcher(given))
+        made.append(rendezvous_of_launcher(given))
         return made[-1]
 
     yield start

@@ -10,9 +10,9 @@ pytestmark = pytest.mark.deadline
 
 
 def test_who_comes_after_the_end_is_told(meet):
-    meeting = meet("n0")
+    rendezvous = meet("n0")
     train = elastic.run(lambda comm, state: comm.size)
-    assert train(State(), comm=elastic.connect(meeting)) == 1
+    assert train(State(), comm=elastic.connect(rendezvous)) == 1
     with pytest.raises(RendezvousClosed, match="it has ended normally"):
         elastic.connect(meet("n1"))
 
@@ -21,10 +21,12 @@ def test_who_comes_after_the_end_is_told(meet):
 def test_a_rank_that_comes_after_the_end_says_it_in_a_line(
     meet, monkeypatch, caplog, restarts
 ):
-    meeting = meet("late", 1)
-    meeting.close("it has ended normally")
+    rendezvous = meet("late", 1)
+    rendezvous.close("it has ended normally")
     monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", restarts)
-    monkeypatch.setattr("collalgo.elastic.running.meeting_of_launcher", lambda: meeting)
+    monkeypatch.setattr(
+        "collalgo.elastic.running.rendezvous_of_launcher", lambda: rendezvous
+    )
     with pytest.raises(SystemExit) as caught:
         elastic.run(lambda comm, state: None)(State(step=0))
     assert caught.value.code == 0

@@ -141,8 +141,8 @@ def test_communicators_shrink_and_grow(meet):
     def member(number):
         if number == 2:
             assert late.wait(DEADLINE)
-        meeting = meet(f"n{number}", least=2)
-        comm = elastic.connect(meeting, DEADLINE)
+        rendezvous = meet(f"n{number}", least=2)
+        comm = elastic.connect(rendezvous, DEADLINE)
         assert elastic.pending(comm) == 0
         if number < 2:
             assert sum_of(comm) == 2
@@ -153,7 +153,7 @@ def test_communicators_shrink_and_grow(meet):
         if number:
             return shrink_after_a_failure(comm)
         comm.abort("planted")  # as its process would
-        return meeting.shutdown()
+        return rendezvous.shutdown()
 
     with ThreadPoolExecutor(3) as pool:
         for each in [pool.submit(member, number) for number in range(3)]:
@@ -192,12 +192,12 @@ def test_members_die_and_come_and_the_weights_are_the_same(meet):
     def member(number):
         if number == 3:
             assert come.wait(DEADLINE)
-        meeting, state = meet(f"n{number}"), new_state()
+        rendezvous, state = meet(f"n{number}"), new_state()
         with suppress(Died):
-            comm = elastic.connect(meeting, DEADLINE)
+            comm = elastic.connect(rendezvous, DEADLINE)
             train_as_members_change(state, number, come, seen, comm=comm)
             return state.weights.tobytes(), state.revision
-        return meeting.shutdown()
+        return rendezvous.shutdown()
 
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(member, range(4), timeout=60))
@@ -213,12 +213,12 @@ def check_come(number, comm):
 
 
 @elastic.run
-def train_and_close(comm, state, meeting, dies):
+def train_and_close(comm, state, rendezvous, dies):
     """Train, while rank 0 closes the job, and rank 1 dies if it is to."""
     while state.step < STEPS:
         if comm.rank == 0 and state.step == 2:
-            meeting.close("planted")
-            until(lambda: meeting.change() is not None)
+            rendezvous.close("planted")
+            until(lambda: rendezvous.change() is not None)
         if dies and comm.rank == 1 and state.step == 4:
             raise Died
         step(comm, state)
@@ -228,12 +228,12 @@ def train_and_close(comm, state, meeting, dies):
 
 def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
     def member(name, dies):
-        meeting = meet(name, least=2, most=2)
+        rendezvous = meet(name, least=2, most=2)
         try:
-            comm = elastic.connect(meeting, DEADLINE)
-            return train_and_close(new_state(), meeting, dies, comm=comm)
+            comm = elastic.connect(rendezvous, DEADLINE)
+            return train_and_close(new_state(), rendezvous, dies, comm=comm)
         except (Died, RendezvousClosed) as error:
-            meeting.shutdown()
+            rendezvous.shutdown()
             return type(error)
 
     for dies in (False, True):
@@ -246,7 +246,7 @@ def test_a_job_that_is_closed_goes_on_to_its_end_but_not_without_a_member(meet):
 
 def test_a_second_function_is_refused_within_the_first_and_after_it(meet, monkeypatch):
     """It would wait for a member of the same name, or end the job of the first."""
-    monkeypatch.setattr(running, "meeting_of_launcher", lambda: meet("n0", most=1))
+    monkeypatch.setattr(running, "rendezvous_of_launcher", lambda: meet("n0", most=1))
     monkeypatch.setattr(running, "_IS_MEMBER", Event())
 
     @elastic.run

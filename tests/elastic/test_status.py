@@ -101,12 +101,12 @@ def job(monkeypatch):
     with closing(Server(b"secret", "127.0.0.1")) as server:
         url = f"collalgo://127.0.0.1:{server.port}"
         settings = replace(QUICK, least=1, most=2)
-        meeting = rendezvous(url, "j", settings, "rank 0", b"secret")
-        meeting.join()
+        joined = rendezvous(url, "j", settings, "rank 0", b"secret")
+        joined.join()
         here = jobs_here.JobHere(url, "j", b"secret")
         monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda _: [here])
-        yield meeting
-        meeting.shutdown()
+        yield joined
+        joined.shutdown()
 
 
 def run(*words, code=0):

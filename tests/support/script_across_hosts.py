@@ -28,7 +28,6 @@ import numpy as np  # noqa: E402
 import collalgo  # noqa: E402
 from collalgo import ALGORITHMS  # noqa: E402
 from collalgo.errors import (  # noqa: E402
-    BootstrapError,
     CollalgoError,
     CollectiveTimeout,
     MismatchError,
@@ -264,7 +263,7 @@ def killed_joining(comm):
         os.kill(os.getpid(), signal.SIGKILL)
     try:
         comm.group(range(comm.size))
-    except BootstrapError as error:
+    except collalgo.PeerFailed as error:
         assert error.missing == (comm.size - 1,), error
         print(f"told {comm.rank}: {error}.\n", end="", flush=True)
 

@@ -21,12 +21,12 @@ from collalgo.integrations.torch import elastic as handlers
 from collalgo.launch.environment import free_port
 
 
-def first_member(meeting, told):
+def first_member(rendezvous, told):
     """Join an epoch, and tell where its store would be."""
-    member = meeting.join()
+    member = rendezvous.join()
     told.append(member)
     where = f"127.0.0.1 {free_port()}".encode()
-    meeting.store.set(f"epoch/{member.epoch}/torch", where, fences=[member.fence])
+    rendezvous.store.set(f"epoch/{member.epoch}/torch", where, fences=[member.fence])
 
 
 def meet(where):

@@ -2,8 +2,8 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 
 
-cdef cnp.ndarray array_on(buf, str caller)
-cdef cnp.ndarray array_for(out, cnp.ndarray source, str caller)
+cdef cnp.ndarray foreign_array(buf, str caller)
+cdef cnp.ndarray checked_output(out, cnp.ndarray source, str caller)
 cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis)
 cdef cnp.ndarray fast_result(
     buf, out, cnp.ndarray source, int64_t rows, int first_axis
@@ -13,12 +13,12 @@ cdef int64_t length_of(cnp.ndarray array, str caller) except -1
 
 cdef inline cnp.ndarray array_of(buf, str caller):
     """A NumPy array on the memory of ``buf``."""
-    return <cnp.ndarray>buf if type(buf) is cnp.ndarray else array_on(buf, caller)
+    return <cnp.ndarray>buf if type(buf) is cnp.ndarray else foreign_array(buf, caller)
 
 
 cdef inline cnp.ndarray output_array(out, cnp.ndarray source, str caller):
     """The array on ``out`` for a result like ``source``, in place or disjoint."""
-    return source if out is None else array_for(out, source, caller)
+    return source if out is None else checked_output(out, source, caller)
 
 
 cdef inline bint is_on_device(cnp.ndarray array) noexcept:

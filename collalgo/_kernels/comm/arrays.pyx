@@ -23,7 +23,7 @@ cdef enum:
     AXES = 32  # of an array that is made without a call of Python
 
 
-cdef cnp.ndarray array_on(buf, str caller):
+cdef cnp.ndarray foreign_array(buf, str caller):
     """A NumPy array on the memory of ``buf``, which is of another type."""
     found = tensor_array(buf)
     if found is None or getattr(buf, "requires_grad", False):
@@ -107,7 +107,7 @@ cdef bint is_same_array(out, cnp.ndarray source):
     )
 
 
-cdef cnp.ndarray array_for(out, cnp.ndarray source, str caller):
+cdef cnp.ndarray checked_output(out, cnp.ndarray source, str caller):
     """The array on ``out`` for a result like ``source``, in place or disjoint."""
     if cnp.PyArray_NDIM(source) and (
         fits(out, source, cnp.PyArray_DIM(source, 0), 1) or is_same_array(out, source)

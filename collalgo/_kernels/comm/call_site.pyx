@@ -4,18 +4,15 @@
 import os
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_DECREF
 from libc.stdint cimport uintptr_t
 
 cdef extern from "Python.h":
-    ctypedef struct PyFrameObject:
-        pass
     ctypedef struct PyCodeObject:
         pass
-    PyFrameObject *PyEval_GetFrame()
     int PyCode_Addr2Line(PyCodeObject *code, int instruction)
 
 cdef extern from "frames.h":
-    int instruction_of(PyFrameObject *frame)
     ctypedef int (*code_test)(PyObject *code) noexcept
     PyObject *running_code(int *instruction)
     PyObject *code_of_user(code_test is_inside, int *instruction)
@@ -64,16 +61,15 @@ cdef class CallSite:
     """The place outside this package, and frameworks that use it, that called it."""
 
     def __init__(self):
-        cdef object frame = <object>PyEval_GetFrame()
-        while True:
-            self.code = frame.f_code
-            self.instruction = instruction_of(<PyFrameObject *>frame)
-            frame = frame.f_back
-            if frame is None or not is_inside(<PyObject *>self.code):
-                break
+        cdef PyObject *code = code_of_user(is_inside, &self.instruction)
+        if code != NULL:  # else no code of Python runs in this thread
+            self.code = <object>code
+            Py_DECREF(self.code)
 
     @property
     def place(self):
         """The file and the line."""
+        if self.code is None:
+            return "", 0
         line = PyCode_Addr2Line(<PyCodeObject *>self.code, self.instruction)
         return self.code.co_filename, line

@@ -20,6 +20,12 @@ cdef extern from "Python.h":
         pass
     int PyCode_Addr2Line(PyCodeObject *code, int instruction)
 
+cdef extern from * nogil:
+    int ACQUIRE "__ATOMIC_ACQUIRE"
+    int RELEASE "__ATOMIC_RELEASE"
+    int load "__atomic_load_n"(const int *word, int order)
+    void store "__atomic_store_n"(int *word, int value, int order)
+
 cdef enum:
     CALLS = 1024  # that the ring keeps in the end, and at first; powers of two
     FEW_CALLS = 16
@@ -129,8 +135,8 @@ cdef class Recorder:
         """Record the end of a call and its status."""
         cdef call_entry *entry = self.at(sequence)
         if entry != NULL:
-            entry.state = status
             entry.ended = ticks()
+            store(&entry.state, status, RELEASE)  # last, as other threads read it
 
     cdef int complete(self) except -1:
         """Enlarge the ring to its full size, before a second thread uses it."""
@@ -163,11 +169,13 @@ cdef class Recorder:
         """
         cdef int64_t first = max(self.tallied, self.count - self.capacity) + 1
         cdef int64_t last = first - 1, lost = last - self.tallied
+        if self.tally is None:
+            return
         while last < self.count and self.has_ended(last + 1):
             last += 1
         self.tallied = last  # first, as other threads may run below
         found = self.sums_of(first, last)
-        if self.tally is not None and (found or lost):
+        if found or lost:
             self.tally(found, lost)
 
     cdef dict sums_of(self, int64_t first, int64_t last):
@@ -195,7 +203,10 @@ cdef class Recorder:
 
     cdef bint has_ended(self, int64_t sequence) noexcept nogil:
         cdef call_entry *entry = self.at(sequence)
-        return entry != NULL and entry.state != QUEUED and entry.state != UNDER_WAY
+        if entry == NULL:
+            return False
+        cdef int state = load(&entry.state, ACQUIRE)
+        return state != QUEUED and state != UNDER_WAY
 
     def grow(self, int64_t capacity):
         """Enlarge the ring to at least ``capacity`` calls, while none is in the background."""

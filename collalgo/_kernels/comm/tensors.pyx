@@ -9,7 +9,7 @@ cimport cython
 cimport numpy as cnp
 from cpython.exc cimport PyErr_Clear
 from cpython.object cimport PyObject
-from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 
@@ -31,6 +31,7 @@ cdef enum:
     AXES = 32  # of a tensor, at most
 
 cdef str ATTRIBUTE = "__dlpack_c_exchange_api__"  # of classes of tensors
+cdef const char *FUNCTIONS = "dlpack_exchange_api"  # the name of the capsule
 cdef tuple KINDS = ("int", "uint", "float")  # the names of the first codes
 
 # The dtypes by code and size, the classes, and the last one of them.
@@ -48,14 +49,16 @@ cdef class TensorClass:
 
     def __init__(self, kind):
         self.kind = kind
-        if ATTRIBUTE in kind.__dict__:  # that of a base does not serve this class
-            self.is_negative = getattr(kind, "is_neg", None)  # of torch
-            capsule = getattr(kind, ATTRIBUTE)
-            self.functions = <const dlpack_functions *>PyCapsule_GetPointer(
-                capsule, b"dlpack_exchange_api"
-            )
-            if self.functions.major != DLPACK_MAJOR:
-                self.functions = NULL
+        capsule = kind.__dict__.get(ATTRIBUTE)  # that of a base does not serve this class
+        self.is_negative = getattr(kind, "is_neg", None)
+        # Other tensors than those of torch may be read-only, which these functions hide.
+        if self.is_negative is None or not PyCapsule_IsValid(capsule, FUNCTIONS):
+            return
+        self.functions = <const dlpack_functions *>PyCapsule_GetPointer(
+            capsule, FUNCTIONS
+        )
+        if self.functions.major != DLPACK_MAJOR:
+            self.functions = NULL
 
     cdef object describe(self, tensor, dlpack_tensor *found, bint *is_row):
         """Describe a tensor in host memory: its dtype, or None if it has no array."""
@@ -67,18 +70,18 @@ cdef class TensorClass:
         if found.device != DLPACK_HOST or found.lanes != 1 or found.axes > AXES:
             return None
         is_row[0] = is_contiguous(found)
-        if found.data == NULL or self.is_lazy(tensor, found, is_row[0]):
+        if found.data == NULL or self.is_negated(tensor, found, is_row[0]):
             return None
         return dtype_of(found.code, found.bits)
 
-    cdef bint is_lazy(self, tensor, const dlpack_tensor *found, bint is_row) except -1:
-        """Whether the memory of a tensor has its negative elements.
+    cdef bint is_negated(
+        self, tensor, const dlpack_tensor *found, bint is_row
+    ) except -1:
+        """Whether the memory of a tensor has the negatives of its elements.
 
-        Torch is slow to tell. They are every other number of complex ones, and seen by a
-        view, which torch does not know as such in inference mode.
+        Torch sets this on the imaginary parts of conjugated tensors alone, which have a
+        stride of 2 or a base: it is slow to tell, so that it is not asked of others.
         """
-        if self.is_negative is None:
-            return False
         if is_row and count_of(found) > 1 and tensor._base is None:
             return False
         return self.is_negative(tensor)
@@ -87,10 +90,12 @@ cdef class TensorClass:
 cdef TensorClass class_of(tensor):
     """The class of an object."""
     global latest
+    cdef TensorClass found
     if latest.kind is not type(tensor):
-        latest = classes.get(type(tensor))
-        if latest is None:
-            latest = classes[type(tensor)] = TensorClass(type(tensor))
+        found = classes.get(type(tensor))
+        if found is None:
+            found = classes[type(tensor)] = TensorClass(type(tensor))
+        latest = found
     return latest
 
 
@@ -100,24 +105,28 @@ cdef object dtype_of(int code, int bits):
     if code >= CODES or bits & 7 or not 0 < bits <= 8 * SIZES:
         return None
     if dtypes[place] is None:
-        dtypes[place] = find_dtype(code, bits)
-    return dtypes[place]
+        dtypes[place] = find_dtype(code, bits) or False
+    return dtypes[place] or None
 
 
 def find_dtype(int code, int bits):
     """The dtype of NumPy for elements of DLPack, or None."""
     if code < len(KINDS):
-        return np.dtype(f"{KINDS[code]}{bits}")
+        plain = np.sctypeDict.get(f"{KINDS[code]}{bits}")
+        return None if plain is None else np.dtype(plain)
     if code == DLPACK_BOOL and bits == 8:
         return np.dtype(np.bool_)
-    name = {DLPACK_BFLOAT: "bfloat16"}.get(code)
-    if DLPACK_FLOAT8 <= code < DLPACK_FLOAT8 + len(FLOAT8):
+    name = "bfloat16" if code == DLPACK_BFLOAT and bits == 16 else None
+    if DLPACK_FLOAT8 <= code < DLPACK_FLOAT8 + len(FLOAT8) and bits == 8:
         name = FLOAT8[code - DLPACK_FLOAT8]
+    if name is None:
+        return None
     try:
         import ml_dtypes
     except ImportError:
         return None
-    return None if name is None else np.dtype(getattr(ml_dtypes, name))
+    narrow = getattr(ml_dtypes, name, None)  # which old versions lack
+    return None if narrow is None else np.dtype(narrow)
 
 
 cdef int64_t count_of(const dlpack_tensor *found) noexcept:

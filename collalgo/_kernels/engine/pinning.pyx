@@ -12,7 +12,7 @@ cdef object pin(cnp.ndarray array):
 
     NumPy can resize an array in spite of exported buffers (``refcheck=False``), but not
     an array with a weak reference. A tensor of torch can get other memory, by ``set_()``
-    for example, so that its storage is kept.
+    for example, so that its storage is kept; that can still be resized itself.
     """
     cdef object owner = array
     while isinstance(owner, cnp.ndarray) and owner.base is not None:

@@ -129,7 +129,7 @@ cdef class DirectCall:
 
 cdef class Allreduce(DirectCall):
     cdef tuple arrays_of(self, tuple args, int64_t size):
-        array = array_of(only(args[0]), -1)
+        array = usual_array(only(args[0]), -1)
         return None if array is None else (array,)
 
     cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
@@ -139,7 +139,7 @@ cdef class Allreduce(DirectCall):
 
 cdef class Broadcast(DirectCall):
     cdef tuple arrays_of(self, tuple args, int64_t size):
-        array = array_of(only(args[0]), -1)
+        array = usual_array(only(args[0]), -1)
         return None if array is None else (array,)
 
     cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
@@ -149,7 +149,7 @@ cdef class Broadcast(DirectCall):
 
 cdef class Allgather(DirectCall):
     cdef tuple arrays_of(self, tuple args, int64_t size):
-        source, target = array_of(args[1], 0), array_of(args[0], size)
+        source, target = usual_array(args[1], 0), usual_array(args[0], size)
         return (source, target) if is_whole(target, source, size) else None
 
     cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
@@ -159,7 +159,7 @@ cdef class Allgather(DirectCall):
 
 cdef class ReduceScatter(DirectCall):
     cdef tuple arrays_of(self, tuple args, int64_t size):
-        source, target = array_of(args[1], 0), array_of(args[0], 0)
+        source, target = usual_array(args[1], 0), usual_array(args[0], 0)
         return (source, target) if is_whole(source, target, size) else None
 
     cdef int make(self, Reducing runner, tuple arrays, opts, str op, timeout) except -1:
@@ -171,7 +171,7 @@ cdef class Alltoall(DirectCall):
     cdef tuple arrays_of(self, tuple args, int64_t size):
         if args[2] or args[3]:
             return None  # the sizes of parts
-        source, target = array_of(args[1], -1), array_of(args[0], -1)
+        source, target = usual_array(args[1], -1), usual_array(args[0], -1)
         fit = is_whole(target, source, 1) and are_divisible(source, target, size)
         return (source, target) if fit else None
 
@@ -199,7 +199,7 @@ cdef object only(passed):
     return passed[0] if type(passed) is list and len(passed) == 1 else passed
 
 
-cdef cnp.ndarray array_of(tensor, int64_t rows):
+cdef cnp.ndarray usual_array(tensor, int64_t rows):
     """The array of a contiguous tensor in host memory, or None; see :func:`tensor_array`."""
     cdef cnp.ndarray array = tensor_array(tensor, rows)
     return array if array is not None and cnp.PyArray_ISCARRAY(array) else None

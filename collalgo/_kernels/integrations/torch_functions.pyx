@@ -23,7 +23,8 @@ cdef class Caller:
     """A function of torch that makes calls, and passes on its arguments in the options.
 
     It waits for the work that it gets, if any, or returns it, and sets no timeout. Its
-    options are read once for each op: that takes longer than all the rest of a call.
+    options are read once for each op, as that takes longer than all the rest of a call;
+    from Python 3.12 on, which hides the arguments, in each call.
     """
 
     def __init__(self, code):
@@ -51,7 +52,7 @@ cdef class Caller:
 
 
 def functions_of_torch():
-    """The code of the functions that make the calls, in any version of torch."""
+    """The code of the functions that make the calls, by their names in all versions of torch."""
     names = (
         "all_reduce", "broadcast", "all_gather_into_tensor", "all_gather_single",
         "reduce_scatter_tensor", "reduce_scatter_single", "all_to_all_single",
@@ -59,7 +60,7 @@ def functions_of_torch():
     found = [unwrap(getattr(dist, name)).__code__ for name in names if hasattr(dist, name)]
     return [
         code for code in found
-        if "async_op" in code.co_varnames and "timeout" not in code.co_names
+        if "async_op" in code.co_varnames[: code.co_argcount] and "timeout" not in code.co_names
     ]
 
 

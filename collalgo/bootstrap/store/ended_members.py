@@ -19,7 +19,8 @@ def report_end(place: StorePlace, name: str) -> None:
     """Delete the keys of a member whose process has ended, as its launcher knows.
 
     An etcd would keep them until the lease of the process ends, and the other members
-    would wait so long. Nothing is done if the store is not reached at once.
+    would wait so long. Nothing is done if the store cannot be connected at once; one
+    that is slow delays the caller by the time of its answers.
     """
     if place.url.scheme not in WITH_LEASES_ONLY:
         return

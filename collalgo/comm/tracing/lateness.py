@@ -44,8 +44,8 @@ class Lateness(NamedTuple):
 
 def compare_entries(
     comm: "Communicator | mpi4py.MPI.Comm",
-) -> tuple[str, Lateness]:
-    """The name of a communicator, and the comparison of its calls since the last one.
+) -> tuple[str, int, Lateness]:
+    """Name and rank of a communicator, and its calls since the last comparison.
 
     All ranks make this call. Calls that a rank no longer remembers are left out.
     """
@@ -57,7 +57,7 @@ def compare_entries(
     common = set.intersection(*({number for number, _ in c} for *_, c in everyone))
     if common:
         _compared[runner] = max(common)
-    return runner.label, lateness(_aligned(everyone, common))
+    return runner.label, runner.rank, lateness(_aligned(everyone, common))
 
 
 def _begins(runner: "Runner") -> list[tuple[int, int]]:
@@ -74,18 +74,16 @@ def _begins(runner: "Runner") -> list[tuple[int, int]]:
 def _aligned(
     everyone: list[tuple[int, int, list[tuple[int, int]]]], common: set[int]
 ) -> list[list[float]]:
-    """For each rank the begins of common calls in seconds, on the clock of rank 0.
+    """For each rank the begins of common calls in seconds, since this call.
 
-    Ranks on one host share a clock; other hosts are aligned by this call.
+    Ranks on one host share a clock; hosts are aligned by the first rank of each.
     """
-    start, host, _ = everyone[0]
+    starts: dict[int, int] = {}
+    for own, host, _ in everyone:
+        starts.setdefault(host, own)
     return [
-        [
-            (begun + (start - own) * (its_host != host)) / 1e9
-            for number, begun in begins
-            if number in common
-        ]
-        for own, its_host, begins in everyone
+        [(begun - starts[host]) / 1e9 for number, begun in begins if number in common]
+        for _, host, begins in everyone
     ]
 
 

@@ -75,7 +75,8 @@ class _Counters:
         self.process = os.getpid()
         self.sums: dict[tuple[str, str], Sums] = {}
         self.unread = 0
-        self.late: dict[str, Lateness] = {}
+        #: By the name of the communicator and the rank here, of which threads are more.
+        self.late: dict[tuple[str, int], Lateness] = {}
 
 
 _lock = threading.RLock()  # as a signal handler or a finalizer may count, too
@@ -129,10 +130,10 @@ def metrics(comm: "Communicator | mpi4py.MPI.Comm | None" = None) -> str:
     """
     counters = _begun()
     if comm is not None:
-        name, found = compare_entries(comm)
+        name, rank, found = compare_entries(comm)
         with _lock:
-            known = counters.late.get(name)
-            counters.late[name] = found if known is None else known.plus(found)
+            known = counters.late.get((name, rank))
+            counters.late[name, rank] = found if known is None else known.plus(found)
     for one in own_communicators("metrics"):
         one.recorder.count_calls()
     with _lock:
@@ -188,7 +189,9 @@ def _calls(counters: _Counters) -> Iterator[str]:
 
 def _lateness(counters: _Counters) -> Iterator[str]:
     """The samples of communicators that were compared."""
-    found = sorted(counters.late.items())
+    # Each rank has the same comparisons: those of the first one here are shown.
+    by_name = {name: late for (name, _), late in sorted(counters.late.items())[::-1]}
+    found = sorted(by_name.items())
     if found:
         yield from _header(COMPARED)
         for name, late in found:

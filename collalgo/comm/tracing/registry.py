@@ -37,7 +37,7 @@ def remember(runner: Remembered) -> None:
 def watch(function: Callable[[Remembered], None]) -> None:
     """Call a function with each communicator, those that exist and new ones."""
     _watchers.append(function)
-    for runner in list(_open):
+    for runner in _present():
         if not runner.forked:
             function(runner)
 
@@ -50,12 +50,20 @@ def own_communicators(call: str) -> list[Remembered]:
     CollalgoError
         In a forked process that has no communicator of its own; it names the call.
     """
-    own = sorted(
-        (comm for comm in _open if not comm.forked), key=lambda comm: comm.label
-    )
-    if _open and not own:
+    present = _present()
+    own = sorted((one for one in present if not one.forked), key=lambda one: one.label)
+    if present and not own:
         raise CollalgoError(
             f"{call}: this process was forked, and only its parent has made calls; "
-            f"{call} the parent"
+            f"call {call} in the parent"
         )
     return own
+
+
+def _present() -> list[Remembered]:
+    """All communicators; a handler of a signal may ask, which excludes a lock."""
+    while True:
+        try:
+            return list(_open)
+        except RuntimeError:  # another thread has added one meanwhile
+            continue

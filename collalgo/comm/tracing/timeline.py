@@ -187,10 +187,10 @@ def _messages(plan: "Plan", step: int, size: int) -> dict[str, Any]:
 
 def events(tracks: list[Track]) -> Iterator[Event]:
     """The events of a trace; times in microseconds since its beginning."""
-    arrows = _Arrows()
+    arrows, starts = _Arrows(), dict[int, int]()
     for rank, track in enumerate(tracks):
-        # Ranks on one host share a clock; other hosts are aligned by their start.
-        zero = track.start if track.host != tracks[0].host else tracks[0].start
+        # Ranks on one host share a clock; hosts are aligned by their first ranks.
+        zero = starts.setdefault(track.host, track.start)
         missing = f", {track.lost} steps missing" * bool(track.lost)
         yield chrome_trace.title(rank, f"rank {rank}{missing}")
         for call in track.calls:

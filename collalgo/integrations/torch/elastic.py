@@ -58,13 +58,13 @@ def create(parameters: RendezvousParameters) -> RendezvousHandler:
         silence=seconds("silence", 5.0),
         join_timeout=seconds("join_timeout", 600.0),
     )
-    meeting = _rendezvous(parameters, settings)
+    found = _rendezvous(parameters, settings)
     try:
         address = parameters.local_addr or _own_address(parameters.endpoint)
     except (BootstrapError, OSError) as error:
-        meeting.shutdown()
+        found.shutdown()
         raise RendezvousConnectionError(f"{parameters.endpoint}: {error}") from error
-    return Handler(meeting, parameters.run_id, address)
+    return Handler(found, parameters.run_id, address)
 
 
 def _rendezvous(
@@ -72,14 +72,14 @@ def _rendezvous(
 ) -> StoreRendezvous:
     """The rendezvous of the agents, over a store."""
     try:
-        meeting = rendezvous(parameters.endpoint, parameters.run_id, settings)
+        found = rendezvous(parameters.endpoint, parameters.run_id, settings)
     except BootstrapError as error:
         raise RendezvousConnectionError(str(error)) from error
-    if not isinstance(meeting, StoreRendezvous):
+    if not isinstance(found, StoreRendezvous):
         raise RendezvousConnectionError(
             f"{parameters.endpoint} names no store, which torchrun needs"
         )
-    return meeting
+    return found
 
 
 def _own_address(endpoint: str) -> str:
@@ -101,7 +101,7 @@ class Handler(RendezvousHandler):
 
     Parameters
     ----------
-    meeting
+    rendezvous
         The rendezvous of the agents.
     run_id
         The id of the job.
@@ -109,8 +109,8 @@ class Handler(RendezvousHandler):
         The address at which the other nodes reach this one.
     """
 
-    def __init__(self, meeting: StoreRendezvous, run_id: str, address: str):
-        self._meeting, self._run_id, self._address = meeting, run_id, address
+    def __init__(self, rendezvous: StoreRendezvous, run_id: str, address: str):
+        self._rendezvous, self._run_id, self._address = rendezvous, run_id, address
         self._store: TCPStore | None = None
 
     def get_backend(self) -> str:
@@ -125,14 +125,14 @@ class Handler(RendezvousHandler):
         """Wait until this agent is a member of an epoch greater than its last."""
         while True:
             try:
-                member = self._meeting.join()
+                member = self._rendezvous.join()
                 return self._info(member, self._where(member))
             except RendezvousClosed as error:
                 raise RendezvousClosedError(str(error)) from error
             except RendezvousError as error:
                 raise RendezvousTimeoutError(str(error)) from error
             except (BootstrapError, RendezvousConnectionError):
-                if self._meeting.change() is None:
+                if self._rendezvous.change() is None:
                     raise  # otherwise its first member has left: try again
 
     def _where(self, member: Membership) -> RendezvousStoreInfo:
@@ -141,8 +141,8 @@ class Handler(RendezvousHandler):
         if member.rank == 0:
             self._store = _tcp_store(self._address, 0, is_held=True)
             where = f"{self._address} {self._store.port}"
-            self._meeting.store.set(key, where.encode(), fences=_fences(member))
-        told = self._meeting.store.get(key, CONNECT_SECONDS).decode()
+            self._rendezvous.store.set(key, where.encode(), fences=_fences(member))
+        told = self._rendezvous.store.get(key, CONNECT_SECONDS).decode()
         address, _, port = told.rpartition(" ")
         return RendezvousStoreInfo(address, int(port))
 
@@ -161,7 +161,7 @@ class Handler(RendezvousHandler):
             try:
                 return _tcp_store(host, port, is_held=False)
             except DistError as error:
-                if self._meeting.change() is None and time.monotonic() < deadline:
+                if self._rendezvous.change() is None and time.monotonic() < deadline:
                     continue
                 raise RendezvousConnectionError(
                     f"node {member.members[member.rank]} did not reach the store of "
@@ -171,11 +171,11 @@ class Handler(RendezvousHandler):
                 ) from error
 
     def is_closed(self) -> bool:
-        change = self._meeting.change()
+        change = self._rendezvous.change()
         return change is not None and change.closed is not None
 
     def set_closed(self) -> None:
-        self._meeting.close("torchrun has ended the job")
+        self._rendezvous.close("torchrun has ended the job")
 
     def num_nodes_waiting(self) -> int:
         """The number of nodes for which the agents need another round.
@@ -183,7 +183,7 @@ class Handler(RendezvousHandler):
         A member that has left, failed or asks counts, too: torchrun checks this number
         only.
         """
-        change = self._meeting.change()
+        change = self._rendezvous.change()
         if change is None or change.closed is not None:
             return 0
         return max(change.waiting, int(change.is_failure))
@@ -195,7 +195,7 @@ class Handler(RendezvousHandler):
         """End the job for waiting nodes, and leave."""
         with suppress(StoreError):  # it may have ended with its node
             self.set_closed()
-        self._meeting.shutdown()
+        self._rendezvous.shutdown()
         self._store = None
         return True
 

@@ -135,8 +135,6 @@ cdef class Mailbox(Probing):
         message.check_target()
         for peer in self.receive_locked(message, rank):
             peer.connect(message.name, message.timeout)
-        if not message.over:
-            message.pins = pinned(None, message.array)
         if self.finished:
             self.call_back()
         return message
@@ -153,8 +151,12 @@ cdef class Mailbox(Probing):
             self.tickets += 1
             message.ticket = self.tickets
             if rank < 0:
-                return self.receive_from_any(message)
-            return self.receive(message, rank)
+                remote = self.receive_from_any(message)
+            else:
+                remote = self.receive(message, rank)
+            if not message.over:
+                message.pins = pinned(None, message.array)
+            return remote
         finally:
             self.release()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from collalgo._kernels.comm.clock cimport nanoseconds
 from collalgo._kernels.comm.point_to_point.by_tag cimport Tagged
-from collalgo._kernels.comm.arrays cimport array_on
+from collalgo._kernels.comm.arrays cimport foreign_array
 from collalgo._kernels.comm.work cimport Work
 from collalgo._kernels.engine.transport.message_ring cimport message_head
 
@@ -86,7 +86,7 @@ cdef class Message(Tagged):
         if type(buf) is np.ndarray:
             self.array = <cnp.ndarray>buf
         else:
-            self.array = array_on(for_another_thread(buf, self.name), self.name)
+            self.array = foreign_array(for_another_thread(buf, self.name), self.name)
             self.on_device = isinstance(self.array, Shadow)
         self.dtype = code_of(self.array.dtype, self.name)
         self.nbytes = cnp.PyArray_NBYTES(self.array)

@@ -53,7 +53,7 @@ cdef class UcxWire(Wire):
     cdef void *context
     cdef void *worker
     cdef void **endpoints
-    cdef bint *lost
+    cdef bint *lost, closes
     cdef list addresses
     cdef const char **address_of
     cdef int64_t rank, size
@@ -147,9 +147,8 @@ cdef class UcxWire(Wire):
             "return its address",
         )
         found = PyBytes_FromStringAndSize(<char *>address, length)
-        (<release_address_type>self.find("ucp_worker_release_address"))(
-            self.worker, address
-        )
+        release = <release_address_type>self.find("ucp_worker_release_address")
+        release(self.worker, address)
         return found
 
     def connect(self, list addresses):
@@ -161,15 +160,14 @@ cdef class UcxWire(Wire):
     def close(self, bint peer_died=False):
         """Flush pending sends, for a short time, and destroy the worker.
 
-        After the death of a peer, messages stay unreceived; UCX's warnings of that are
-        suppressed.
+        After the death of a peer UCX does not warn of messages that stay unreceived.
         """
-        if self.worker == NULL:
+        if self.worker == NULL or self.closes:
             return
+        self.closes = True
         if peer_died:
-            (<push_handler_type>self.find("ucs_log_push_handler"))(
-                <void *>&ucx_log_errors_only
-            )
+            push = <push_handler_type>self.find("ucs_log_push_handler")
+            push(<void *>&ucx_log_errors_only)
         with nogil:  # other threads renew the leases of this process meanwhile
             self.close_endpoints()
         forget_poll(self.worker)
@@ -182,16 +180,19 @@ cdef class UcxWire(Wire):
     cdef void close_endpoints(self) noexcept nogil:
         """Close all endpoints at once, for a short time; by force those of the lost."""
         cdef int64_t peer, turn = 0
+        cdef void **requests = self.endpoints  # in place of the endpoints, which end here
         for peer in range(self.size):
             if self.endpoints[peer] != NULL:
-                self.endpoints[peer] = self.begin_close(peer)
+                requests[peer] = self.begin_close(peer)
         for peer in range(self.size):
-            while self.is_closing(self.endpoints[peer]) and turn < CLOSE_TURNS:
+            if requests[peer] == NULL:
+                continue
+            while self.check(requests[peer]) == UCX_IN_PROGRESS and turn < CLOSE_TURNS:
                 turn += 1
                 self.progress(self.worker)
                 usleep(100)
-            if self.endpoints[peer] != NULL:
-                self.release(self.endpoints[peer])
+            self.release(requests[peer])
+            requests[peer] = NULL
 
     cdef void *begin_close(self, int64_t peer) noexcept nogil:
         """Begin to close the endpoint of a process: the request, or NULL at its end."""
@@ -199,11 +200,8 @@ cdef class UcxWire(Wire):
         memset(&params, 0, sizeof(params))
         if self.lost[peer]:
             params.mask, params.flags = UCX_OP_FLAGS, UCX_CLOSE_BY_FORCE
-        cdef void *found = self.close_now(self.endpoints[peer], &params)
+        found = self.close_now(self.endpoints[peer], &params)
         return found if ucx_is_request(found) else NULL
-
-    cdef bint is_closing(self, void *request) noexcept nogil:
-        return request != NULL and self.check(request) == UCX_IN_PROGRESS
 
     def __dealloc__(self):
         free(self.endpoints)
@@ -213,6 +211,8 @@ cdef class UcxWire(Wire):
     cdef void *endpoint_to(self, int64_t peer) noexcept nogil:
         """The endpoint of a process, created at its first use; NULL on failure."""
         cdef ucx_ep_params params
+        if self.closes:
+            return NULL
         if self.endpoints[peer] == NULL:
             memset(&params, 0, sizeof(params))
             params.mask = UCX_EP_ADDRESS | UCX_EP_ERROR_MODE | UCX_EP_ERROR_HANDLER
