@@ -65,7 +65,8 @@ def _aim(figure: dict[str, Any]) -> str:
     aims = [f"{n} {_number(aim, figure['unit'])}" for n, aim in names if aim]
     if not aims:
         return ""
-    return f"{', '.join(aims)}: {'reached' if figure['reached'] else 'missed'}"
+    verdict = {True: "reached", False: "missed", None: "too few trials"}
+    return f"{', '.join(aims)}: {verdict[figure['reached']]}"
 
 
 def _capital(text: str) -> str:
