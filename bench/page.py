@@ -69,9 +69,7 @@ class Results(NamedTuple):
         return f"<Results of {len(self.records)} cells>"
 
     def _repr_html_(self) -> str | None:
-        if words := notebook.text(self, self._obstacle):
-            return words
-        return notebook.picture(self._obstacle, lambda: page.frame(self.page(), HEIGHT))
+        return notebook.framed(self, self._obstacle, self.page, HEIGHT)
 
     def _obstacle(self) -> str:
         count = len(self.records)

@@ -8,12 +8,14 @@ import contextlib
 from collections.abc import Callable
 from html import escape
 
+from collalgo.base import page
+
 #: Returns the reason why there is no picture, or "".
 Obstacle = Callable[[], str]
 
 
 def picture(obstacle: Obstacle, draw: Callable[[], str]) -> str | None:
-    """The SVG of an object, or None; a failure to draw never stops a notebook."""
+    """The picture of an object, or None; a failure to draw never stops a notebook."""
     with contextlib.suppress(Exception):
         return None if obstacle() else draw()
     return None
@@ -25,3 +27,12 @@ def text(of: object, obstacle: Obstacle) -> str | None:
         if why := obstacle():
             return f"<pre>{escape(str(of))}</pre><p><small>{escape(why)}</small></p>"
     return None
+
+
+def framed(
+    of: object, obstacle: Obstacle, make_page: Callable[[], str], height: int
+) -> str | None:
+    """The page of an object in a frame, ``height`` pixels high, or its text."""
+    return text(of, obstacle) or picture(
+        obstacle, lambda: page.frame(make_page(), height)
+    )

@@ -1,6 +1,5 @@
 """A decision with the prices of all candidates, and its explanation."""
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -168,18 +167,22 @@ class Selection:
         return self.explain()
 
     def _repr_html_(self) -> str | None:
+        from collalgo.base import notebook  # which few need
+
+        return notebook.picture(lambda: "", self._table)
+
+    def _table(self) -> str:
+        """The candidates as a table in HTML."""
         from collalgo.selection.html_table import html_table  # which few need
 
-        with contextlib.suppress(Exception):  # a notebook then shows the text
-            shown, hidden = self.distinct[:SHOWN], self.distinct[SHOWN:]
-            more = f"the {SHOWN} cheapest of {len(self.distinct)} candidates"
-            captions = [
-                *(self.headline, self.reason, self.origin, *[more] * bool(hidden)),
-                *(f"assumed: {rule}" for rule in self.assumptions),
-                *self.own_obstacles,
-            ]
-            return html_table(captions, shown, self.bound_seconds)
-        return None
+        shown, hidden = self.distinct[:SHOWN], self.distinct[SHOWN:]
+        more = f"the {SHOWN} cheapest of {len(self.distinct)} candidates"
+        captions = [
+            *(self.headline, self.reason, self.origin, *[more] * bool(hidden)),
+            *(f"assumed: {rule}" for rule in self.assumptions),
+            *self.own_obstacles,
+        ]
+        return html_table(captions, shown, self.bound_seconds)
 
     def explain(self, most: int | None = SHOWN) -> str:
         """The choice with the prices of others, as text of several lines.

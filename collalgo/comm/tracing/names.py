@@ -7,7 +7,7 @@ from collalgo._kernels.comm.recorder import Recorder
 _names: "WeakKeyDictionary[Recorder, dict[int, str]]" = WeakKeyDictionary()
 
 
-def remember(recorder: Recorder, numbers: range, name: str) -> None:
+def name_calls(recorder: Recorder, numbers: range, name: str) -> None:
     """Name some calls, for as long as the recorder keeps them."""
     known = _names.setdefault(recorder, {})
     for number in numbers:

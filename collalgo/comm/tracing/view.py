@@ -111,9 +111,7 @@ class Trace:
         return f"<Trace {self.path}: {counted(calls, 'call')} on {ranks}>"
 
     def _repr_html_(self) -> str | None:
-        if words := notebook.text(self, self._obstacle):
-            return words
-        return notebook.picture(self._obstacle, lambda: page.frame(self.page(), HEIGHT))
+        return notebook.framed(self, self._obstacle, self.page, HEIGHT)
 
     def _obstacle(self) -> str:
         if not self.path.is_file():

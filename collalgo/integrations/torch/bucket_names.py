@@ -13,7 +13,7 @@ import typing_extensions
 from collalgo._kernels.comm.call_site import skip_callers
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import runner_of
-from collalgo.comm.tracing.names import remember
+from collalgo.comm.tracing.names import name_calls
 from collalgo.integrations.torch.backward import NO_PASS
 from collalgo.integrations.torch.buckets import ENGINE
 
@@ -74,6 +74,6 @@ def named(
         try:
             return make(group, *args, **keywords)
         finally:
-            remember(recorder, range(before + 1, recorder.count + 1), name)
+            name_calls(recorder, range(before + 1, recorder.count + 1), name)
 
     return made

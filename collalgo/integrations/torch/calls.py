@@ -35,7 +35,7 @@ class GroupCalls(dist.ProcessGroup):
     def __init__(self, comm: Communicator):
         super().__init__(comm.rank, comm.size)
         self.comm = comm
-        self._coalesced: list[GroupWork] | None = None
+        self._coalesced: list[GroupWork] = []
         self.direct_calls = DirectCalls(comm)
         self.bucket_names = BucketNames()
 
@@ -58,7 +58,7 @@ class GroupCalls(dist.ProcessGroup):
         written = source if call == "broadcast" else out
         pack, unpack, finish, gpu = _copies(source, written)
         make, works = getattr(self.comm, call), []
-        in_background = opts.asyncOp or self._coalesced is not None
+        in_background = opts.asyncOp or self.direct_calls.is_coalescing
         if in_background and source is not None and gpu is None:
             defer(current.runner_of(self.comm).progress)
         if in_background or pack is not None or unpack is not None:
@@ -78,7 +78,7 @@ class GroupCalls(dist.ProcessGroup):
 
     def _noted(self, work: GroupWork) -> GroupWork:
         work.end_group = self.abort
-        if self._coalesced is not None:
+        if self.direct_calls.is_coalescing:
             self._coalesced.append(work)
         return work
 
@@ -87,7 +87,7 @@ class GroupCalls(dist.ProcessGroup):
         self.direct_calls.is_coalescing = True
 
     def _end_coalescing(self, _device: device) -> GroupWork:
-        works, self._coalesced = self._coalesced or [], None
+        works, self._coalesced = self._coalesced, []
         self.direct_calls.is_coalescing = False
         return GroupWork.of(works)
 
