@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -66,6 +65,8 @@ def page(
 
 def own(name: str, package: str = "collalgo.base") -> str:
     """A file of a package, as a script or a style."""
+    from importlib.resources import files  # slow, as it imports all about archives
+
     return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
