@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.comm.call_text import call_name
-from collalgo.engine.dtypes import dtype_text
+from collalgo.comm.object_frames import LENGTHS
+from collalgo.engine.dtypes import dtype_code, dtype_text
 from collalgo.errors import (
     CollectiveTimeout,
     CommunicatorClosed,
@@ -14,6 +15,9 @@ from collalgo.errors import (
 
 #: The name of a message in errors.
 MESSAGE = "message"
+
+#: The number of the dtype of the message that announces an object.
+OBJECT = dtype_code(LENGTHS)
 
 #: A rank and the collective that it is in.
 InCollective = tuple[int, dict[str, Any] | None]
@@ -31,7 +35,7 @@ class End(NamedTuple):
 def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchError:
     """The error of both ranks of a message, in the same words; raised on ``rank``."""
     if sender.dtype != receiver.dtype:
-        what, ours, its = "dtype", dtype_text(sender.dtype), dtype_text(receiver.dtype)
+        what, ours, its = "dtype", _elements(sender), _elements(receiver)
     elif sender.count != receiver.count:
         what = "count"
         ours, its = f"{sender.count} elements", f"{receiver.count} elements"
@@ -43,11 +47,33 @@ def mismatch(number: int, sender: End, receiver: End, rank: int) -> MismatchErro
         )
     return MismatchError(
         f"{MESSAGE} #{number}: rank {sender.rank} sent {ours} but rank "
-        f"{receiver.rank} receives {its}; both must pass the same {what}",
+        f"{receiver.rank} receives {its}; {_advice(sender, what)}",
         rank=rank,
         sequence=number,
         collective=MESSAGE,
         missing=(receiver.rank if rank == sender.rank else sender.rank,),
+    )
+
+
+def _elements(end: End) -> str:
+    """The name of the dtype of a message, or what it announces."""
+    return "an object" if end.dtype == OBJECT else dtype_text(end.dtype)
+
+
+def _advice(sender: End, what: str) -> str:
+    if sender.dtype == OBJECT:
+        return "receive it by recv_object"
+    return f"both must pass the same {what}"
+
+
+def no_object(rank: int, sender: int, dtype: str, size: int) -> MismatchError:
+    """A receive of an object whose next message is an array."""
+    return MismatchError(
+        f"recv_object: rank {sender} sent rank {rank} {size} elements of {dtype}, not "
+        "an object; receive them by recv, or send by send_object",
+        rank=rank,
+        collective=MESSAGE,
+        missing=(sender,),
     )
 
 
@@ -119,6 +145,7 @@ def _meanwhile(rank: int, busy: InCollective | None) -> str:
 
 
 def probe_error(
+    call: str,
     source: int | None,
     tag: int,
     rank: int,
@@ -129,7 +156,7 @@ def probe_error(
     """A probe that found no message."""
     sender = "any rank" if source is None else f"rank {source}"
     return CollectiveTimeout(
-        f"probe: rank {rank} waited {seconds:g} s for a message from {sender} under "
+        f"{call}: rank {rank} waited {seconds:g} s for a message from {sender} under "
         f"tag {tag}{_meanwhile(rank, busy)}; send one, or wait longer",
         rank=rank,
         missing=peers,

@@ -4,8 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.comm.object_frames import frames_of, object_of
+from collalgo.bootstrap.timeouts import seconds
+from collalgo.comm.object_frames import LENGTHS, frames_of, object_of
 from collalgo.comm.point_to_point.calls import Messages
+from collalgo.engine.dtypes import dtype_code, dtype_text
 
 
 class ObjectMessages(Messages):
@@ -20,10 +22,11 @@ class ObjectMessages(Messages):
         timeout: float | None = None,
     ) -> None:
         """Send an object that can be pickled to one rank; see :meth:`send`."""
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
         frames = frames_of(obj)
-        lengths = np.array([len(frame) for frame in frames], np.int64)
+        lengths = np.array([len(frame) for frame in frames], np.int64).view(LENGTHS)
         for message in (lengths, *frames):
-            self.send(message, to, tag, timeout=timeout)
+            self._mailbox.send(message, to, tag, waiting, "send_object")
 
     def recv_object(
         self,
@@ -36,11 +39,25 @@ class ObjectMessages(Messages):
 
         It is unpickled: the sender must be trusted. With ``source`` None, receive from
         the first sender.
+
+        Raises
+        ------
+        MismatchError
+            If the next message is an array, which stays to be received by :meth:`recv`.
         """
-        envelope = self.probe(source, tag, timeout=timeout)
-        lengths = np.empty(envelope.size, np.int64)
-        self.recv(lengths, envelope.source, tag, timeout=timeout)
-        frames = [np.empty(length, np.uint8) for length in lengths]
+        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        name = "recv_object"
+        sender, dtype, size = self._mailbox.probe(source, tag, waiting, name)
+        if dtype != dtype_text(dtype_code(LENGTHS)):
+            raise self._no_object(sender, dtype, size)
+        lengths = np.empty(size, LENGTHS)
+        self._mailbox.recv(lengths, sender, tag, waiting, name)
+        frames = [np.empty(length, np.uint8) for length in lengths.view(np.int64)]
         for frame in frames:
-            self.recv(frame, envelope.source, tag, timeout=timeout)
+            self._mailbox.recv(frame, sender, tag, waiting, name)
         return object_of(frames)
+
+    def _no_object(self, sender: int, dtype: str, size: int) -> Exception:
+        from collalgo.comm.point_to_point import errors  # at the first message
+
+        return errors.no_object(self._mailbox.rank, sender, dtype, size)

@@ -26,20 +26,20 @@ LAST_SECONDS = 5.0
 cdef class Mailbox(Probing):
     """The calls of a rank of a communicator with messages; see :class:`Probing`."""
 
-    def send(self, buf, to, tag, double seconds):
+    def send(self, buf, to, tag, double seconds, str name="send"):
         """Send a message, and wait until its array may be changed."""
-        return self.finish(self.begin_send("send", buf, to, tag, seconds))
+        return self.finish(self.begin_send(name, buf, to, tag, seconds))
 
     def isend(self, buf, to, tag, double seconds):
         """Send a message in the background."""
         self.check_background("isend")
         return self.in_background(self.begin_send("isend", buf, to, tag, seconds))
 
-    def recv(self, buf, source, tag, double seconds):
+    def recv(self, buf, source, tag, double seconds, str name="recv"):
         """Receive a message; without a source from the first sender."""
         if source is None:  # which connects with all ranks in the background
-            self.check_background("recv")
-        return self.finish(self.begin_receive("recv", buf, source, tag, seconds))
+            self.check_background(name)
+        return self.finish(self.begin_receive(name, buf, source, tag, seconds))
 
     def irecv(self, buf, source, tag, double seconds):
         """Receive a message in the background."""

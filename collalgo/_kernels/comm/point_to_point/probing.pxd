@@ -9,8 +9,8 @@ from collalgo._kernels.comm.point_to_point.receiving cimport Receiving
 cdef class Probing(Receiving):
     cdef int64_t checked(self, value, str name, str call, int64_t most) except -1
     cdef int check_background(self, str call) except -1
-    cdef object probe_error(self, source, int64_t tag, double seconds)
-    cdef tuple probe_peer(self, Peer peer, int64_t tag, bint is_any)
+    cdef object probe_error(self, source, int64_t tag, double seconds, str name)
+    cdef tuple probe_peer(self, Peer peer, int64_t tag, bint is_any, str name)
     cdef bint has_record(self, int64_t tag)
     cdef list remove_records(self, int64_t tag)
     cdef object elements_of(self, Peer peer, Arrival arrival)

@@ -52,53 +52,53 @@ cdef class Probing(Receiving):
             home.check_background(call)
         return 0
 
-    def probe(self, source, tag, double seconds):
+    def probe(self, source, tag, double seconds, str name="probe"):
         """Wait for a message: its sender, its dtype and the number of its elements."""
         cdef int64_t turn = 0, until = time_after(seconds)
-        self.check_open("probe")
+        self.check_open(name)
         self.enter()
         try:
-            while (found := self.iprobe(source, tag, seconds)) is None:
+            while (found := self.iprobe(source, tag, seconds, name)) is None:
                 if nanoseconds() >= until:
-                    raise self.probe_error(source, tag, seconds)
+                    raise self.probe_error(source, tag, seconds, name)
                 self.await_write(until, turn)
                 turn += 1
         finally:
             self.leave()
         return found
 
-    cdef object probe_error(self, source, int64_t tag, double seconds):
+    cdef object probe_error(self, source, int64_t tag, double seconds, str name):
         """The error of a probe that found no message."""
         peers = (source,) if source is not None else tuple(
             rank for rank in range(self.size) if rank != self.rank
         )
         busy = self.in_collective(peers)
-        return errors.probe_error(source, tag, self.rank, peers, seconds, busy)
+        return errors.probe_error(name, source, tag, self.rank, peers, seconds, busy)
 
-    def iprobe(self, source, tag, double seconds):
+    def iprobe(self, source, tag, double seconds, str name="iprobe"):
         """The same without a wait; None if no message has arrived."""
         cdef Peer peer
-        self.check_open("probe")
-        cdef int64_t number = self.checked(tag, "tag", "probe", INT64_MAX)
+        self.check_open(name)
+        cdef int64_t number = self.checked(tag, "tag", name, INT64_MAX)
         cdef list remote = []
         ranks = range(self.size) if source is None else [
-            self.checked(source, "source", "probe", self.size - 1)
+            self.checked(source, "source", name, self.size - 1)
         ]
         self.acquire()
         try:
-            self.check_open("probe")
+            self.check_open(name)
             for peer in [self.peer(rank) for rank in ranks]:
-                if found := self.probe_peer(peer, number, source is None):
+                if found := self.probe_peer(peer, number, source is None, name):
                     return found
                 if not peer.on_host:
                     remote.append(peer)
         finally:
             self.release()
         for peer in remote:
-            peer.connect("probe", math.inf if seconds < 0 else seconds)
+            peer.connect(name, math.inf if seconds < 0 else seconds)
         return None
 
-    cdef tuple probe_peer(self, Peer peer, int64_t tag, bint is_any):
+    cdef tuple probe_peer(self, Peer peer, int64_t tag, bint is_any, str name):
         """The first message of a rank with a tag, or None.
 
         Raises the failure of the rank, but not that it has left if any other may send.
@@ -109,7 +109,7 @@ cdef class Probing(Receiving):
         if arrival is not None:
             return peer.rank, dtype_text(arrival.head.dtype), arrival.head.count
         if peer.failure is not None and not (is_any and peer.has_left):
-            raise peer.error("probe")
+            raise peer.error(name)
         return None
 
     def unexpected_bytes(self, int64_t rank):
