@@ -106,6 +106,8 @@ class Context:
         The worlds that were made of its ranks, and of those, while they are in use.
     engine : str or None
         The engine between its hosts; None if it has only one.
+    members : tuple of int
+        The ranks of the world that a group consists of; empty for a world.
     pair : tuple of int or None
         The two ranks, as errors call them, if it only carries their messages.
     one_thread : bool
@@ -117,6 +119,7 @@ class Context:
         closed; otherwise it is done as the process ends.
     """
 
+    members: tuple[int, ...] = ()
     pair: tuple[int, int] | None = None
     one_thread = False
     newcomers: Newcomers | None = None
@@ -171,8 +174,10 @@ class Context:
             else self._failure_agreement.decision(failure)
         )
 
-    def add_group(self, group: "Context") -> None:
-        """Note a world that was made of its ranks."""
+    def add_group(self, group: "Context", members: tuple[int, ...]) -> None:
+        """Note a world that was made of some of its ranks."""
+        mine = self.members
+        group.members = tuple(mine[rank] for rank in members) if mine else members
         group._noted_in = (*self._noted_in, self.groups)
         for groups in group._noted_in:
             groups.add(group)

@@ -108,9 +108,9 @@ def _with_ranks(call: dict[str, Any]) -> str:
 def _call(call: dict[str, Any]) -> str:
     op = op_text(call["op"]) if call["op"] >= 0 else None
     dtype = dtype_text(call["dtype"])
-    if ranks := group_text(call):
-        return f"{_collective(call)} #{call['number']} ({ranks})"
     named = _collective(call), call["number"], elements(call)
+    if group_text(call) or _exchanges(call):
+        return f"{named[0]} #{named[1]} ({group_text(call)})".removesuffix(" ()")
     return call_text(*named, dtype, op, call["algorithm"])
 
 

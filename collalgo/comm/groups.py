@@ -11,9 +11,9 @@ from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.group_calls import GroupCall
 from collalgo.bootstrap.liveness_check import ProcessGone
-from collalgo.comm.failures import error_of
 from collalgo.comm.host_groups import cross_ranks, local_ranks
 from collalgo.comm.runner import Runner
+from collalgo.comm.world_failures import failure_error
 from collalgo.errors import BootstrapError, CollalgoError, CollectiveTimeout
 
 #: A kind of communicator, whose groups are of the same kind.
@@ -158,20 +158,20 @@ class Groups:
                     raise
                 raise self._late(call, error.missing) from None
 
-    def _made(self: Kind, context: Context, members: Sequence[int]) -> Kind:
-        self._runner.context.add_group(context)
+    def _made(self: Kind, context: Context, members: tuple[int, ...]) -> Kind:
+        self._runner.context.add_group(context, members)
         return type(self)(self._runner.subgroup(context, members), self._runner.timeout)  # type: ignore[call-arg]
 
     def _check(self) -> None:
         """Raise MismatchError if members are known to make another call."""
         runner = self._runner
         if runner.progress.idle and runner.context.has_other_calls():
-            raise error_of(self.rank, runner.context.failure())
+            raise failure_error(runner.context, runner.context.failure())
 
     def _gone(self, call: GroupCall, number: int, error: ProcessGone) -> CollalgoError:
         """The error of a wait for a rank that has died or left."""
-        return error_of(
-            self.rank,
+        return failure_error(
+            self._runner.context,
             {
                 "kind": "peer",
                 "mine": {"name": call.name, "number": number},

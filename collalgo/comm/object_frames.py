@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 #: The least bytes of a buffer that moves as a frame of its own.
 LARGE = 1 << 16
 
-#: The elements of the message that announces the frames of an object: no other has them.
+#: The dtype of the message that announces the frames of an object, and of no other.
 LENGTHS = np.dtype([("bytes of a frame of an object", np.int64)])
 
 #: The boundary in bytes that arrays of all dtypes begin at.

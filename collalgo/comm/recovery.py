@@ -15,9 +15,10 @@ from collalgo._kernels.engine.program import (
 )
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.descent import advice
-from collalgo.comm.failures import error_of, in_signal_handler
+from collalgo.comm.failures import in_signal_handler
 from collalgo.comm.reasons import CLOSED
 from collalgo.comm.tracing.dump import dump_failure
+from collalgo.comm.world_failures import failure_error
 from collalgo.engine.arrays import Array, packed
 from collalgo.errors import CollalgoError, CommunicatorClosed
 
@@ -76,7 +77,7 @@ class Recovery:
             failure = self._failure(caller)
             if failure.get("exit_reason") == CLOSED:
                 self._check_open_here(caller, failure["culprit"])
-            raise error_of(self.transport.rank, failure, self.context.pair)
+            raise failure_error(self.context, failure)
         if status == RUN_BUSY:
             raise self._busy(caller)
         assert status in (RUN_CLOSED, RUN_FORKED)

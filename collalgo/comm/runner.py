@@ -23,10 +23,10 @@ from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.timeouts import default_timeout, seconds
 from collalgo.comm.call_text import EXCHANGE
-from collalgo.comm.failures import error_of
 from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.registry import remember
+from collalgo.comm.world_failures import failure_error
 from collalgo.engine.call import Call
 from collalgo.errors import CollalgoError
 
@@ -267,7 +267,7 @@ def _release(context: Context, progress: Progress) -> CollalgoError | None:
     if progress.used:  # its last call has failed by now, but still uses the memory
         progress.join()
         context.release()
-    return error_of(context.transport.rank, failure) if failure else None
+    return failure_error(context, failure) if failure else None
 
 
 def _leftovers(

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import collalgo
-from collalgo import spawn
+from collalgo import spawn, threads
 from collalgo.comm.tracing.analysis import analyze
 from tests.support.leisure import at_leisure
 from tests.support.shared_memory import left_in_memory, names_in_memory
@@ -223,3 +223,43 @@ def test_a_planted_mismatch_is_named_by_the_recorder(tmp_path, monkeypatch):
     assert first.culprits == (2,)
     assert first.number == 51
     assert "101 float64" in "\n".join(first.lines)
+
+
+def test_errors_in_a_group_of_a_group_name_the_ranks_of_the_world():
+    def on_each_rank(comm):
+        odd = comm.split(comm.rank % 2)
+        part = odd.split(odd.rank > 0)
+        told = None
+        try:
+            part.allreduce(np.ones(1 + part.rank))
+        except collalgo.MismatchError as error:
+            told = str(error)
+        same = comm.dup()
+        try:
+            same.barrier() if comm.rank else same.allreduce(np.ones(1))
+        except collalgo.MismatchError as error:
+            assert "of the world" not in str(error)
+        return told
+
+    told = threads(on_each_rank, 6, timeout=60)
+    for rank in (2, 4):
+        assert told[rank].endswith("(ranks of the group [2, 4] of the world)")
+    assert told[5].endswith("(ranks of the group [3, 5] of the world)")
+    assert told[0] is None
+
+
+def test_the_last_call_of_a_rank_is_named_as_the_user_made_it():
+    told = []
+
+    def on_each_rank(comm):
+        comm.split(comm.rank % 2)
+        if not comm.rank:
+            raise ArithmeticError
+        try:
+            comm.barrier(timeout=30)
+        except collalgo.PeerFailed as error:
+            told.append(str(error))
+
+    with pytest.raises(ArithmeticError):
+        threads(on_each_rank, 2, timeout=60)
+    assert told[0].endswith("its last call was split #1")

@@ -187,27 +187,28 @@ def test_a_receive_that_nobody_answers_is_given_up():
     threads(on_each_rank, 2, timeout=60)
 
 
-def test_errors_of_messages_of_objects_name_the_call_of_the_user():
+def send_both_kinds(comm):
+    comm.send(np.array([1 << 50]), 1)  # which is no length of a frame
+    comm.barrier()
+    with pytest.raises(collalgo.MismatchError, match="rank 0 sent an object"):
+        while True:  # who has sent is told when it sends again
+            comm.send_object("text", 1, 1)
+
+
+def receive_the_other_kind(comm):
     def refused(match, call, *args, **kwargs):
         with pytest.raises(Exception, match=match):
             call(*args, **kwargs)
 
-    def on_each_rank(comm):
-        if comm.rank == 0:
-            comm.send(np.array([1 << 50]), 1)  # no length of a frame
-            comm.barrier()
-            with pytest.raises(collalgo.MismatchError, match="rank 0 sent an object"):
-                while True:  # who has sent is told when it sends again
-                    comm.send_object("text", 1, 1)
-            return
-        refused(r"recv_object: source is 7", comm.recv_object, 7)
-        refused(r"recv_object: tag is 'x'", comm.recv_object, 0, "x")
-        refused(r"recv_object: rank 1 waited", comm.recv_object, 0, 5, timeout=0.01)
-        refused(r"recv_object: .* 1 elements of int64, not an", comm.recv_object, 0)
-        assert comm.recv(np.zeros(1, np.int64), 0)[0] == 1 << 50  # it is still there
-        comm.barrier()
-        refused(
-            "sent an object .* receive it by recv_object", comm.recv, np.ones(3), 0, 1
-        )
+    refused(r"recv_object: source is 7", comm.recv_object, 7)
+    refused(r"recv_object: tag is 'x'", comm.recv_object, 0, "x")
+    refused(r"recv_object: rank 1 waited", comm.recv_object, 0, 5, timeout=0.01)
+    refused(r"recv_object: .* 1 elements of int64, not an", comm.recv_object, 0)
+    assert comm.recv(np.zeros(1, np.int64), 0)[0] == 1 << 50  # it is still there
+    comm.barrier()
+    refused("sent an object .* receive it by recv_object", comm.recv, np.ones(3), 0, 1)
 
-    threads(on_each_rank, 2, timeout=60)
+
+def test_errors_of_messages_of_objects_name_the_call_of_the_user():
+    roles = send_both_kinds, receive_the_other_kind
+    threads(lambda comm: roles[comm.rank](comm), 2, timeout=60)
