@@ -1,6 +1,7 @@
 """The command ``collalgo trace``."""
 
 import webbrowser
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -9,12 +10,12 @@ from rich.table import Table
 from collalgo.base import page
 from collalgo.base.console import patience, wide_console
 from collalgo.base.output_files import is_standard_output
-from collalgo.base.units import human_time
+from collalgo.base.units import counted, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.options import force_option, writes
 from collalgo.cli.price_calls import price_command
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
-from collalgo.comm.tracing.summary import Row, summary
+from collalgo.comm.tracing.summary import Row, SlowCall
 from collalgo.comm.tracing.trace_file import TraceError
 from collalgo.comm.tracing.view import Trace
 from collalgo.errors import OutputError
@@ -23,6 +24,12 @@ from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_process
 
 #: The exit code of an inconclusive analysis, since dumps are missing.
 INCONCLUSIVE = 2
+
+#: The columns of what calls should take.
+FIGURES = ("price", "bound")
+
+#: The most slow calls that are listed.
+MOST_SLOW = 10
 
 
 @click.group()
@@ -117,12 +124,17 @@ def summary_command(file: Path) -> None:
     """Summarise the calls in a collalgo.trace FILE by collective and source line.
 
     A call waits until the last rank has entered it; the rest of its time is transfer.
+    Below the table are the calls that took over twice their price, with the likely
+    reason: a late rank, too few cores, a slow link or a busy host.
     """
+    trace = Trace(file)
     try:
-        rows = summary(file)
+        rows = trace.summary()
     except TraceError as error:
         raise click.ClickException(str(error)) from None
     wide_console().print(_table(rows))
+    for line in _slow(trace.slow_calls()):
+        click.echo(wrapped(line))
 
 
 @main.command("view")
@@ -159,12 +171,22 @@ def _table(rows: list[Row]) -> Table:
     title = "mean time of a rank in all calls; less is better"
     table = Table(box=None, pad_edge=False, title=title, title_justify="left")
     table.add_column("collective")
-    for name in ("calls", "elements", "time", "waiting", "transfer"):
+    for name in ("calls", "elements", "time", "waiting", "transfer", *FIGURES):
         table.add_column(name, justify="right")
     table.add_column("last rank")
     table.add_column("place")
     for row in rows:
         numbers = (str(row.calls), str(row.elements))
         times = (row.seconds, row.waiting, row.seconds - row.waiting)
-        table.add_row(row.name, *numbers, *map(human_time, times), row.last, row.place)
+        figures = ("" if f is None else human_time(f) for f in (row.price, row.bound))
+        spent = *map(human_time, times), *figures
+        table.add_row(row.name, *numbers, *spent, row.last, row.place)
     return table
+
+
+def _slow(calls: list[SlowCall]) -> Iterator[str]:
+    """The lines of the calls that took over twice their price."""
+    if calls:
+        some = f", the longest {MOST_SLOW}" * (len(calls) > MOST_SLOW)
+        yield f"{counted(len(calls), 'call')} took over twice the price{some}:"
+        yield from (f"  {call.name}: {call.why}" for call in calls[:MOST_SLOW])

@@ -14,7 +14,8 @@ class Row(NamedTuple):
     ``seconds`` and ``waiting`` are means over the ranks, for all calls together.
 
     ``waiting`` is the part until the last rank had entered the call, and ``last``
-    the rank that mostly was the last.
+    the rank that mostly was the last. ``price`` and ``bound`` are the sums of those
+    of the calls, and None if one is not known.
     """
 
     name: str
@@ -24,6 +25,16 @@ class Row(NamedTuple):
     seconds: float
     waiting: float
     last: str
+    price: float | None = None
+    bound: float | None = None
+
+
+class SlowCall(NamedTuple):
+    """A call that took over twice its price: its name, its seconds, and the reason."""
+
+    name: str
+    seconds: float
+    why: str
 
 
 def summary(path: Path) -> list[Row]:
@@ -52,6 +63,18 @@ def rows_of(spans: Sequence[Span]) -> list[Row]:
     return sorted(rows, key=lambda row: -row.seconds)
 
 
+def slow_calls(spans: Sequence[Span]) -> list[SlowCall]:
+    """The calls among some spans that took over twice their price, longest first."""
+    found: dict[int, SlowCall] = {}
+    for span in spans:
+        if span.is_call and (why := str(span.about.get("slow") or "")):
+            number, seconds = span.about["sequence"], (span.ended - span.begun) / 1e6
+            name = f"{span.about['collective']} #{span.about.get('number', number)}"
+            if number not in found or seconds > found[number].seconds:
+                found[number] = SlowCall(name, seconds, why)
+    return sorted(found.values(), key=lambda call: -call.seconds)
+
+
 def _row(name: str, count: int, place: str, calls: Sequence[Sequence[Span]]) -> Row:
     seconds = waiting = 0.0
     late: Counter[int] = Counter()
@@ -64,4 +87,12 @@ def _row(name: str, count: int, place: str, calls: Sequence[Sequence[Span]]) -> 
             waiting += max(ready - span.begun, 0.0) / len(spans) / 1e6
     rank, times = late.most_common(1)[0]
     share = f"{rank} ({times} of {len(calls)})"
-    return Row(name, count, place, len(calls), seconds, waiting, share)
+    figures = (_sum(figure, calls) for figure in ("price", "bound"))
+    return Row(name, count, place, len(calls), seconds, waiting, share, *figures)
+
+
+def _sum(figure: str, calls: Sequence[Sequence[Span]]) -> float | None:
+    """The sum of a figure of some calls; None if one of them does not have it."""
+    found = [spans[0].about.get(figure) for spans in calls]
+    known = [float(f) for f in found if isinstance(f, float)]
+    return sum(known) if len(known) == len(found) else None

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from collalgo.base.chrome_trace import Event
 from collalgo.base.units import human
 from collalgo.comm import current
 from collalgo.comm.current import runner_of
+from collalgo.comm.tracing.call_prices import add_prices
 from collalgo.comm.tracing.dump import named_records
+from collalgo.comm.tracing.track import Track, zeros
 from collalgo.comm.tracing.view import Trace
 from collalgo.comm.types import Communicator
 from collalgo.errors import OutputError
@@ -34,20 +36,6 @@ CALL = "trace"
 CALLS, STEPS = 1 << 16, 1 << 19
 
 
-class Track(NamedTuple):
-    """The calls of a rank, and its steps with their messages.
-
-    A step is a dict: call, slice, step, begun and ended in nanoseconds, and the sent
-    and received messages, each with peer, lane and bytes.
-    """
-
-    start: int
-    host: int
-    calls: list[dict[str, Any]]
-    steps: list[dict[str, Any]]
-    lost: int
-
-
 @contextmanager
 def trace(
     path: str | Path,
@@ -61,7 +49,9 @@ def trace(
     ----------
     path
         The file that rank 0 writes, for Perfetto or ``chrome://tracing``: a track for
-        each rank with its calls and their steps, and an arrow for each message.
+        each rank with its calls and their steps, and an arrow for each message. A
+        call has its price and its bound in seconds, where they are known, and the
+        likely reason if it took over twice its price.
     comm
         The communicator; by default the world of :func:`collalgo.init` or, without
         one, that of torch.
@@ -102,6 +92,7 @@ def trace(
     everyone = runner.exchange_bytes(text, CALL, "gather")
     if everyone:
         tracks = [Track(*json.loads(part)) for part in everyone]
+        add_prices(tracks, runner.programs.pricer)
         _write(path, tracks, runner.label, force)
 
 
@@ -187,10 +178,8 @@ def _messages(plan: "Plan", step: int, size: int) -> dict[str, Any]:
 
 def events(tracks: list[Track]) -> Iterator[Event]:
     """The events of a trace; times in microseconds since its beginning."""
-    arrows, starts = _Arrows(), dict[int, int]()
-    for rank, track in enumerate(tracks):
-        # Ranks on one host share a clock; hosts are aligned by their first ranks.
-        zero = starts.setdefault(track.host, track.start)
+    arrows = _Arrows()
+    for rank, (track, zero) in enumerate(zip(tracks, zeros(tracks), strict=True)):
         missing = f", {track.lost} steps missing" * bool(track.lost)
         yield chrome_trace.title(rank, f"rank {rank}{missing}")
         for call in track.calls:

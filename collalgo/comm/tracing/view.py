@@ -9,7 +9,7 @@ from typing import Any
 from collalgo.base import notebook, page
 from collalgo.base.page import Cell
 from collalgo.base.units import counted, human_time
-from collalgo.comm.tracing.summary import Row, rows_of
+from collalgo.comm.tracing.summary import Row, SlowCall, rows_of, slow_calls
 from collalgo.comm.tracing.trace_file import Span, TraceError, TraceFile, read_trace
 
 #: The most spans and messages of a page; of more, steps and messages are left out.
@@ -51,10 +51,14 @@ TOO_MUCH = (
 CAPTION = (
     "Mean time of a rank in all calls; less is better.",
     "A call waits until the last rank has entered it; the rest is transfer.",
+    "Price and lower bound are sums of those of the calls, where they are known.",
 )
 
-COLUMNS = ("call", "calls", "elements", "time", "waiting", "transfer", "last rank",
-           "place")  # fmt: skip
+#: The most slow calls that are listed.
+MOST_SLOW = 20
+
+COLUMNS = ("call", "calls", "elements", "time", "waiting", "transfer", "price", "bound",
+           "last rank", "place")  # fmt: skip
 
 
 class Trace:
@@ -84,9 +88,20 @@ class Trace:
         """
         return rows_of(self._file.spans)
 
+    def slow_calls(self) -> list[SlowCall]:
+        """The calls that took over twice their price, longest first, with the reason.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a trace of collalgo.
+        """
+        return slow_calls(self._file.spans)
+
     def page(self) -> str:
         """The trace as a page, HTML without a network; raises as :meth:`summary`."""
         parts = [*_head(self._file), KEYS, TIMELINE, *_table(self.summary())]
+        parts += _slow(self.slow_calls())
         scripts = [page.own("timeline.js", __package__)]
         return page.page(
             f"trace {self.path.name}", parts, scripts=scripts, data=_data(self._file)
@@ -146,12 +161,29 @@ def _table(rows: Sequence[Row]) -> Iterator[str]:
         yield from page.table("calls", COLUMNS, [_cells(row) for row in rows])
 
 
+def _slow(calls: Sequence[SlowCall]) -> Iterator[str]:
+    """The calls that took over twice their price, with the likely reasons."""
+    if calls:
+        yield "<h2>Calls over twice their price</h2>"
+        if len(calls) > MOST_SLOW:
+            yield page.lines([f"The longest {MOST_SLOW} of {len(calls)}."])
+        rows = [
+            [Cell(c.name, is_text=True), Cell(c.why, is_text=True)]
+            for c in calls[:MOST_SLOW]
+        ]
+        yield from page.table("slow", ("call", "why"), rows)
+
+
 def _cells(row: Row) -> list[Cell]:
     times = row.seconds, row.waiting, row.seconds - row.waiting
     return [
         Cell(row.name, is_text=True),
         *(Cell(str(number), number) for number in (row.calls, row.elements)),
         *(Cell(human_time(seconds), seconds) for seconds in times),
+        *(
+            Cell("" if seconds is None else human_time(seconds), seconds)
+            for seconds in (row.price, row.bound)
+        ),
         Cell(row.last, is_text=True),
         Cell(row.place, is_text=True),
     ]
