@@ -1,6 +1,7 @@
 """Build the Cython extensions; everything else is in pyproject.toml."""
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,11 @@ KERNEL_FLAGS = ["-O2", "-ftree-vectorize", "-fvect-cost-model=dynamic"]
 KERNEL_FLAGS += ["-fno-tree-pre"]
 # What Cython adds to each module that has typed memoryviews, compiled once for all.
 MEMORYVIEWS = "collalgo._kernels.memoryviews"
-HEADERS = sorted(KERNELS.rglob("*.h"))
+HEADERS = {path.name: path for path in sorted(KERNELS.rglob("*.h"))}
+FOLDERS = sorted({str(path.parent) for path in HEADERS.values()})
+# What the source of a module or a header includes, and the modules that it cimports.
+INCLUDED = re.compile(r'(?:extern from|#include)\s+"([^"]+)"')
+CIMPORTED = re.compile(r"^(?:from|cimport) (collalgo\.[\w.]+)", re.MULTILINE)
 
 
 def optimization(path: Path) -> list[str]:
@@ -39,12 +44,28 @@ def optimization(path: Path) -> list[str]:
     return ["-O3"] if "engine" in path.parts else ["-O2"]
 
 
+def headers_of(path: Path) -> list[str]:
+    """The headers that a module needs, itself or through what it cimports."""
+    found, left = set(), [path, path.with_suffix(".pxd")]
+    while left:
+        file = left.pop()
+        if file in found or not file.exists():
+            continue
+        found.add(file)
+        text = file.read_text(encoding="utf-8")
+        left += [HEADERS[name] for name in INCLUDED.findall(text) if name in HEADERS]
+        if file.suffix != ".h":
+            names = CIMPORTED.findall(text)
+            left += [Path(name.replace(".", "/") + ".pxd") for name in names]
+    return sorted(str(file) for file in found if file.suffix == ".h")
+
+
 extensions = [
     Extension(
         ".".join(path.with_suffix("").parts),
         [str(path)],
-        depends=[str(header) for header in HEADERS],
-        include_dirs=[np.get_include(), *sorted({str(h.parent) for h in HEADERS})],
+        depends=headers_of(path),
+        include_dirs=[np.get_include(), *FOLDERS],
         define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
         extra_compile_args=[*FLAGS, *optimization(path)],
     )
