@@ -50,6 +50,22 @@ def test_what_is_remembered():
     collalgo.threads(on_each_rank, 3, timeout=60)
 
 
+def test_exchanges_of_a_call_are_placed_where_the_user_made_it():
+    def on_each_rank(comm):
+        collalgo.broadcast_object([1], comm)
+        comm.allgatherv(np.ones(comm.rank + 1))
+        comm.split(0)
+        records = runner_of(comm).recorder.records()
+        lines = {r["number"]: set() for r in records}
+        for record in records:
+            assert HERE in record["place"]
+            lines[record["number"]].add(int(record["place"].rpartition(":")[2]))
+        first = min(lines[1])
+        assert lines == {1: {first}, 2: {first + 1}, 3: {first + 2}}
+
+    collalgo.threads(on_each_rank, 2, timeout=60)
+
+
 @pytest.mark.deadline
 def test_only_so_many_calls_are_remembered():
     def on_each_rank(comm):

@@ -14,7 +14,6 @@ cdef extern from "Python.h":
 
 cdef extern from "frames.h":
     ctypedef int (*code_test)(PyObject *code) noexcept
-    PyObject *running_code(int *instruction)
     PyObject *code_of_user(code_test is_inside, int *instruction)
 
 cdef enum:
@@ -22,39 +21,42 @@ cdef enum:
 
 # The beginnings of the file names of code that is not the user's.
 cdef tuple INSIDE = (os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep,)
-cdef bint has_framework = False  # whose functions make calls for the user
 
 
 def skip_callers(str beginning):
     """Look for the places of calls outside of the files of a framework, too."""
-    global INSIDE, has_framework
-    INSIDE, has_framework = (*INSIDE, beginning), True
-    places[:] = [None] * PLACES
+    global INSIDE
+    INSIDE = (*INSIDE, beginning)
+    for place in range(PLACES):
+        known[place] = NULL
 
 
-# Code of the latest calls by its address, with whether it is inside; it stays alive here.
-cdef list places = [None] * PLACES
+# Code of the latest calls by its address, which the list keeps alive, and whether it is
+# inside.
+cdef list kept = [None] * PLACES
+cdef PyObject *known[PLACES]
 cdef int[PLACES] verdicts
+
+
+cdef int judge(PyObject *code, int place) noexcept:
+    """Remember whether code lies in a file of this package, or of a framework."""
+    verdicts[place] = (<object>code).co_filename.startswith(INSIDE)
+    kept[place], known[place] = <object>code, code
+    return verdicts[place]
 
 
 cdef int is_inside(PyObject *code) noexcept:
     """Whether code lies in a file of this package, or of a framework."""
     cdef int place = (<uintptr_t>code >> 5) & (PLACES - 1)
-    if <PyObject *>places[place] != code:
-        name = (<object>code).co_filename
-        verdicts[place] = name.startswith(INSIDE)
-        places[place] = <object>code
-    return verdicts[place]
+    return verdicts[place] if known[place] == code else judge(code, place)
 
 
 cdef PyObject *calling_code(int *instruction) noexcept:
-    """The code that makes a call, and its instruction.
+    """The code of the user that makes a call, and its instruction.
 
-    It may be that of this package, but of no framework: to look for the user's takes time.
+    That of this package makes the exchanges before some calls.
     """
-    if has_framework:
-        return code_of_user(is_inside, instruction)
-    return running_code(instruction)
+    return code_of_user(is_inside, instruction)
 
 
 cdef class CallSite:
