@@ -4,11 +4,13 @@ import re
 import subprocess
 import sys
 import time
+from functools import partial
 
 import numpy as np
 import pytest
 
 import collalgo
+from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.lateness import lateness
 from tests.support.paths import ROOT
 
@@ -112,17 +114,21 @@ def test_failed_calls_are_counted_apart():
     assert sum(failed) >= 1
 
 
-def late(comm):
+def late(comm, recorders):
+    """Rank 1 begins each call when rank 0 is in it."""
+    mine = recorders[comm.rank] = runner_of(comm).recorder
     before = collalgo.metrics(comm)
-    for _ in range(3):
+    for begun in range(mine.count + 1, mine.count + 4):
         if comm.rank == 1:
+            while recorders[0].count < begun:
+                time.sleep(0.001)
             time.sleep(0.02)
         comm.allreduce(np.ones(1000), algorithm="ring")
     return before, collalgo.metrics(comm)
 
 
 def test_late_ranks_of_a_communicator_are_counted():
-    before, after = collalgo.threads(late, 2)[0]
+    before, after = collalgo.threads(partial(late, recorders={}), 2)[0]
     found = increase(before, after)
     by_name = {key[0]: [] for key in found}
     for (name, labels), value in found.items():
