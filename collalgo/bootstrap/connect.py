@@ -14,7 +14,7 @@ from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.foreign_stores import TorchStore
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.liveness_check import LivenessCheck
+from collalgo.bootstrap.liveness_check import LivenessWatch, NoLivenessCheck
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -56,12 +56,12 @@ def connect(
     exchange_group: ExchangeGroup,
     engine: Engine,
     timeout: float,
-    liveness: LivenessCheck | None = None,
+    liveness: LivenessWatch | None = None,
 ) -> Context:
     """Connect all processes of a group; on several hosts over a store of rank 0.
 
     Every process that can read the messages of the group learns the secret of the job.
-    On one host ``liveness`` detects the end of a process.
+    ``liveness`` detects the end of a process until all have connected.
     """
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
@@ -75,7 +75,8 @@ def connect(
         if not several:
             return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
         address = store_address({STORE.name: where, SECRET.name: secret})
-        context = _across_hosts(job, address, rank, hosts, engine, timeout, held)
+        membership = Membership(rank, liveness=liveness)
+        context = _across_hosts(job, address, membership, hosts, engine, timeout, held)
         context.end_job = held.close
         return context
 
@@ -83,24 +84,25 @@ def connect(
 def _across_hosts(
     job: str,
     address: StoreAddress,
-    rank: int,
+    membership: Membership,
     hosts: tuple[int, ...],
     engine: Engine,
     timeout: float,
     held: ExitStack,
 ) -> Context:
     """Connect ranks on several hosts over a store at an address."""
-    membership = Membership(rank)
     store = _enter_store(membership, address, timeout, held)
     rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
-    return rendezvous.connect("", rank, range(len(hosts)), timeout)
+    context = rendezvous.connect("", membership.rank, range(len(hosts)), timeout)
+    membership.liveness = NoLivenessCheck()  # the worlds detect failures themselves
+    return context
 
 
 def _enter_store(
     membership: Membership, address: StoreAddress, timeout: float, held: ExitStack
 ) -> Client:
     """Connect with the store of a job, and register this process there."""
-    store = Client(*address, timeout, membership.lost)
+    store = Client(*address, timeout, membership.lost, membership.liveness.check)
     held.callback(_leave, membership, store)
     membership.begin(store)
     return store

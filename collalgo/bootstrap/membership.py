@@ -20,6 +20,7 @@ from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.base.finalizers import Lock
 from collalgo.base.threads import start
 from collalgo.bootstrap.failure_agreement import FailureAgreement
+from collalgo.bootstrap.liveness_check import LivenessWatch, NoLivenessCheck
 from collalgo.bootstrap.pending_join import PendingJoin, joined_twice
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -47,6 +48,8 @@ class Membership:
         The rank of this process in the job.
     store_rank
         The rank whose process holds the store; None if the launcher does.
+    liveness
+        Detects the end of a process that may not have registered in the store.
 
     Attributes
     ----------
@@ -54,15 +57,23 @@ class Membership:
         Whether a call has failed because a process has ended or its host was lost.
     store_is_late : bool
         Whether the store has once not answered in time.
+    liveness : LivenessWatch
+        Detects the end of processes until all of them have joined the first world.
     """
 
     store: KeyValueStore
     peer_died = False
     store_is_late = False
 
-    def __init__(self, rank: int, store_rank: int | None = 0):
+    def __init__(
+        self,
+        rank: int,
+        store_rank: int | None = 0,
+        liveness: LivenessWatch | None = None,
+    ):
         self.rank = rank
         self.store_rank = store_rank
+        self.liveness = liveness or NoLivenessCheck()
         self._agreements: WeakValueDictionary[str, FailureAgreement] = (
             WeakValueDictionary()
         )
@@ -120,7 +131,7 @@ class Membership:
             self._pending[pending] = joining
         try:
             joining.check()
-            return pending.result(timeout)
+            return self.liveness.wait(pending, timeout)
         except StoreError:
             raise
         except BootstrapError:

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from typing import Protocol
 
-from collalgo.bootstrap.liveness_check import ProcessGone
+from collalgo.bootstrap.liveness_check import LivenessWatch, ProcessGone
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.errors import BootstrapError
 
@@ -13,6 +13,7 @@ class Processes(Protocol):
 
     store: KeyValueStore
     rank: int
+    liveness: LivenessWatch
 
     def get(self, key: str, timeout: float, joining: "PendingJoin") -> bytes:
         """The value of a key, unless one of the joining processes has ended."""
@@ -80,6 +81,7 @@ class PendingJoin:
         """Raise BootstrapError if one of the processes has ended."""
         if error := self.obstacle():
             raise error
+        self._membership.liveness.check()
 
     def obstacle(self) -> BootstrapError | None:
         """The error of the join if one of the processes has ended, or has a twin."""

@@ -133,7 +133,7 @@ class Epochs:
 
     def _connected(self, member: Membership) -> Context:
         """Connect with the other members of an epoch."""
-        store = EpochStore(self.rendezvous.store, self._await)
+        store = EpochStore(self.rendezvous.store, self.wait)
         exchange = StoreExchange(
             store, member.rank, member.size, JOIN_TIMEOUT, f"epoch/{member.epoch}/"
         )
@@ -161,7 +161,7 @@ class Epochs:
         change = self.rendezvous.change()
         return change is not None and change.is_failure
 
-    def _await(self, pending: PendingValue, timeout: float) -> bytes:
+    def wait(self, pending: PendingValue, timeout: float) -> bytes:
         """Wait for a value that a member sets, unless the epoch ends."""
         with self._lock:
             self._waits.add(pending)

@@ -54,6 +54,8 @@ class Client:
         Seconds to reach it.
     lost
         Called with the reason when the connection ends, unless closed here.
+    check
+        Called between attempts to reach it; an error that it raises ends them.
     """
 
     value_bytes = MOST_BYTES
@@ -65,9 +67,10 @@ class Client:
         secret: bytes,
         timeout: float,
         lost: Callable[[str], None] = lambda _: None,
+        check: Callable[[], None] = lambda: None,
     ):
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
-        socket, session = reach(addresses, port, secret, timeout)
+        socket, session = reach(addresses, port, secret, timeout, check)
         self._connection = Connection(socket, session, lost)
 
     def set(
