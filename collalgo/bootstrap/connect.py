@@ -5,9 +5,11 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import NamedTuple
 from weakref import finalize
 
+from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
@@ -77,7 +79,7 @@ def connect(
         address = store_address({STORE.name: where, SECRET.name: secret})
         membership = Membership(rank, liveness=liveness)
         context = _across_hosts(job, address, membership, hosts, engine, timeout, held)
-        context.end_job = held.close
+        context.end_job = partial(_end_former, membership, held)
         return context
 
 
@@ -209,7 +211,7 @@ def _multi_host(
     """The rendezvous of ranks on several hosts, with an engine between them."""
     joining = membership.joining(range(len(hosts)))
     wire = engine.wire(joining, membership.rank, len(hosts), timeout)
-    held.callback(_end, membership, store, engine)
+    held.callback(_end, membership, store, engine, wire)
     return begin(job, membership, hosts, engine, wire)
 
 
@@ -245,9 +247,17 @@ def _leave(membership: Membership, store: Client) -> None:
     store.close()
 
 
-def _end(membership: Membership, store: Client, engine: Engine) -> None:
+def _end_former(membership: Membership, held: ExitStack) -> None:
+    """Release the resources of a job whose processes have all left its worlds."""
+    membership.all_have_left = True
+    held.close()
+
+
+def _end(membership: Membership, store: Client, engine: Engine, wire: Wire) -> None:
     """Leave the job, then end the engine: the others do not take that for a death."""
     _leave(membership, store)
+    if membership.all_have_left:
+        wire.all_have_left = True
     engine.end(peer_died=membership.peer_died)
 
 

@@ -22,6 +22,7 @@ from collalgo.base.threads import start
 from collalgo.bootstrap.failure_agreement import FailureAgreement
 from collalgo.bootstrap.liveness_check import LivenessWatch, NoLivenessCheck
 from collalgo.bootstrap.pending_join import PendingJoin, joined_twice
+from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     Change,
@@ -55,6 +56,8 @@ class Membership:
     ----------
     peer_died : bool
         Whether a call has failed because a process has ended or its host was lost.
+    all_have_left : bool
+        Whether all processes have left all worlds, so that none waits for another.
     store_is_late : bool
         Whether the store has once not answered in time.
     liveness : LivenessWatch
@@ -62,7 +65,7 @@ class Membership:
     """
 
     store: KeyValueStore
-    peer_died = False
+    peer_died = all_have_left = False
     store_is_late = False
 
     def __init__(
@@ -83,7 +86,7 @@ class Membership:
         self._lock = Lock()
         self._questions: SimpleQueue[str | None] = SimpleQueue()
 
-    def begin(self, store: KeyValueStore) -> None:
+    def begin(self, store: Client) -> None:
         """Register this process in the store, and watch the others.
 
         Raises
@@ -94,17 +97,18 @@ class Membership:
         """
         self.store = store
         self._claim(store)
-        store.watch("alive/", self._alive)
-        store.watch("twice/", self._twice)
-        store.watch("left/", self._left)
-        for name, react in (
-            ("failed", FailureAgreement.failed),
-            ("decision", FailureAgreement.decided),
-            ("waiting", FailureAgreement.compare),
-            ("mismatch", FailureAgreement.differ),
-            ("revoked", FailureAgreement.revoked),
-        ):
-            store.watch(f"{name}/", self._passing_on(react))
+        store.watch_each(
+            {
+                "alive/": self._alive,
+                "twice/": self._twice,
+                "left/": self._left,
+                "failed/": self._passing_on(FailureAgreement.failed),
+                "decision/": self._passing_on(FailureAgreement.decided),
+                "waiting/": self._passing_on(FailureAgreement.compare),
+                "mismatch/": self._passing_on(FailureAgreement.differ),
+                "revoked/": self._passing_on(FailureAgreement.revoked),
+            }
+        )
         start(Thread(target=self._ask, name="collalgo questions", daemon=True))
 
     def _claim(self, store: KeyValueStore) -> None:

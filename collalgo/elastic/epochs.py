@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Protocol
 
 from collalgo.base.finalizers import Lock
@@ -13,6 +14,7 @@ from collalgo.bootstrap.store.protocol import (
     KeyValueStore,
     PendingValue,
     StoreError,
+    present,
 )
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
@@ -20,6 +22,9 @@ from collalgo.errors import BootstrapError, RendezvousError
 
 #: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
+
+#: The key that exists once the members of an epoch are on several hosts.
+SEVERAL_HOSTS = "epoch/several hosts"
 
 
 class RendezvousWithStore(Rendezvous, Protocol):
@@ -113,6 +118,8 @@ class Epochs:
 
     def grow(self, timeout: float | None) -> Context:
         """Connect the surviving ranks and the waiting processes as a new world."""
+        if self._present is None:
+            self._prepare()
         while True:
             member = self.rendezvous.join(timeout)
             with suppress(EpochEnded):
@@ -124,8 +131,16 @@ class Epochs:
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
 
+    def _prepare(self) -> None:
+        """Load what members on several hosts need, before they wait for this one."""
+        store = self.rendezvous.store
+        with suppress(OSError, StoreError):  # which they raise again
+            if store.read(SEVERAL_HOSTS) is not None:
+                without_mpi(None, 0).title()
+                import_module("collalgo.selection.on_topology")
+
     def _release_former(self) -> None:
-        """Release the closed worlds of former epochs."""
+        """Release the closed worlds of former epochs, which all members have left."""
         for context in [each for each in self._held if each.transport.closed]:
             self._held.remove(context)
             if context.end_job is not None:
@@ -139,11 +154,14 @@ class Epochs:
         )
         engine = without_mpi(None, member.rank)
         try:
-            return connect_group(exchange, engine, JOIN_TIMEOUT, self)
+            found = connect_group(exchange, engine, JOIN_TIMEOUT, self)
         except BootstrapError as error:
             if isinstance(error, RendezvousError) or not self.fails_soon():
                 raise
             raise EpochEnded(str(error)) from error
+        if found.end_job is not None and member.rank == 0:
+            self.rendezvous.store.post(SEVERAL_HOSTS, b"")
+        return found
 
     def fails_soon(self) -> bool:
         """Whether the epoch has failed, also if its notice arrives later."""
@@ -208,3 +226,7 @@ class EpochStore:
     def get(self, key: str, timeout: float) -> bytes:
         """Wait for the value of a key that another member sets."""
         return self._wait(self._store.expect(key), timeout)
+
+    def present(self, prefix: str) -> dict[str, bytes]:
+        """The values of the keys with a prefix that exist now."""
+        return present(self._store, prefix)

@@ -92,3 +92,32 @@ def test_no_member_waits_for_one_that_died_after_they_met(
         context = joining.grow(1.0)
     assert joining.members == ("a",)
     context.abort("the test ends")
+
+
+class NotingRendezvous(Rendezvous):
+    """A rendezvous that notes whether an engine was loaded before a member asks."""
+
+    def __init__(self, store, engine):
+        super().__init__(store, 0, 1)
+        self._engine, self.was_loaded = engine, None
+
+    def join(self, timeout):
+        self.was_loaded = self._engine.title.called
+        return super().join(timeout)
+
+
+@pytest.mark.parametrize("is_several", [False, True])
+def test_a_newcomer_loads_its_engine_before_the_others_wait_for_it(
+    connect,  # noqa: F811
+    monkeypatch,
+    is_several,
+):
+    """Loading takes a while; members on one host need no engine."""
+    engine, store = Engine(0, waits=False), connect()
+    engine.title = Mock()
+    monkeypatch.setattr(epochs, "without_mpi", lambda *_: engine)
+    if is_several:
+        store.set(epochs.SEVERAL_HOSTS, b"")
+    rendezvous = NotingRendezvous(store, engine)
+    Epochs(rendezvous).grow(1.0).abort("the test ends")
+    assert rendezvous.was_loaded == is_several

@@ -1,7 +1,7 @@
 """A client of the embedded store."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, TimeoutError as TooLate
 from contextlib import suppress
 from functools import partial
@@ -140,11 +140,18 @@ class Client:
 
     def watch(self, prefix: str, watcher: Watcher) -> "Watch":
         """Call a watcher for all keys with a prefix, now and at each change."""
-        number, answer = self._connection.send(
-            b"watch", prefix.encode(), watcher=watcher
-        )
-        _answer(answer)
-        return Watch(self._connection, number)
+        (found,) = self.watch_each({prefix: watcher})
+        return found
+
+    def watch_each(self, watchers: Mapping[str, Watcher]) -> "list[Watch]":
+        """Call watchers for the keys with their prefixes, after one wait for all."""
+        sent = [
+            self._connection.send(b"watch", prefix.encode(), watcher=watcher)
+            for prefix, watcher in watchers.items()
+        ]
+        for _, answer in sent:
+            _answer(answer)
+        return [Watch(self._connection, number) for number, _ in sent]
 
     def lease(self, seconds: float) -> Lease:
         """Begin a lease, which is renewed until it is revoked or this is closed."""

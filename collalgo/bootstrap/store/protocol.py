@@ -17,7 +17,7 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.errors import BootstrapError
@@ -97,6 +97,14 @@ class ExchangeStore(Protocol):
 
     def get(self, key: str, timeout: float) -> bytes:
         """Wait for the value of a key, at most ``timeout`` seconds."""
+
+
+@runtime_checkable
+class ListedStore(ExchangeStore, Protocol):
+    """A store for an exchange that gives the values of several keys at once."""
+
+    def present(self, prefix: str) -> dict[str, bytes]:
+        """The values of the keys with a prefix that exist now."""
 
 
 class PendingValue(Protocol):
@@ -247,6 +255,11 @@ def fenced(key: str, fence: Fence, version: int) -> Fenced:
         f"key {key} was not changed: key {fence.key} has version {version}, and the "
         f"change needs {fence.version}; its caller has lost the right to make it"
     )
+
+
+def present(store: KeyValueStore, prefix: str) -> dict[str, bytes]:
+    """The values of the keys that start with a prefix."""
+    return {key: entry.value for key, entry in store.entries(prefix).items()}
 
 
 def add(store: KeyValueStore, key: str, amount: int) -> int:
