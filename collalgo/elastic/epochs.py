@@ -23,6 +23,10 @@ from collalgo.errors import BootstrapError, RendezvousError
 #: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
 
+#: Seconds for which the members wait for more processes than those that wait to join,
+#: so that those of a node join together.
+GATHERING_SECONDS = 0.3
+
 #: The key that exists once the members of an epoch are on several hosts.
 SEVERAL_HOSTS = "epoch/several hosts"
 
@@ -81,6 +85,7 @@ class Epochs:
         self.rendezvous = rendezvous
         self._present: tuple[Membership, Context] | None = None
         self._held: list[Context] = []
+        self._gathered_at: float | None = None
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
         rendezvous.watch(self._react)
@@ -106,9 +111,18 @@ class Epochs:
         No process can join a job that is closed, which continues to its end.
         """
         change = self.rendezvous.change()
-        if change is None:
+        if change is None or not (change.is_failure or change.waiting):
+            self._gathered_at = None
             return False
-        return change.is_failure or (change.waiting > 0 and change.closed is None)
+        if change.is_failure:
+            return True
+        return change.closed is None and (change.is_full or self._have_gathered())
+
+    def _have_gathered(self) -> bool:
+        """Whether processes have waited to join for some time."""
+        if self._gathered_at is None:
+            self._gathered_at = time.monotonic() + GATHERING_SECONDS
+        return time.monotonic() >= self._gathered_at
 
     def end(self, reason: str) -> None:
         """Refuse further members, and leave: the job is over."""
@@ -126,7 +140,7 @@ class Epochs:
                 context = self._connected(member)
                 context.newcomers = self
                 self._release_former()
-                self._present = member, context
+                self._present, self._gathered_at = (member, context), None
                 self._held.append(context)
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
