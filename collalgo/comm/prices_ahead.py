@@ -38,8 +38,9 @@ class PricesAhead:
 
     def add(self, question: Question) -> None:
         """Find the prices for a question, from a later :meth:`are_known` on."""
-        plain = Question(question.collective, 0, reproducible=question.reproducible)
-        self._questions[plain] = None
+        if question.algorithm is None:  # else no formula decides
+            asked = question._replace(first=False, block_nbytes=None)
+            self._questions[asked] = None
 
     def are_known(self) -> bool:
         """Whether all prices are known; if not, a thread finds them soon."""
@@ -59,10 +60,16 @@ class PricesAhead:
         return False
 
     def _find(self, asked: list[Question]) -> None:
-        """Find the prices of some questions; calls raise the errors of others."""
+        """Find the prices of some questions, and prove what they choose.
+
+        Calls raise the errors again.
+        """
         with computing.aside():
             self.pricer = self.pricer or self._make()
             for question in asked:
                 self._known += 1
                 with suppress(CollalgoError):
-                    decisions(question, self.pricer).at(question.nbytes)
+                    chosen = decisions(question, self.pricer).at(question.nbytes)
+                    if chosen.unproved:
+                        row, schedule = chosen.candidate.row, chosen.schedule
+                        self.pricer.prove(row, schedule, question.root)

@@ -13,15 +13,20 @@ from collalgo.selection.on_topology import TopologyPricer
 from tests.support.ranks_on_hosts import ranks_on_hosts
 from tests.support.store_clients import until
 
+MIB = 1 << 20
+
 PROFILE = HostProfile(3e-7, 3e-6, 1e-7, 1e-10, 1e-10, cores=8)
+
+
+def pricer_of(*counts):
+    topology, cores = ranks_on_hosts(*counts)
+    return TopologyPricer(topology, LinkModel.of_host(PROFILE), cores)
 
 
 @pytest.fixture
 def ahead(monkeypatch):
     monkeypatch.setattr(prices_ahead, "CALM_SECONDS", 0.0)
-    topology, cores = ranks_on_hosts(1, 1)
-    pricer = TopologyPricer(topology, LinkModel.of_host(PROFILE), cores)
-    return PricesAhead(pricer.alone)
+    return PricesAhead(pricer_of(1, 1).alone)
 
 
 def test_prices_are_found_while_another_thread_computes(ahead):
@@ -61,3 +66,18 @@ def test_a_question_without_an_answer_does_not_stop_the_others(ahead, monkeypatc
     ahead.add(Question("broadcast", 8))
     assert not ahead.are_known()
     until(ahead.are_known)
+
+
+def test_what_prices_choose_is_proved_before_the_ranks_use_it(monkeypatch):
+    monkeypatch.setattr(prices_ahead, "CALM_SECONDS", 0.0)
+    pricer, proved = pricer_of(2, 2, 2, 2), []
+    monkeypatch.setattr(pricer, "prove", lambda row, *_: proved.append(row.name))
+    ahead = PricesAhead(lambda: pricer)
+    asked = [Question("allgather", nbytes) for nbytes in (0, 4 * MIB)]
+    for each in asked:
+        ahead.add(each._replace(first=True))
+    assert not ahead.are_known()
+    until(ahead.are_known)
+    chosen = [decisions(each, pricer).at(each.nbytes) for each in asked]
+    assert proved == [each.name for each in chosen if each.unproved]
+    assert proved
