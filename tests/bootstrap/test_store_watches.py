@@ -1,8 +1,11 @@
 """Every key-value store calls its watchers with each change."""
 
 from threading import Event, Thread
+from unittest.mock import Mock
 
-from collalgo.bootstrap.store.protocol import Change
+from collalgo.bootstrap.store import pending
+from collalgo.bootstrap.store.pending import Expected
+from collalgo.bootstrap.store.protocol import Change, Entry
 from tests.support.store_clients import DEADLINE, Seen, until
 
 
@@ -86,3 +89,10 @@ def test_a_watcher_that_raises_does_not_end_the_watch(new_store, caplog):
     until(lambda: keys == ["w/1", "w/2"])
     assert other.get("w/1") == b""
     assert "a watcher of the key w/1 failed" in caplog.text
+
+
+def test_a_store_that_is_polled_is_read_soon_at_first(monkeypatch):
+    """Members of an exchange set their keys at about the same time."""
+    monkeypatch.setattr(pending, "POLL_SECONDS", 1e6)
+    store = Mock(**{"read.side_effect": [None, None, None, Entry(b"found", 1)]})
+    assert Expected(store, "key").result(DEADLINE) == b"found"
