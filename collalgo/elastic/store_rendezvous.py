@@ -109,13 +109,13 @@ class StoreRendezvous:
             self._is_joining = True
             self._events.put(Command.ASK)
             is_over = self._changed.wait_for(lambda: self._is_over(last), timeout)
-            self._is_joining = False
+            self._is_joining, state = False, self._state  # which goes on
         if self._failure is not None:
             raise self._failure
-        error = obstacle(self._state, self._where)
+        error = obstacle(state, self._where)
         if error is None and is_over:
-            return membership_of(self._state)
-        error = error or too_late(self._state, self._where, timeout)
+            return membership_of(state)
+        error = error or too_late(state, self._where, timeout)
         self.leave()
         raise error
 
