@@ -18,21 +18,27 @@ from tests.support.store_clients import DEADLINE
 #: The step in which the last member may learn prices.
 LATE_STEP = 5
 
+#: Elements of an array that prices send in another way than formulas.
+LENGTH = 8192
+
 
 @elastic.run
 def train(comm, state, deciders, may_price):
     """Note who decides on a call at each step; one member learns prices late."""
+    shared = comm._runner.context.shared
     programs = comm._runner.programs
     programs.replan(lambda: ranks_on_hosts(1, 2))
     programs.begin_by_formulas()
     if comm.rank == 1:
         alone = programs.pricer.alone
         programs._ahead = PricesAhead(lambda: may_price.wait(DEADLINE) and alone())
-    call, found = Call("allreduce", np.dtype(float), 8), FORMULA
+    call, found = Call("broadcast", np.dtype(float), LENGTH), FORMULA
     while found == FORMULA:
-        found = programs._decision(call).decider
-        deciders[state.step].add(found)
-        comm.allreduce(np.ones(8))
+        decision = programs._decision(call)
+        found = decision.decider
+        deciders[state.step].add((found, decision.name))
+        comm.broadcast(np.ones(LENGTH))
+        assert shared.call(comm.rank)["algorithm"] == decision.name
         state.step += 1
         if state.step == LATE_STEP:
             may_price.set()
@@ -53,5 +59,8 @@ def test_prices_decide_from_the_commit_on_at_which_all_members_know_them(
     with ThreadPoolExecutor(3) as pool:
         (steps,) = set(pool.map(member, range(3), timeout=60))
     assert steps > LATE_STEP
-    assert deciders.pop(steps - 1) == {PRICE}
-    assert {name for names in deciders.values() for name in names} == {FORMULA}
+    ((decider, name),) = deciders.pop(steps - 1)
+    assert decider == PRICE
+    ((decider, name_before),) = set().union(*deciders.values())
+    assert decider == FORMULA
+    assert name_before != name
