@@ -96,3 +96,18 @@ def test_a_store_that_is_polled_is_read_soon_at_first(monkeypatch):
     monkeypatch.setattr(pending, "POLL_SECONDS", 1e6)
     store = Mock(**{"read.side_effect": [None, None, None, Entry(b"found", 1)]})
     assert Expected(store, "key").result(DEADLINE) == b"found"
+
+
+def test_one_request_watches_the_keys_of_several_prefixes(connect):
+    store, seen, others = connect(), Seen(), Seen()
+    store.set("a/before", b"1")
+    watch = store.watch_each({"a/": seen, "b/": others})
+    for key in ("b/1", "c/1", "a/1"):
+        store.set(key, b"2")
+    until(lambda: len(seen.changes) + len(others.changes) == 3)
+    assert seen.pairs() == [("a/before", b"1"), ("a/1", b"2")]
+    assert others.pairs() == [("b/1", b"2")]
+    watch.cancel()
+    store.set("a/2", b"3")
+    assert store.read("c/1").value == b"2"  # after which no change of a key follows
+    assert len(seen.changes) == 2

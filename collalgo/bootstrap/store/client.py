@@ -19,6 +19,7 @@ from collalgo.bootstrap.store.protocol import (
     Outcome,
     StoreError,
     Watcher,
+    by_prefix,
     checked_fences,
     checked_key,
     fenced,
@@ -140,18 +141,16 @@ class Client:
 
     def watch(self, prefix: str, watcher: Watcher) -> "Watch":
         """Call a watcher for all keys with a prefix, now and at each change."""
-        (found,) = self.watch_each({prefix: watcher})
-        return found
+        return self.watch_each({prefix: watcher})
 
-    def watch_each(self, watchers: Mapping[str, Watcher]) -> "list[Watch]":
-        """Call watchers for the keys with their prefixes, after one wait for all."""
-        sent = [
-            self._connection.send(b"watch", prefix.encode(), watcher=watcher)
-            for prefix, watcher in watchers.items()
-        ]
-        for _, answer in sent:
-            _answer(answer)
-        return [Watch(self._connection, number) for number, _ in sent]
+    def watch_each(self, watchers: Mapping[str, Watcher]) -> "Watch":
+        """Call watchers for the keys with their prefixes, by one request for all."""
+        prefixes = [prefix.encode() for prefix in watchers]
+        number, answer = self._connection.send(
+            b"watch", *prefixes, watcher=by_prefix(watchers)
+        )
+        _answer(answer)
+        return Watch(self._connection, number)
 
     def lease(self, seconds: float) -> Lease:
         """Begin a lease, which is renewed until it is revoked or this is closed."""

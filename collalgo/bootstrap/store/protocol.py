@@ -16,7 +16,7 @@
 ``tests/bootstrap/test_key_value_store.py`` holds every implementation to this.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from collalgo.bootstrap.store.lease import Lease
@@ -87,6 +87,17 @@ class Change(NamedTuple):
 
 
 Watcher = Callable[[Change], None]
+
+
+def by_prefix(watchers: Mapping[str, Watcher]) -> Watcher:
+    """A watcher that passes each change on to those of the prefixes of its key."""
+
+    def watcher(change: Change) -> None:
+        for prefix, each in watchers.items():
+            if change.key.startswith(prefix):
+                each(change)
+
+    return watcher
 
 
 class ExchangeStore(Protocol):
