@@ -1,15 +1,44 @@
 """Bounded caches: dictionaries that keep the newest entries."""
 
-from collections.abc import Callable
-from threading import RLock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import RLock, local
 from typing import Any, TypeVar
 
 #: The most entries of a cache; the oldest are evicted.
 REMEMBERED = 512
 
-#: Held by a thread that computes shared results: proofs, prices, decisions. It is one
-#: lock, as all of these run schedules of users, which may request any other result.
-computing = RLock()
+
+class Computing:
+    """A lock of threads that compute shared results: proofs, prices, decisions.
+
+    It is one lock, as all of these run schedules of users, which may request any other
+    result.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._of_thread = RLock(), local()
+
+    def __enter__(self) -> None:
+        if not hasattr(self._of_thread, "is_aside"):
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        if not hasattr(self._of_thread, "is_aside"):
+            self._lock.release()
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Let this thread compute results of its own, for which no other waits."""
+        self._of_thread.is_aside = True
+        try:
+            yield
+        finally:
+            del self._of_thread.is_aside
+
+
+#: Held by a thread that computes shared results.
+computing = Computing()
 
 Value = TypeVar("Value")
 

@@ -5,16 +5,18 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import NamedTuple
 from weakref import finalize
 
+from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.foreign_stores import TorchStore
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.liveness_check import LivenessCheck
+from collalgo.bootstrap.liveness_check import LivenessWatch, NoLivenessCheck
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.multi_host import MultiHostRendezvous, begin
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -56,12 +58,12 @@ def connect(
     exchange_group: ExchangeGroup,
     engine: Engine,
     timeout: float,
-    liveness: LivenessCheck | None = None,
+    liveness: LivenessWatch | None = None,
 ) -> Context:
     """Connect all processes of a group; on several hosts over a store of rank 0.
 
     Every process that can read the messages of the group learns the secret of the job.
-    On one host ``liveness`` detects the end of a process.
+    ``liveness`` detects the end of a process until all have connected.
     """
     rank, size = exchange_group.rank, exchange_group.size
     identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
@@ -75,32 +77,34 @@ def connect(
         if not several:
             return HostRendezvous(job, liveness).connect("", rank, range(size), timeout)
         address = store_address({STORE.name: where, SECRET.name: secret})
-        context = _across_hosts(job, address, rank, hosts, engine, timeout, held)
-        context.end_job = held.close
+        membership = Membership(rank, liveness=liveness)
+        context = _across_hosts(job, address, membership, hosts, engine, timeout, held)
+        context.end_job = partial(_end_former, membership, held)
         return context
 
 
 def _across_hosts(
     job: str,
     address: StoreAddress,
-    rank: int,
+    membership: Membership,
     hosts: tuple[int, ...],
     engine: Engine,
     timeout: float,
     held: ExitStack,
 ) -> Context:
     """Connect ranks on several hosts over a store at an address."""
-    membership = Membership(rank)
     store = _enter_store(membership, address, timeout, held)
     rendezvous = _multi_host(job, membership, store, hosts, engine, timeout, held)
-    return rendezvous.connect("", rank, range(len(hosts)), timeout)
+    context = rendezvous.connect("", membership.rank, range(len(hosts)), timeout)
+    membership.liveness = NoLivenessCheck()  # the worlds detect failures themselves
+    return context
 
 
 def _enter_store(
     membership: Membership, address: StoreAddress, timeout: float, held: ExitStack
 ) -> Client:
     """Connect with the store of a job, and register this process there."""
-    store = Client(*address, timeout, membership.lost)
+    store = Client(*address, timeout, membership.lost, membership.liveness.check)
     held.callback(_leave, membership, store)
     membership.begin(store)
     return store
@@ -207,7 +211,7 @@ def _multi_host(
     """The rendezvous of ranks on several hosts, with an engine between them."""
     joining = membership.joining(range(len(hosts)))
     wire = engine.wire(joining, membership.rank, len(hosts), timeout)
-    held.callback(_end, membership, store, engine)
+    held.callback(_end, membership, store, engine, wire)
     return begin(job, membership, hosts, engine, wire)
 
 
@@ -243,9 +247,17 @@ def _leave(membership: Membership, store: Client) -> None:
     store.close()
 
 
-def _end(membership: Membership, store: Client, engine: Engine) -> None:
+def _end_former(membership: Membership, held: ExitStack) -> None:
+    """Release the resources of a job whose processes have all left its worlds."""
+    membership.all_have_left = True
+    held.close()
+
+
+def _end(membership: Membership, store: Client, engine: Engine, wire: Wire) -> None:
     """Leave the job, then end the engine: the others do not take that for a death."""
     _leave(membership, store)
+    if membership.all_have_left:
+        wire.all_have_left = True
     engine.end(peer_died=membership.peer_died)
 
 

@@ -1,8 +1,10 @@
 """Exchanges of small texts among processes that know their ranks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
-from collalgo.bootstrap.store.protocol import ExchangeStore, NotSet
+from collalgo.bootstrap.store.protocol import ExchangeStore, ListedStore, NotSet
 from collalgo.errors import BootstrapError
 
 
@@ -23,6 +25,21 @@ class ExchangeGroup(Protocol):
 
     def broadcast(self, text: str) -> str:
         """The text of rank 0."""
+
+
+def values_of(
+    store: ExchangeStore, prefix: str, count: int, timeout: float
+) -> Iterator[bytes]:
+    """The values of some keys, a prefix and a number from 0 on, each once it is set.
+
+    It asks once for all that are set, as each request of each process takes a while.
+    """
+    known: dict[str, bytes] = {}
+    for number in range(count):
+        key = f"{prefix}{number}"
+        if key not in known and isinstance(store, ListedStore):
+            known = store.present(prefix)
+        yield known[key] if key in known else store.get(key, timeout)
 
 
 class SizesDiffer(BootstrapError):
@@ -62,7 +79,7 @@ class StoreExchange:
 
     def contribute(self, text: str) -> None:
         """The first half of an allgather: do not wait for the others."""
-        self._store.set(self._key(self.rank), f"{self.size} {text}".encode())
+        self._store.set(f"{self._prefix}{self.rank}", f"{self.size} {text}".encode())
 
     def collect(self) -> list[str]:
         """The second half of an allgather: wait for the others.
@@ -74,11 +91,13 @@ class StoreExchange:
         BootstrapError
             If a process does not join in time.
         """
-        return [self._contribution(other) for other in range(self.size)]
+        values = values_of(self._store, self._prefix, self.size, self._timeout)
+        return [self._contribution(values, other) for other in range(self.size)]
 
-    def _contribution(self, other: int) -> str:
-        """The text of a process."""
-        size, _, text = self._text(self._key(other), other).partition(" ")
+    def _contribution(self, values: Iterator[bytes], other: int) -> str:
+        """The text of a process, the next one of all."""
+        with self._errors_of(other):
+            size, _, text = next(values).decode().partition(" ")
         if size != str(self.size):
             raise SizesDiffer(
                 f"rank {self.rank} has joined as one of {self.size} ranks but rank "
@@ -99,15 +118,19 @@ class StoreExchange:
 
     def published(self) -> str:
         """The part of the other ranks in a broadcast: wait for the text."""
-        return self._text(f"{self._name}first", 0)
+        with self._errors_of(0):
+            return self._store.get(f"{self._name}first", self._timeout).decode()
 
-    def _key(self, rank: int) -> str:
-        return f"{self._name}said/{rank}"
+    @property
+    def _prefix(self) -> str:
+        """The prefix of the keys of an allgather."""
+        return f"{self._name}said/"
 
-    def _text(self, key: str, writer: int) -> str:
-        """The text of a key, once the rank ``writer`` has set it."""
+    @contextmanager
+    def _errors_of(self, writer: int) -> Iterator[None]:
+        """Name the rank whose key is not set in time."""
         try:
-            return self._store.get(key, self._timeout).decode()
+            yield
         except NotSet:
             raise BootstrapError(
                 f"rank {self.rank} waited {self._timeout:g} s for rank {writer}, which "

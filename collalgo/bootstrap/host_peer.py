@@ -3,6 +3,7 @@
 import os
 import socket
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 from collalgo.bootstrap.join_request import (
@@ -16,8 +17,8 @@ from collalgo.bootstrap.join_request import (
 from collalgo.bootstrap.liveness_check import LIVENESS_SECONDS
 from collalgo.errors import BootstrapError
 
-#: Seconds between two attempts to connect with the root.
-_RETRY_SECONDS = 0.01
+#: Seconds between the first two attempts to connect with the root, and the most.
+_FIRST_RETRY_SECONDS, _RETRY_SECONDS = 0.0005, 0.01
 
 #: Bytes of the reason of a refusal, at most.
 _PROBLEM_BYTES = 500
@@ -93,11 +94,11 @@ def _connect(address: str, join_request: JoinRequest) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
     try:
-        while time.monotonic() < join_request.deadline:
+        for pause in _pauses(join_request.deadline):
             if _is_open(connection, address):
                 return connection
             join_request.liveness.check()
-            time.sleep(_RETRY_SECONDS)
+            time.sleep(pause)
     except BaseException:
         connection.close()
         raise
@@ -109,6 +110,14 @@ def _connect(address: str, join_request: JoinRequest) -> socket.socket:
         rank=join_request.me,
         missing=(join_request.root,),
     )
+
+
+def _pauses(deadline: float) -> Iterator[float]:
+    """The seconds between two attempts until a deadline, each twice those before."""
+    pause = _FIRST_RETRY_SECONDS
+    while time.monotonic() < deadline:
+        yield pause
+        pause = min(2 * pause, _RETRY_SECONDS)
 
 
 def _is_open(connection: socket.socket, address: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
+from collalgo.bootstrap.store.protocol import PendingValue
 from collalgo.errors import BootstrapError
 
 #: Seconds between two checks.
@@ -46,6 +47,13 @@ class GroupLivenessCheck(LivenessCheck, Protocol):
         """The check of some of the processes, by their positions."""
 
 
+class LivenessWatch(LivenessCheck, Protocol):
+    """Detects the end of one of some processes, and then ends waits for their keys."""
+
+    def wait(self, pending: PendingValue, timeout: float) -> bytes:
+        """The value of a key; BootstrapError as soon as one of them has ended."""
+
+
 class NoLivenessCheck:
     """Detects nothing, as nothing is known of the processes."""
 
@@ -54,6 +62,10 @@ class NoLivenessCheck:
 
     def check(self) -> None:
         pass
+
+    def wait(self, pending: PendingValue, timeout: float) -> bytes:
+        """The value of a key, once it is set."""
+        return pending.result(timeout)
 
 
 def check_alive(transport: SharedMemory, ranks: Sequence[int]) -> None:

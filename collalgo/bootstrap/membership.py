@@ -20,7 +20,9 @@ from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.base.finalizers import Lock
 from collalgo.base.threads import start
 from collalgo.bootstrap.failure_agreement import FailureAgreement
+from collalgo.bootstrap.liveness_check import LivenessWatch, NoLivenessCheck
 from collalgo.bootstrap.pending_join import PendingJoin, joined_twice
+from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     Change,
@@ -47,22 +49,34 @@ class Membership:
         The rank of this process in the job.
     store_rank
         The rank whose process holds the store; None if the launcher does.
+    liveness
+        Detects the end of a process that may not have registered in the store.
 
     Attributes
     ----------
     peer_died : bool
         Whether a call has failed because a process has ended or its host was lost.
+    all_have_left : bool
+        Whether all processes have left all worlds, so that none waits for another.
     store_is_late : bool
         Whether the store has once not answered in time.
+    liveness : LivenessWatch
+        Detects the end of processes until all of them have joined the first world.
     """
 
     store: KeyValueStore
-    peer_died = False
+    peer_died = all_have_left = False
     store_is_late = False
 
-    def __init__(self, rank: int, store_rank: int | None = 0):
+    def __init__(
+        self,
+        rank: int,
+        store_rank: int | None = 0,
+        liveness: LivenessWatch | None = None,
+    ):
         self.rank = rank
         self.store_rank = store_rank
+        self.liveness = liveness or NoLivenessCheck()
         self._agreements: WeakValueDictionary[str, FailureAgreement] = (
             WeakValueDictionary()
         )
@@ -72,7 +86,7 @@ class Membership:
         self._lock = Lock()
         self._questions: SimpleQueue[str | None] = SimpleQueue()
 
-    def begin(self, store: KeyValueStore) -> None:
+    def begin(self, store: Client) -> None:
         """Register this process in the store, and watch the others.
 
         Raises
@@ -83,17 +97,18 @@ class Membership:
         """
         self.store = store
         self._claim(store)
-        store.watch("alive/", self._alive)
-        store.watch("twice/", self._twice)
-        store.watch("left/", self._left)
-        for name, react in (
-            ("failed", FailureAgreement.failed),
-            ("decision", FailureAgreement.decided),
-            ("waiting", FailureAgreement.compare),
-            ("mismatch", FailureAgreement.differ),
-            ("revoked", FailureAgreement.revoked),
-        ):
-            store.watch(f"{name}/", self._passing_on(react))
+        store.watch_each(
+            {
+                "alive/": self._alive,
+                "twice/": self._twice,
+                "left/": self._left,
+                "failed/": self._passing_on(FailureAgreement.failed),
+                "decision/": self._passing_on(FailureAgreement.decided),
+                "waiting/": self._passing_on(FailureAgreement.compare),
+                "mismatch/": self._passing_on(FailureAgreement.differ),
+                "revoked/": self._passing_on(FailureAgreement.revoked),
+            }
+        )
         start(Thread(target=self._ask, name="collalgo questions", daemon=True))
 
     def _claim(self, store: KeyValueStore) -> None:
@@ -120,7 +135,7 @@ class Membership:
             self._pending[pending] = joining
         try:
             joining.check()
-            return pending.result(timeout)
+            return self.liveness.wait(pending, timeout)
         except StoreError:
             raise
         except BootstrapError:

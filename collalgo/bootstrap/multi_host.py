@@ -217,7 +217,7 @@ def begin(
     """
     rank, everyone = membership.rank, range(len(hosts))
     title = engine.title()
-    inventory = HostInventory(membership.store, rank, hosts, title)
+    inventory = HostInventory(membership.joining(everyone), rank, hosts, title)
     inventory.publish()
     job = Job(name, rank, hosts, membership, inventory, wire, engine.worlds(), title)
     return MultiHostRendezvous(job, everyone)

@@ -152,9 +152,13 @@ def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -
         if (entry := store.read(f"world/{world.path}")) is not None:
             raise _refused_by_another(world, **json.loads(entry.value))
 
+    prefix = f"here/{world.path}/"
+    here: dict[str, bytes] = {}
     try:
-        for other in range(len(world.members)):
-            world.awaited(f"here/{world.path}/{other}", joining, check_refused)
+        for key in (f"{prefix}{other}" for other in range(len(world.members))):
+            here = here if key in here else joining.present(prefix)
+            if key not in here:
+                world.awaited(key, joining, check_refused)
     except StoreError:
         raise _join_error(world, store) from None
 

@@ -1,10 +1,11 @@
 """The store of a job for processes that wait for each other to join a world."""
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Protocol
 
-from collalgo.bootstrap.liveness_check import ProcessGone
-from collalgo.bootstrap.store.protocol import KeyValueStore
+from collalgo.bootstrap.exchange import values_of
+from collalgo.bootstrap.liveness_check import LivenessWatch, ProcessGone
+from collalgo.bootstrap.store.protocol import KeyValueStore, present
 from collalgo.errors import BootstrapError
 
 
@@ -13,6 +14,7 @@ class Processes(Protocol):
 
     store: KeyValueStore
     rank: int
+    liveness: LivenessWatch
 
     def get(self, key: str, timeout: float, joining: "PendingJoin") -> bytes:
         """The value of a key, unless one of the joining processes has ended."""
@@ -76,10 +78,19 @@ class PendingJoin:
         """
         return self._membership.get(key, timeout, self)
 
+    def present(self, prefix: str) -> dict[str, bytes]:
+        """The values of the keys with a prefix that exist now."""
+        return present(self._membership.store, prefix)
+
+    def each(self, prefix: str, count: int, timeout: float) -> Iterator[bytes]:
+        """Wait for the values of a prefix and each number from 0 on, as :meth:`get`."""
+        return values_of(self, prefix, count, timeout)
+
     def check(self) -> None:
         """Raise BootstrapError if one of the processes has ended."""
         if error := self.obstacle():
             raise error
+        self._membership.liveness.check()
 
     def obstacle(self) -> BootstrapError | None:
         """The error of the join if one of the processes has ended, or has a twin."""

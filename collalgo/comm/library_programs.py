@@ -23,6 +23,10 @@ class LibraryPrograms(ProgramCache):
     def _exchanges(self) -> dict[tuple[str, int, int], Program]:
         return {}
 
+    def _decide_again(self) -> None:
+        super()._decide_again()
+        self._exchanges.clear()
+
     def named(self, call: Call, name: str, counted: int) -> Program:
         """A program that the library runs for another call, under a name for that."""
         kind = self.kind(call)

@@ -9,6 +9,7 @@ from collalgo._kernels.comm.call_kind import CallKind, SharedRange
 from collalgo._kernels.engine.program import Program
 from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
+from collalgo.comm.prices_ahead import PricesAhead
 from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
@@ -52,6 +53,7 @@ class ProgramCache:
         self._kinds: dict[Call, CallKind] = {}
         self._own: Kinds = {}
         self._of_counts: dict[Call, SharedRange] = {}
+        self._ahead: PricesAhead | None = None
 
     @property
     def _profile(self) -> HostProfile:
@@ -68,6 +70,27 @@ class ProgramCache:
 
         topology, devices = self._placed()
         return placed_pricer(topology, profile, devices)
+
+    def begin_by_formulas(self) -> None:
+        """On several hosts let formulas decide on short calls, until prices are known.
+
+        All ranks call it before their first call.
+        """
+        if self._placed is not None:
+            self._ahead = PricesAhead(self.pricer.alone)
+
+    def are_prices_known(self) -> bool:
+        """Whether formulas decide, and the prices of all calls so far are known.
+
+        If they are not, a thread finds them from now on.
+        """
+        return self._ahead is not None and self._ahead.are_known()
+
+    def use_prices(self) -> None:
+        """Let prices decide on all further calls; all ranks call it between two."""
+        if self._ahead is not None and self._ahead.pricer is not None:
+            self.__dict__["pricer"] = self._ahead.pricer
+        self._decide_again()
 
     def kind(self, call: Call) -> CallKind:
         """The calls that differ from this one in their length only."""
@@ -88,6 +111,11 @@ class ProgramCache:
         """Decide again on all calls, for these machines; None for those of the job."""
         self._placed = placed or self._described
         self.__dict__.pop("pricer", None)
+        self._decide_again()
+
+    def _decide_again(self) -> None:
+        """Let prices decide again on calls that were decided before."""
+        self._ahead = None
         self.release()
         self._own.clear()
         self._of_counts.clear()
@@ -199,14 +227,7 @@ class ProgramCache:
 
         It holds from a least size up to a limit; if both are equal, for these counts.
         """
-        question = Question(
-            call.collective,
-            nbytes,
-            call.algorithm,
-            call.reproducible,
-            block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
-            root=call.root,
-        )
+        question = self._question(call, nbytes, counts)
         found = decisions(question, self.pricer)
         of_size = found.at(nbytes)
         decision = of_size.for_blocks(question.block_nbytes)
@@ -217,6 +238,23 @@ class ProgramCache:
             self.pricer.prove(row, decision.schedule, call.root)
         sizes = found.around(nbytes) if decision is of_size else (0, 0)
         return decision, *sizes
+
+    def _question(
+        self, call: Call, nbytes: int, counts: tuple[int, ...] | None
+    ) -> Question:
+        """The question of a decision, whose price is sought if a formula decides."""
+        asked = Question(
+            call.collective,
+            nbytes,
+            call.algorithm,
+            call.reproducible,
+            block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
+            root=call.root,
+            first=self._ahead is not None,
+        )
+        if self._ahead is not None:
+            self._ahead.add(asked)
+        return asked
 
     def _template(
         self,

@@ -37,6 +37,10 @@ class Contributions:
         self._kind = type(example) if isinstance(example, (list, tuple)) else None
         self._examples = _parts(example)
         self.form = _form([_array(each) for each in self._examples])
+        #: The shape and the dtype of a contribution that is one array, the usual one.
+        self._only: tuple[Any, ...] | None = None
+        if type(example) is np.ndarray:
+            self._only = example.shape, example.dtype
 
     @cached_property
     def lengths(self) -> dict[np.dtype[Any], int]:
@@ -60,6 +64,9 @@ class Contributions:
         ValueError
             If they are of another form.
         """
+        is_array = type(contribution) is np.ndarray
+        if is_array and (contribution.shape, contribution.dtype) == self._only:
+            return [[contribution.ravel()]]
         arrays = [_array(each) for each in _parts(contribution)]
         form = _form(arrays)
         if form != self.form:
@@ -76,6 +83,8 @@ class Contributions:
 
     def unpacked(self, totals: Sequence[Numbers]) -> Any:
         """The sum, of the kind of a contribution, from the sums of the dtypes."""
+        if self._only is not None:
+            return totals[0].reshape(self._only[0])
         found = []
         left = dict(zip(self.lengths, totals, strict=True))
         for shape, dtype, example in zip(*self.form, self._examples, strict=True):

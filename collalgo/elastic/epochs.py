@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from typing import Protocol
 
 from collalgo.base.finalizers import Lock
@@ -13,6 +14,7 @@ from collalgo.bootstrap.store.protocol import (
     KeyValueStore,
     PendingValue,
     StoreError,
+    present,
 )
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
@@ -20,6 +22,13 @@ from collalgo.errors import BootstrapError, RendezvousError
 
 #: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
+
+#: Seconds for which the members wait for more processes than those that wait to join,
+#: so that those of a node join together.
+GATHERING_SECONDS = 0.3
+
+#: The key that exists once the members of an epoch are on several hosts.
+SEVERAL_HOSTS = "epoch/several hosts"
 
 
 class RendezvousWithStore(Rendezvous, Protocol):
@@ -76,6 +85,7 @@ class Epochs:
         self.rendezvous = rendezvous
         self._present: tuple[Membership, Context] | None = None
         self._held: list[Context] = []
+        self._gathered_at: float | None = None
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
         rendezvous.watch(self._react)
@@ -101,9 +111,18 @@ class Epochs:
         No process can join a job that is closed, which continues to its end.
         """
         change = self.rendezvous.change()
-        if change is None:
+        if change is None or not (change.is_failure or change.waiting):
+            self._gathered_at = None
             return False
-        return change.is_failure or (change.waiting > 0 and change.closed is None)
+        if change.is_failure:
+            return True
+        return change.closed is None and (change.is_full or self._have_gathered())
+
+    def _have_gathered(self) -> bool:
+        """Whether processes have waited to join for some time."""
+        if self._gathered_at is None:
+            self._gathered_at = time.monotonic() + GATHERING_SECONDS
+        return time.monotonic() >= self._gathered_at
 
     def end(self, reason: str) -> None:
         """Refuse further members, and leave: the job is over."""
@@ -113,19 +132,29 @@ class Epochs:
 
     def grow(self, timeout: float | None) -> Context:
         """Connect the surviving ranks and the waiting processes as a new world."""
+        if self._present is None:
+            self._prepare()
         while True:
             member = self.rendezvous.join(timeout)
             with suppress(EpochEnded):
                 context = self._connected(member)
                 context.newcomers = self
                 self._release_former()
-                self._present = member, context
+                self._present, self._gathered_at = (member, context), None
                 self._held.append(context)
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
 
+    def _prepare(self) -> None:
+        """Load what members on several hosts need, before they wait for this one."""
+        store = self.rendezvous.store
+        with suppress(OSError, StoreError):  # which they raise again
+            if store.read(SEVERAL_HOSTS) is not None:
+                without_mpi(None, 0).title()
+                import_module("collalgo.selection.on_topology")
+
     def _release_former(self) -> None:
-        """Release the closed worlds of former epochs."""
+        """Release the closed worlds of former epochs, which all members have left."""
         for context in [each for each in self._held if each.transport.closed]:
             self._held.remove(context)
             if context.end_job is not None:
@@ -133,17 +162,20 @@ class Epochs:
 
     def _connected(self, member: Membership) -> Context:
         """Connect with the other members of an epoch."""
-        store = EpochStore(self.rendezvous.store, self._await)
+        store = EpochStore(self.rendezvous.store, self.wait)
         exchange = StoreExchange(
             store, member.rank, member.size, JOIN_TIMEOUT, f"epoch/{member.epoch}/"
         )
         engine = without_mpi(None, member.rank)
         try:
-            return connect_group(exchange, engine, JOIN_TIMEOUT, self)
+            found = connect_group(exchange, engine, JOIN_TIMEOUT, self)
         except BootstrapError as error:
             if isinstance(error, RendezvousError) or not self.fails_soon():
                 raise
             raise EpochEnded(str(error)) from error
+        if found.end_job is not None and member.rank == 0:
+            self.rendezvous.store.post(SEVERAL_HOSTS, b"")
+        return found
 
     def fails_soon(self) -> bool:
         """Whether the epoch has failed, also if its notice arrives later."""
@@ -161,7 +193,7 @@ class Epochs:
         change = self.rendezvous.change()
         return change is not None and change.is_failure
 
-    def _await(self, pending: PendingValue, timeout: float) -> bytes:
+    def wait(self, pending: PendingValue, timeout: float) -> bytes:
         """Wait for a value that a member sets, unless the epoch ends."""
         with self._lock:
             self._waits.add(pending)
@@ -208,3 +240,7 @@ class EpochStore:
     def get(self, key: str, timeout: float) -> bytes:
         """Wait for the value of a key that another member sets."""
         return self._wait(self._store.expect(key), timeout)
+
+    def present(self, prefix: str) -> dict[str, bytes]:
+        """The values of the keys with a prefix that exist now."""
+        return present(self._store, prefix)

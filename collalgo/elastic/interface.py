@@ -57,6 +57,8 @@ class MembershipChange:
         Whether a greater epoch has begun without this process.
     closed : str or None
         The reason why the job is closed, maybe empty; None if it is open.
+    is_full : bool
+        Whether those that wait would take all places that are free.
     """
 
     epoch: int
@@ -65,6 +67,7 @@ class MembershipChange:
     waiting: int = 0
     is_expelled: bool = False
     closed: str | None = None
+    is_full: bool = False
 
     @property
     def is_failure(self) -> bool:

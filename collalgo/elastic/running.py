@@ -36,6 +36,10 @@ Result = TypeVar("Result")
 #: The reason for the close of a job that has ended normally.
 FINISHED = "it has ended normally"
 
+#: What a member tells the others at a commit: that it knows of a change, and that it
+#: knows the prices of its calls.
+CHANGED, PRICED = 1, 2
+
 #: The most members whose names are shown.
 MOST_NAMES = 16
 
@@ -198,6 +202,8 @@ class _Running:
         self, train: Callable[[Communicator], Result], returned: list[Result]
     ) -> None:
         """Call the function with the present members, and wait until all return."""
+        if self._newcomers is not None:  # commits follow, at which prices may be known
+            self._comm._runner.programs.begin_by_formulas()
         self._state.sync(self._comm)
         after_commit = self._state.after_commit(self._meet_newcomers)
         with belonging(self._comm), after_commit:
@@ -205,12 +211,22 @@ class _Running:
         self._comm._runner.exchange_as_call(np.zeros(1, np.uint8), "elastic.run")
 
     def _meet_newcomers(self) -> None:
-        """At a commit: interrupt all members, if one of them knows of a change."""
+        """At a commit: interrupt all members, if one of them knows of a change.
+
+        Once all of them know the prices of their calls, these decide.
+        """
         if self._newcomers is None:
             return
-        mine = np.array([self._newcomers.has_changed()], np.uint8)
-        if self._comm._runner.exchange_as_call(mine, "commit").any():
+        runner = self._comm._runner
+        known = PRICED * runner.programs.are_prices_known()
+        mine = np.array([CHANGED * self._newcomers.has_changed() + known], np.uint8)
+        found = runner.exchange_as_call(mine, "commit")
+        if not found.any():
+            return
+        if (found & CHANGED).any():
             raise MembersChange
+        if (found & PRICED).all():
+            runner.programs.use_prices()
 
     def _recover(self, error: CollalgoError) -> None:
         """Continue with the surviving members, which roll back as they synchronise."""

@@ -87,21 +87,28 @@ class Exchanges:
         counts = np.outer([len(nodes) for nodes in owned], lengths)
         table, each = tuple(counts.ravel().tolist()), tuple(lengths.tolist())
         sent = len(owned[comm.rank]) * length
-        self._is_direct = len(self._nodes) == 2 and dtype.char in ADDED_ALIKE
+        is_direct = len(self._nodes) == 2 and dtype.char in ADDED_ALIKE
+        self._is_in_place = is_direct or comm.size == 1
         self._both = Call("allreduce", dtype, length, "sum", reproducible=True)
         self._part = each[comm.rank]
         self._scatter = Call("alltoall", dtype, sent, counts=table)
         self._gather = Call("allgather", dtype, self._part, counts=each)
 
+    def new_total(self, memory: Memory, number: int) -> Numbers:
+        """An array for a sum of this member; the first one may become the result."""
+        if self._is_in_place and not number:
+            return np.empty(self._length, self._dtype)
+        return memory.array(self._length, self._dtype)
+
     def total(
         self, comm: Communicator, totals: Sequence[Numbers], memory: Memory
     ) -> Numbers:
         """The sum over all members, in an array of its own."""
-        if not self._is_direct:
+        if not self._is_in_place:
             return self._by_parts(comm, totals, memory)
-        found = np.empty(self._length, self._dtype)
-        comm._runner.run_for(self._name, self._both, totals[0], found)
-        return found
+        if comm.size > 1:
+            comm._runner.run_for(self._name, self._both, totals[0], totals[0])
+        return totals[0]
 
     def _by_parts(
         self, comm: Communicator, totals: Sequence[Numbers], memory: Memory

@@ -6,7 +6,7 @@ tree adds of them. Then each member gets a part of the elements of all these sum
 what the tree adds of the sums of different members, and all gather the parts.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.contributions import NAME, Contributions
-from collalgo.elastic.shard_plan import Memory, ShardSums
+from collalgo.elastic.shard_plan import ShardSums
 from collalgo.elastic.tree_sums import Sums, share
 
 #: What the sums of each communicator share.
@@ -73,33 +73,24 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     shared = _SUMS_OF.get(comm) or _SUMS_OF.setdefault(comm, ShardSums())
     exchanges = shared.exchanges(comm, shards, contributions)
     memory = shared.take_memory()
-    sums = _of_member(comm, shards, of, example, contributions, memory)
-    if comm.size == 1:
-        totals = [each.totals[0].copy() for each in sums]
-    else:
-        pairs = zip(exchanges, sums, strict=True)
-        totals = [each.total(comm, own.totals, memory) for each, own in pairs]
+    sums = [Sums(shards, partial(each.new_total, memory)) for each in exchanges]
+    _add_shards(sums, share(shards, comm.rank, comm.size), of, example, contributions)
+    pairs = zip(exchanges, sums, strict=True)
+    totals = [each.total(comm, own.totals, memory) for each, own in pairs]
     shared.give_back(memory)
     return contributions.unpacked(totals)
 
 
-def _of_member(
-    comm: Communicator,
-    shards: int,
+def _add_shards(
+    sums: list[Sums],
+    numbers: Sequence[int],
     of: Callable[[int], Any],
     example: Any,
     contributions: Contributions,
-    memory: Memory,
-) -> list[Sums]:
-    """The sums of the shards of this member, for each dtype."""
-    sums = [
-        Sums(shards, partial(memory.array, length, dtype))
-        for dtype, length in contributions.lengths.items()
-    ]
-    first, *others = share(shards, comm.rank, comm.size)
-    for number in (first, *others):
-        contribution = example if number == first else of(number)
+) -> None:
+    """Add the shards of this member to its sums, one for each dtype."""
+    for number in numbers:
+        contribution = example if number == numbers[0] else of(number)
         parts_of = contributions.by_dtype(contribution)
         for each, parts in zip(sums, parts_of, strict=True):
             each.add_shard(number, parts)
-    return sums

@@ -91,6 +91,7 @@ class StoreRendezvous:
         self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self._changed = Condition()
         self._failure: Exception | None = None
+        self._is_joining = False
         self._watchers: list[Callable[[MembershipChange], None]] = []
         self._told: MembershipChange | None = None
         self._link = StoreLink(connect, where, settings.silence, self._events.put, held)
@@ -104,15 +105,17 @@ class StoreRendezvous:
         """Wait until this process is a member of an epoch greater than its last."""
         timeout = self._settings.join_timeout if timeout is None else timeout
         last = self._state.epoch
-        self._events.put(Command.ASK)
         with self._changed:
+            self._is_joining = True
+            self._events.put(Command.ASK)
             is_over = self._changed.wait_for(lambda: self._is_over(last), timeout)
+            self._is_joining, state = False, self._state  # which goes on
         if self._failure is not None:
             raise self._failure
-        error = obstacle(self._state, self._where)
+        error = obstacle(state, self._where)
         if error is None and is_over:
-            return membership_of(self._state)
-        error = error or too_late(self._state, self._where, timeout)
+            return membership_of(state)
+        error = error or too_late(state, self._where, timeout)
         self.leave()
         raise error
 
@@ -262,7 +265,12 @@ class StoreRendezvous:
     def _enter(self, state: Participant) -> None:
         """Make a state the present one, and notify waiters and watchers."""
         is_new = state.phase is Phase.MEMBER and state.epoch > self._state.epoch
+        was_expelled = state.phase is Phase.OUT and (
+            self._state.phase is not Phase.OUT or state.epoch > self._state.epoch
+        )
         with self._changed:
+            if was_expelled and self._is_joining:  # which knows nothing of the epoch
+                self._events.put(Command.ASK)
             self._state = state
             self._changed.notify_all()
         if is_new and state.round.members[0] == state.member:

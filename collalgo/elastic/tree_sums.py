@@ -28,7 +28,7 @@ class Sums:
     shards
         The number of shards of the tree.
     new_total
-        Makes an array for the sum of a node.
+        Makes an array for the sum of a node, from the number of arrays made before.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Sums:
         Their sums.
     """
 
-    def __init__(self, shards: int, new_total: Callable[[], Numbers] | None = None):
+    def __init__(self, shards: int, new_total: Callable[[int], Numbers] | None = None):
         self._shards, self._new_total = shards, new_total
         self._unused: list[Numbers] = []
         self.nodes: list[Node] = []
@@ -52,8 +52,14 @@ class Sums:
             self._climb()
             return
         assert self._new_total is not None
-        total = self._unused.pop() if self._unused else self._new_total()
-        np.concatenate(parts, out=total)
+        if self._unused:
+            total = self._unused.pop()
+        else:
+            total = self._new_total(len(self.totals))
+        if len(parts) == 1:
+            np.copyto(total, parts[0])
+        else:
+            np.concatenate(parts, out=total)
         self.add(Node(0, number), total)
 
     def add(self, node: Node, total: Numbers | None = None) -> None:
@@ -84,6 +90,9 @@ class Sums:
 
 def _add(total: Numbers, parts: Sequence[Numbers]) -> None:
     """Add arrays to the elements of a sum, one after the other."""
+    if len(parts) == 1:
+        np.add(total, parts[0], out=total)
+        return
     begin = 0
     for part in parts:
         elements = total[begin : begin + part.size]

@@ -21,6 +21,7 @@ def membership_of(state: Participant) -> Membership:
 def change_of(state: Participant) -> MembershipChange | None:
     """The reason of a process for the next round, or None."""
     notice = state.notice if state.phase is Phase.MEMBER else Notice()
+    present = len(state.round.members) - len(notice.lost) + notice.waiting
     found = MembershipChange(
         state.epoch,
         notice.lost,
@@ -28,5 +29,6 @@ def change_of(state: Participant) -> MembershipChange | None:
         notice.waiting,
         is_expelled=state.phase is Phase.OUT and state.epoch > 0,
         closed=state.closed,
+        is_full=notice.waiting > 0 and present >= state.settings.most,
     )
     return None if found == MembershipChange(state.epoch) else found

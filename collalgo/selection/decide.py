@@ -22,8 +22,8 @@ from collalgo.selection.overrides import (
 from collalgo.selection.pricer import Pricer
 from collalgo.selection.prices import Break, Choices, Priced
 
-#: The deciders that no override names.
-PRICE, ARGUMENT = "price", "the argument"
+#: The deciders that no override names; a formula decides until prices are known.
+PRICE, ARGUMENT, FORMULA = "price", "the argument", "formula"
 
 
 class Question(NamedTuple):
@@ -46,6 +46,8 @@ class Question(NamedTuple):
         The bytes of each block, where blocks differ.
     root : int
         The root, with which a user's schedule is proved.
+    first : bool
+        Whether formulas decide on short calls, which do not wait for prices.
     """
 
     collective: str
@@ -55,6 +57,7 @@ class Question(NamedTuple):
     policy: str | None = None
     block_nbytes: tuple[int, ...] | None = None
     root: int = 0
+    first: bool = False
 
 
 class Decision(NamedTuple):
@@ -128,7 +131,8 @@ def decisions(question: Question, pricer: Pricer) -> "Decisions":
     else:
         made_of = overrides = _overrides(question, pricer)
         make = partial(_of_overrides, question, overrides, pricer)
-    key = question.collective, question.reproducible, question.root, made_of
+    asked_for = question.collective, question.reproducible, question.root
+    key = *asked_for, question.first, made_of
     return pricer.computed(key, ALGORITHMS, make)
 
 
@@ -202,11 +206,25 @@ def _of_override(
     question: Question, override: Override | None, pricer: Pricer
 ) -> Decisions:
     """The decisions of one override, or of the price."""
-    if override is None:
-        known = pricer.choices(question.collective, question.reproducible)
-    else:
+    if override is not None:
         known = _preferred(question, override, pricer)
-    decider = PRICE if override is None else override.decider
+        return _of_choices(known, override.decider, pricer)
+    asked = question.collective, question.reproducible
+    if not question.first:
+        return _of_choices(pricer.choices(*asked), PRICE, pricer)
+    first, limit = pricer.first_choices(*asked)
+    priced = question._replace(first=False)
+
+    def of(number: int) -> Decisions:
+        if number or not first.breaks:
+            return _of_override(priced, None, pricer)
+        return _of_choices(first, FORMULA, pricer)
+
+    return Decisions([0.0, limit] if first.breaks else [0.0], of)
+
+
+def _of_choices(known: Choices, decider: str, pricer: Pricer) -> Decisions:
+    """The decisions that follow from choices."""
 
     def decision(number: int) -> Decision:
         candidate = known.breaks[number].candidate
@@ -242,13 +260,7 @@ def _preferred(question: Question, override: Override, pricer: Pricer) -> Choice
 
 
 def _checked(name: str, question: Question, pricer: Pricer) -> Algorithm:
-    """The row of a name, which is proved if it is the user's.
-
-    Raises
-    ------
-    AlgorithmNotApplicable
-        If it cannot run.
-    """
+    """The row of a name that can run, which is proved if it is the user's."""
     collective = question.collective
     row = pricer.find(collective, name)
     if question.reproducible and not row.keeps_rank_order:

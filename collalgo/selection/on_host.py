@@ -129,6 +129,14 @@ class HostPricer(NamedTuple):
         compute = partial(self._choices, collective, reproducible)
         return self.computed((collective, reproducible), ALGORITHMS, compute)
 
+    def alone(self) -> "HostPricer":
+        """The same: its prices are shared by value."""
+        return self
+
+    def first_choices(self, _: str, __: bool) -> tuple[Choices, float]:
+        """None: the prices of a host are known soon."""
+        return Choices([]), 0.0
+
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among some algorithms, by size."""
         if len(rows) == 1:

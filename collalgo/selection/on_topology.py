@@ -22,12 +22,14 @@ from collalgo.selection.applicability import (
     obstacle_to,
 )
 from collalgo.selection.features import TopologyFeatures
+from collalgo.selection.first_choices import first_choices
 from collalgo.selection.kept_choices import kept
 from collalgo.selection.lazy_prices import LazyPrices
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.pricer import TableCache, Value
 from collalgo.selection.prices import (
     SIZES,
+    Break,
     Choices,
     Curve,
     LazyCandidate,
@@ -229,6 +231,18 @@ class TopologyPricer:
         """The choice among all algorithms, by size; computed once."""
         compute = partial(self._cheapest, collective, reproducible)
         return self.computed((collective, reproducible), ALGORITHMS, compute)
+
+    def alone(self) -> "TopologyPricer":
+        """The same ranks, with prices that no other thread computes or shares."""
+        placed = self.placement
+        return TopologyPricer(placed.machine, placed.link_model, placed.devices)
+
+    def first_choices(
+        self, collective: str, reproducible: bool
+    ) -> tuple[Choices, float]:
+        """The choices by formulas, and the size from which the price decides."""
+        rows, limit = first_choices(collective, self.placement, reproducible)
+        return Choices([Break(at, self.price_one(row)) for at, row in rows]), limit
 
     def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
         """The choice among the variants of some algorithms, by size; computed once."""

@@ -55,6 +55,17 @@ class Pricer(Protocol):
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """The choice among all algorithms, by size; computed once in a process."""
 
+    def alone(self) -> "Pricer":
+        """The same ranks, with prices that no other thread computes or shares."""
+
+    def first_choices(
+        self, collective: str, reproducible: bool
+    ) -> tuple[Choices, float]:
+        """The choices by formulas, which are known at once, and the size they end at.
+
+        No choice is made by formulas where prices are known at once, too.
+        """
+
     def computed(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]
     ) -> Value:

@@ -1,8 +1,11 @@
 """Every key-value store calls its watchers with each change."""
 
 from threading import Event, Thread
+from unittest.mock import Mock
 
-from collalgo.bootstrap.store.protocol import Change
+from collalgo.bootstrap.store import pending
+from collalgo.bootstrap.store.pending import Expected
+from collalgo.bootstrap.store.protocol import Change, Entry
 from tests.support.store_clients import DEADLINE, Seen, until
 
 
@@ -86,3 +89,25 @@ def test_a_watcher_that_raises_does_not_end_the_watch(new_store, caplog):
     until(lambda: keys == ["w/1", "w/2"])
     assert other.get("w/1") == b""
     assert "a watcher of the key w/1 failed" in caplog.text
+
+
+def test_a_store_that_is_polled_is_read_soon_at_first(monkeypatch):
+    """Members of an exchange set their keys at about the same time."""
+    monkeypatch.setattr(pending, "POLL_SECONDS", 1e6)
+    store = Mock(**{"read.side_effect": [None, None, None, Entry(b"found", 1)]})
+    assert Expected(store, "key").result(DEADLINE) == b"found"
+
+
+def test_one_request_watches_the_keys_of_several_prefixes(connect):
+    store, seen, others = connect(), Seen(), Seen()
+    store.set("a/before", b"1")
+    watch = store.watch_each({"a/": seen, "b/": others})
+    for key in ("b/1", "c/1", "a/1"):
+        store.set(key, b"2")
+    until(lambda: len(seen.changes) + len(others.changes) == 3)
+    assert seen.pairs() == [("a/before", b"1"), ("a/1", b"2")]
+    assert others.pairs() == [("b/1", b"2")]
+    watch.cancel()
+    store.set("a/2", b"3")
+    assert store.read("c/1").value == b"2"  # after which no change of a key follows
+    assert len(seen.changes) == 2

@@ -11,8 +11,9 @@ from collalgo.bootstrap.store.ended_members import NODES, remove_member
 from collalgo.bootstrap.store.job_end import CLOSED, ENDING, end_document
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
-from collalgo.elastic.documents import ROUND
+from collalgo.elastic.documents import ROUND, Round, encoded
 from collalgo.elastic.rounds import counts_time
+from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings
 from collalgo.errors import RendezvousClosed, RendezvousError
 from tests.elastic.conftest import FULL, QUICK
@@ -153,6 +154,31 @@ def test_who_does_not_ask_in_time_is_expelled_and_may_come_back(node):
         joining = pool.submit(late.join)
         until(lambda: nodes[0].waiting() == 1)
         check_agree([*all_join(*nodes), joining.result(DEADLINE)])
+
+
+def test_who_is_admitted_and_expelled_before_it_notices_asks_again(meet, monkeypatch):
+    """As a process that was paused, which reads of both rounds at once."""
+    late, is_paused, may_go_on = meet("a"), Event(), Event()
+    late.join()
+    advance, present = late._advance, late.store.read(ROUND).version
+
+    def pause(events):
+        is_paused.set()
+        may_go_on.wait(DEADLINE)
+        advance(events)
+
+    monkeypatch.setattr(late, "_advance", pause)
+    assert is_paused.wait(DEADLINE)
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(late.join, 5.0)
+        until(lambda: late._events.qsize() == 1)
+        for epoch, token in ((2, late._state.member.token), (3, "another")):
+            members, terms = (Member("a", token),), late._state.settings.all_terms
+            value = encoded(Round(epoch, members, terms, "planted"))
+            present = late.store.compare_set(ROUND, value, present).entry.version
+        until(lambda: late._events.qsize() == 3)
+        may_go_on.set()
+        assert joining.result(DEADLINE).epoch == 4
 
 
 def test_who_leaves_is_missed_and_who_waits_takes_the_place(node):

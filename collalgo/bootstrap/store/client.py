@@ -1,7 +1,7 @@
 """A client of the embedded store."""
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError, TimeoutError as TooLate
 from contextlib import suppress
 from functools import partial
@@ -19,6 +19,7 @@ from collalgo.bootstrap.store.protocol import (
     Outcome,
     StoreError,
     Watcher,
+    by_prefix,
     checked_fences,
     checked_key,
     fenced,
@@ -54,6 +55,8 @@ class Client:
         Seconds to reach it.
     lost
         Called with the reason when the connection ends, unless closed here.
+    check
+        Called between attempts to reach it; an error that it raises ends them.
     """
 
     value_bytes = MOST_BYTES
@@ -65,9 +68,10 @@ class Client:
         secret: bytes,
         timeout: float,
         lost: Callable[[str], None] = lambda _: None,
+        check: Callable[[], None] = lambda: None,
     ):
         self._leases: weakref.WeakSet[Lease] = weakref.WeakSet()
-        socket, session = reach(addresses, port, secret, timeout)
+        socket, session = reach(addresses, port, secret, timeout, check)
         self._connection = Connection(socket, session, lost)
 
     def set(
@@ -137,8 +141,13 @@ class Client:
 
     def watch(self, prefix: str, watcher: Watcher) -> "Watch":
         """Call a watcher for all keys with a prefix, now and at each change."""
+        return self.watch_each({prefix: watcher})
+
+    def watch_each(self, watchers: Mapping[str, Watcher]) -> "Watch":
+        """Call watchers for the keys with their prefixes, by one request for all."""
+        prefixes = [prefix.encode() for prefix in watchers]
         number, answer = self._connection.send(
-            b"watch", prefix.encode(), watcher=watcher
+            b"watch", *prefixes, watcher=by_prefix(watchers)
         )
         _answer(answer)
         return Watch(self._connection, number)

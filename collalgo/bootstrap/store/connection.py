@@ -199,9 +199,15 @@ def exactly(connection: socket.socket, nbytes: int) -> bytes:
 
 
 def reach(
-    addresses: Sequence[str], port: int, secret: bytes, timeout: float
+    addresses: Sequence[str],
+    port: int,
+    secret: bytes,
+    timeout: float,
+    check: Callable[[], None],
 ) -> tuple[socket.socket, Session]:
     """Connect to a store, which may not listen yet, at one of several addresses.
+
+    An error that ``check`` raises between two attempts ends them.
 
     Raises
     ------
@@ -213,6 +219,7 @@ def reach(
     while True:
         problems: dict[str, Exception] = {}
         for address in addresses:
+            check()
             try:
                 return _connect(address, port, secret)
             except (OSError, EOFError, ProtocolError) as error:
@@ -221,14 +228,18 @@ def reach(
         others = [at for at, why in problems.items() if isinstance(why, OtherSecret)]
         refused_since = refused_since if others else now
         if others and now - refused_since >= OTHER_SECRET_SECONDS:
-            raise StoreError(
-                f"the store at {', '.join(others)} has another secret than this "
-                "process; pass the same secret= on all ranks, or set COLLALGO_SECRET "
-                "to the same"
-            )
+            raise _other_secret(others)
         if now - begun > timeout:
             raise _not_found(timeout, problems)
         time.sleep(RETRY_SECONDS)
+
+
+def _other_secret(others: Sequence[str]) -> StoreError:
+    """The error if all that listens at some addresses has another secret."""
+    return StoreError(
+        f"the store at {', '.join(others)} has another secret than this process; pass "
+        "the same secret= on all ranks, or set COLLALGO_SECRET to the same"
+    )
 
 
 def _not_found(timeout: float, problems: Mapping[str, Exception]) -> StoreError:

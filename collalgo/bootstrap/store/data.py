@@ -70,7 +70,7 @@ class Data:
         self._leases: dict[bytes, _Lease] = {}
         self._lease_of: dict[bytes, _Lease] = {}
         self._waiting: dict[bytes, list[_Request]] = defaultdict(list)
-        self._watches: dict[_Request, bytes] = {}
+        self._watches: dict[_Request, tuple[bytes, ...]] = {}
         self._commands = self._all_commands()
 
     def _all_commands(self) -> dict[bytes, Callable[..., Iterable[bytes] | None]]:
@@ -133,8 +133,8 @@ class Data:
             self._lease_of[key] = lease
             lease.keys.add(key)
         change = (key, b"%d" % self._version, *([] if value is None else [value]))
-        for (client, number), prefix in list(self._watches.items()):
-            if key.startswith(prefix):
+        for (client, number), prefixes in list(self._watches.items()):
+            if key.startswith(prefixes):
                 client.send(b"", number, *change)
         if value is not None:
             for client, number in self._waiting.pop(key, ()):
@@ -238,11 +238,11 @@ class Data:
             left -= nbytes
         return page
 
-    def _watch(self, client: Client, number: bytes, prefix: bytes) -> None:
-        """Send all keys with a prefix, then each change of one."""
-        self._watches[client, number] = prefix
+    def _watch(self, client: Client, number: bytes, *prefixes: bytes) -> None:
+        """Send all keys with one of some prefixes, then each change of one."""
+        self._watches[client, number] = prefixes
         client.send(number)
-        for key in [key for key in self._entries if key.startswith(prefix)]:
+        for key in [key for key in self._entries if key.startswith(prefixes)]:
             client.send(b"", number, key, *self._fields(key))
 
     def _unwatch(

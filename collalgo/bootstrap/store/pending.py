@@ -12,8 +12,9 @@ from collalgo.base.finalizers import Lock
 from collalgo.base.threads import start
 from collalgo.bootstrap.store.protocol import Entry, NotSet, StoreError
 
-#: Seconds between two reads of a key that another process is to set.
-POLL_SECONDS = 0.05
+#: Seconds between the first two reads of a key that another process is to set, and the
+#: most: members of an exchange set theirs at about the same time.
+FIRST_POLL_SECONDS, POLL_SECONDS = 0.002, 0.05
 
 #: Seconds that posted changes have when the store is closed.
 DRAIN_SECONDS = 2.0
@@ -27,7 +28,7 @@ class Readable(Protocol):
 
 
 class Expected:
-    """The value of a key that another process is to set, read again and again."""
+    """The value of a key that another process is to set, read at intervals."""
 
     def __init__(self, store: Readable, key: str):
         self._store, self._key = store, key
@@ -35,12 +36,13 @@ class Expected:
 
     def result(self, timeout: float) -> bytes:
         """Wait for the value; NotSet if the key is not set in time."""
-        deadline = monotonic() + timeout
+        deadline, pause = monotonic() + timeout, FIRST_POLL_SECONDS
         while (entry := self._store.read(self._key)) is None:
             if monotonic() > deadline:
                 raise NotSet(self._key, timeout)
             with suppress(TooLate):
-                self._failure.result(POLL_SECONDS)
+                self._failure.result(pause)
+            pause = min(2 * pause, POLL_SECONDS)
         return entry.value
 
     def fail(self, error: BaseException) -> None:

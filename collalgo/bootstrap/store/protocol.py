@@ -16,8 +16,8 @@
 ``tests/bootstrap/test_key_value_store.py`` holds every implementation to this.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.errors import BootstrapError
@@ -89,6 +89,17 @@ class Change(NamedTuple):
 Watcher = Callable[[Change], None]
 
 
+def by_prefix(watchers: Mapping[str, Watcher]) -> Watcher:
+    """A watcher that passes each change on to those of the prefixes of its key."""
+
+    def watcher(change: Change) -> None:
+        for prefix, each in watchers.items():
+            if change.key.startswith(prefix):
+                each(change)
+
+    return watcher
+
+
 class ExchangeStore(Protocol):
     """The interface of a store for an exchange among ranks: each key is set once."""
 
@@ -97,6 +108,14 @@ class ExchangeStore(Protocol):
 
     def get(self, key: str, timeout: float) -> bytes:
         """Wait for the value of a key, at most ``timeout`` seconds."""
+
+
+@runtime_checkable
+class ListedStore(ExchangeStore, Protocol):
+    """A store for an exchange that gives the values of several keys at once."""
+
+    def present(self, prefix: str) -> dict[str, bytes]:
+        """The values of the keys with a prefix that exist now."""
 
 
 class PendingValue(Protocol):
@@ -247,6 +266,11 @@ def fenced(key: str, fence: Fence, version: int) -> Fenced:
         f"key {key} was not changed: key {fence.key} has version {version}, and the "
         f"change needs {fence.version}; its caller has lost the right to make it"
     )
+
+
+def present(store: KeyValueStore, prefix: str) -> dict[str, bytes]:
+    """The values of the keys that start with a prefix."""
+    return {key: entry.value for key, entry in store.entries(prefix).items()}
 
 
 def add(store: KeyValueStore, key: str, amount: int) -> int:

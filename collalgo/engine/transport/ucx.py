@@ -113,11 +113,11 @@ class Ucx:
 
 def _addresses(store: Any, size: int, timeout: float) -> list[bytes]:
     """The addresses of all workers."""
-    found = []
-    for rank in range(size):
-        found.append(store.get(f"ucx/{rank}", timeout))
-        if found[-1] == MISSING:
+    found: list[bytes] = []
+    for rank, address in enumerate(store.each("ucx/", size, timeout)):
+        if address == MISSING:
             raise _unusable(rank, "see its own error")
+        found.append(address)
     return found
 
 

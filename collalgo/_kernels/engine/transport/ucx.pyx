@@ -198,7 +198,7 @@ cdef class UcxWire(Wire):
         """Begin to close the endpoint of a process: the request, or NULL at its end."""
         cdef ucx_request_params params
         memset(&params, 0, sizeof(params))
-        if self.lost[peer]:
+        if self.lost[peer] or self.all_have_left:
             params.mask, params.flags = UCX_OP_FLAGS, UCX_CLOSE_BY_FORCE
         found = self.close_now(self.endpoints[peer], &params)
         return found if ucx_is_request(found) else NULL

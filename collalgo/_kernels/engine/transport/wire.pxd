@@ -15,7 +15,7 @@ cdef void poll_engine() noexcept nogil
 
 
 cdef class Wire:
-    cdef public bint is_cuda_aware
+    cdef public bint is_cuda_aware, all_have_left
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request

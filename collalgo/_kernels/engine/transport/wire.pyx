@@ -55,6 +55,8 @@ cdef class Wire:
     ----------
     is_cuda_aware : bool
         Whether the engine takes memory of CUDA devices.
+    all_have_left : bool
+        Whether no process waits for another, so that at the end nothing is sent.
     """
 
     @property
