@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from collalgo._kernels.engine.transport.composite import Composite
-from collalgo._kernels.engine.transport.device_messages import TAGS
-from collalgo._kernels.engine.transport.network import Network
+from collalgo._kernels.engine.transport.network import TAGS, Network
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
 from collalgo._kernels.engine.transport.wire import Wire
 from collalgo.bootstrap.context import (

@@ -5,6 +5,7 @@ engine and checks their results; nothing in it depends on the kind of the transp
 """
 
 import os
+import sys
 import time
 
 import numpy as np
@@ -14,6 +15,9 @@ from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.engine.transport.interface import RankTransport
 from collalgo.schedule import Chunk, Kind, Transfer
 from tests.support.transport_rank import BEFORE, SHORT, SIZES, expect, pattern, transfer
+
+#: Bytes that no engine keeps for a rank that does not receive them.
+LONG = 48 << 20
 
 
 def it_has_the_interface(rank):
@@ -137,11 +141,18 @@ def delivers_and_closes(rank):
 
 
 def times_out(rank):
-    """The last rank does not make the last call."""
+    """The last rank does not make the last call, in which it would receive much.
+
+    An engine between hosts still reads the array then, which therefore stays.
+    """
     last = rank.size - 1
     rank.connect()
     if rank.rank != last:
-        assert rank.exchange(20, timeout=SHORT) == RUN_FAILED
+        buffer = np.zeros(LONG, np.uint8)
+        holders = sys.getrefcount(buffer)
+        step = [transfer(Kind.SEND, last, 0, 1)]
+        assert rank.call([step], buffer, SHORT) == RUN_FAILED
+        assert (sys.getrefcount(buffer) > holders) == bool(rank.hosts)
         failure = rank.transport.failure()
         assert failure["kind"] == "timeout"
         assert failure["sequence"] == BEFORE + 1

@@ -27,6 +27,7 @@ cdef class PreparedCall(Task):
     ) except -1
     cdef int find_arrays(self) except -1
     cdef int pack(self) except -1
+    cdef void keep_arrays(self) noexcept
     cdef int note_failure(self) except -1
     cdef int complete(self) except -100
     cdef int raise_status(self, int status) except -1

@@ -8,7 +8,7 @@ from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.task cimport PENDING, Task
 from collalgo._kernels.engine.program cimport Program
-from collalgo._kernels.engine.pinning cimport pinned
+from collalgo._kernels.engine.pinning cimport keep, pinned
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
@@ -141,6 +141,13 @@ cdef class PreparedCall(Task):
             self.progress.interrupted(self.name, error)
             return CLOSED
         return GO_ON
+
+    cdef void keep_arrays(self) noexcept:
+        """Keep the arrays permanently, since an engine still uses them."""
+        keep((
+            self.source, self.target, self.packed_source, self.packed_target,
+            self.scratch, self.pins,
+        ))
 
     cdef void unpin(self) noexcept:
         self.pins = None

@@ -140,6 +140,9 @@ cdef class Queue:
             self.transport, &(<Task>task).arrays, (<Task>task).waiting
         )
         self.transport.yield_core(NO_CALLER)
+        if status != GO_ON and self.transport.in_use:
+            with gil:
+                (<Task>task).keep_arrays()
         return status
 
     cdef bint end(self, void *task, int status, bint with_gil) noexcept nogil:

@@ -28,4 +28,5 @@ cdef class Task:
     cdef bint is_short(self) noexcept
     cdef int begin(self) noexcept
     cdef int settle(self, int status) except -100
+    cdef void keep_arrays(self) noexcept
     cdef void unpin(self) noexcept  # after its end, with the GIL

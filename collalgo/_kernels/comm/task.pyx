@@ -25,5 +25,8 @@ cdef class Task:
         """Do what needs the GIL after the call: its status."""
         return status
 
+    cdef void keep_arrays(self) noexcept:
+        """Keep the arrays permanently, since an engine still uses them."""
+
     cdef void unpin(self) noexcept:
         """Allow the arrays and the program to be changed again after the call."""

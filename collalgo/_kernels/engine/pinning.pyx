@@ -6,6 +6,8 @@ from cpython.weakref cimport PyWeakref_NewRef
 
 cnp.import_array()
 
+cdef list kept = []
+
 
 cdef object pin(cnp.ndarray array):
     """An object that keeps the memory of an array in place while it lives.
@@ -30,3 +32,20 @@ cpdef tuple pinned(cnp.ndarray source, cnp.ndarray target):
             pin(target if source is None else source),
         )
     return pin(source), pin(target)
+
+
+cdef void keep(object memory) noexcept:
+    """Keep memory until the end of the process."""
+    kept.append(memory)
+
+
+cdef void keep_arrays(
+    void *source, void *target, void *scratch, object pins
+) noexcept:
+    """Keep the arrays of a call, each of which may be NULL, and their pins."""
+    cdef void **arrays = [source, target, scratch]
+    cdef int i
+    for i in range(3):
+        if arrays[i] != NULL:
+            keep(<object>arrays[i])
+    keep(pins)

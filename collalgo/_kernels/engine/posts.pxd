@@ -7,6 +7,7 @@ from collalgo._kernels.engine.transport.transport cimport Transport, message_par
 
 cdef class Posts(Messages):
     cdef readonly bint fetched
+    cdef int64_t carried  # the most bytes of a message between hosts
     cdef int fetch, mapped  # zero-copy policies, for memory of my process and of the heap
 
     cdef bint may_share(self, int64_t m) noexcept nogil

@@ -21,7 +21,9 @@ from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.template_tables cimport message_row
 from collalgo._kernels.engine.transport.transport cimport (
     GO_ON,
+    NOT_CARRIED,
     NOT_OFFERED,
+    OFFER_PENDING,
     SHARED,
     SHARED_IF_NEAR,
     SHARED_UNLESS_FAR,
@@ -33,6 +35,10 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     DIRECT_BYTES = 1024  # below it a copy is faster than the wait for a reader
+    # The most bytes of a message between hosts: a reduction begins with the first part,
+    # and each part costs the work of the engine for a message.
+    PART_BYTES = 1 << 20
+    WHOLE_BYTES = 1 << 23
     # The values of collalgo.engine.plan.zero_copy.DirectBuffers, without NO:
     ALWAYS = 1
     APART = 2
@@ -50,6 +56,7 @@ cdef class Posts(Messages):
     def __init__(self, template, Reduction reduction, int64_t divisor, copying):
         Messages.__init__(self, template, reduction, divisor, copying)
         self.fetched = copying.fetched
+        self.carried = WHOLE_BYTES if reduction is None else PART_BYTES
         cdef int policy = SHARED
         if copying.stays_cached:  # staging past the caches is slow, and measures nothing
             policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR
@@ -203,6 +210,10 @@ cdef inline int send_unstaged(
 ) noexcept nogil:
     """Send the next piece of a long post without staging; see :meth:`Transport.put`."""
     cdef int found
+    if transport.carries:
+        found = carry(posts, transport, m)
+        if found != NOT_OFFERED:
+            return found
     if posts.progress[m].left >= PUT_BYTES:
         found = posts.put(transport, m, post)
         if found != NOT_OFFERED:
@@ -210,6 +221,23 @@ cdef inline int send_unstaged(
     if posts.may_share(m) and posts.send_direct(transport, m, post):
         return WRITTEN
     return NOT_OFFERED
+
+
+cdef inline int carry(Posts posts, Transport transport, int64_t m) noexcept nogil:
+    """Carry the next piece of a post to another host; see :meth:`Transport.carry`."""
+    cdef message_state *state = &posts.progress[m]
+    cdef const piece_row *piece = &posts.pieces[state.piece]
+    cdef int64_t done = transport.carry(
+        posts.channels[posts.messages[m].first_channel],
+        posts.source_of(piece, state.done),
+        posts.bytes_until(piece, posts.slice + 1) - state.done, posts.carried,
+    )
+    if done == NOT_CARRIED:
+        return NOT_OFFERED
+    if done == 0:
+        return OFFER_PENDING
+    posts.advance(m, done)
+    return WRITTEN
 
 
 cdef inline bint post_whole(Posts posts, Transport transport, int64_t m) noexcept nogil:

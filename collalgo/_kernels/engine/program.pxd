@@ -33,6 +33,7 @@ cdef class Program(Steps):
     cdef bint has_gil, brief
     cdef void *source  # the arrays of a run, owned by its caller
     cdef void *target
+    cdef void *scratch
     cdef object pins
     cdef call_record record
     cdef int64_t[2] passed  # the first and the end of these blocks, if there are counts

@@ -15,7 +15,7 @@ from collalgo._kernels.engine.buffer_length cimport (
     measure,
 )
 from collalgo._kernels.engine.filling cimport Filling
-from collalgo._kernels.engine.pinning cimport pinned
+from collalgo._kernels.engine.pinning cimport keep_arrays, pinned
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING, NEEDS_SCRATCH, array_bounds
 from collalgo._kernels.engine.steps cimport Steps
@@ -164,6 +164,7 @@ cdef class Program(Steps):
                 self.finish()
             return status
         self.source, self.target = <void *>source, <void *>target
+        self.scratch = <void *>scratch
         return self.run_bound(transport, timeout)
 
     cdef int run_bound(self, Transport transport, double timeout) except -100:
@@ -177,6 +178,9 @@ cdef class Program(Steps):
         if not self.has_gil:
             PyEval_RestoreThread(self.thread)
             self.has_gil = True
+        if status != GO_ON and transport.in_use:
+            keep_arrays(self.source, self.target, self.scratch, self.pins)
+        if self.pins is not None:
             self.pins = None
         transport.busy = False
         return status
@@ -205,7 +209,7 @@ cdef class Program(Steps):
 
     def repeat(self, Transport transport, int64_t times):
         """Run a plan without buffers many times, to measure the transport."""
-        self.source = self.target = NULL
+        self.source = self.target = self.scratch = NULL
         if self.nbytes:
             raise ValueError("only a plan that moves no bytes can be repeated")
         self.release_gil()
@@ -225,6 +229,9 @@ cdef class Program(Steps):
                 transport.leave()
             else:
                 self.forget_segments()
+                transport.in_use = transport.forget()
+        else:
+            transport.in_use = False
         return status
 
     cdef int run_slices(self, Transport transport) noexcept nogil:
@@ -285,16 +292,3 @@ cdef class Program(Steps):
         found = as_dict(&self.record)
         del found["sequence"], found["fingerprint"], found["number"], found["passed"]
         return {**found, "algorithm": self.algorithm}  # which is cut in the record
-
-    def position(self):
-        """The current step of a running program, and the ranks that it waits for."""
-        cdef int64_t step = self.step, m, c
-        peers = set()
-        if step < self.steps_end:
-            for m in range(self.steps[step].first_post, self.steps[step].end):
-                if self.goes_on(m):
-                    for c in range(
-                        self.messages[m].first_channel, self.messages[m].end_channel
-                    ):
-                        peers.add(self.channels[c] % max(self.world, 1))
-        return {"step": step, "peers": sorted(peers)}

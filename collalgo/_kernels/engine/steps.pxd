@@ -14,6 +14,7 @@ cdef class Steps(Posts):
         self, Transport transport, const step_row *step, int64_t *unfinished
     ) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
+    cdef int accept(self, Transport transport, int64_t m) noexcept nogil
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil
     cdef void consume(
         self, Transport transport, int64_t m, int64_t nbytes

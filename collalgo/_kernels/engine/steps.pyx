@@ -16,6 +16,7 @@ from collalgo._kernels.engine.posts cimport Posts
 from collalgo._kernels.engine.rows cimport COPY, STORE
 from collalgo._kernels.engine.template_tables cimport message_row, step_row
 from collalgo._kernels.engine.transport.transport cimport (
+    ANNOUNCED,
     GO_ON,
     DELIVERED,
     REMOTE,
@@ -97,7 +98,7 @@ cdef class Steps(Posts):
         cdef segment_state *segments = &self.segments[message.first_channel]
         cdef int64_t senders = message.end_channel - message.first_channel, nbytes
         if not transport.peek(channels, senders, segments):
-            return NOTHING
+            return self.accept(transport, m) if transport.carries else NOTHING
         nbytes = self.bytes_until(piece, self.slice + 1) - state.done
         nbytes = received_by_all(segments, senders, nbytes)
         if not self.may_overwrite(message, piece.offset + state.done + nbytes):
@@ -109,6 +110,33 @@ cdef class Steps(Posts):
         else:
             self.consume(transport, m, nbytes)
         return GO_ON
+
+    @cython.final
+    cdef int accept(self, Transport transport, int64_t m) noexcept nogil:
+        """Accept what other hosts have announced of a message: NOTHING.
+
+        It arrives in its target, unless it is to be reduced, comes in another piece, or
+        a post still reads the target.
+        """
+        cdef const message_row *message = &self.messages[m]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece = &self.pieces[state.piece]
+        cdef segment_state *segment
+        cdef int64_t c, end
+        cdef char *target
+        for c in range(message.first_channel, message.end_channel):
+            segment = &self.segments[c]
+            if segment.data != NULL or segment.location != ANNOUNCED:
+                continue
+            target, end = NULL, state.done + segment.left
+            if (
+                (piece.action == COPY or piece.action == STORE)
+                and end <= self.bytes_until(piece, self.slice + 1)
+                and self.may_overwrite(message, piece.offset + end)
+            ):
+                target = self.target_of(piece, state.done)
+            transport.accept(self.channels[c], target, segment.left)
+        return NOTHING
 
     @cython.final
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil:
@@ -185,6 +213,19 @@ cdef class Steps(Posts):
             self.reduce_for_all(n, 1 + others, nbytes, piece.action)
         else:
             self.reduce(target, n, nbytes, piece.action)
+
+    def position(self):
+        """The current step of a running program, and the ranks that it waits for."""
+        cdef int64_t step = self.step, m, c
+        peers = set()
+        if step < self.steps_end:
+            for m in range(self.steps[step].first_post, self.steps[step].end):
+                if self.goes_on(m):
+                    for c in range(
+                        self.messages[m].first_channel, self.messages[m].end_channel
+                    ):
+                        peers.add(self.channels[c] % max(self.world, 1))
+        return {"step": step, "peers": sorted(peers)}
 
 
 cdef inline void release_whole(

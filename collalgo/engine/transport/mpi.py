@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from collalgo._kernels.engine.transport.device_messages import TAGS
 from collalgo._kernels.engine.transport.mpi import FUNCTIONS, MpiWire
+from collalgo._kernels.engine.transport.network import TAGS
 from collalgo.base.libraries import addresses_of
 from collalgo.engine.transport.engine import CUDA_AWARE, takes_devices
 from collalgo.errors import BootstrapError

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from collalgo._kernels.engine.transport.device_messages import TAGS
+from collalgo._kernels.engine.transport.network import TAGS
 from collalgo._kernels.engine.transport.ucx import FUNCTIONS, UcxWire
 from collalgo.base import environment
 from collalgo.base.libraries import addresses_of

@@ -17,18 +17,8 @@ from collalgo._kernels.engine.transport.network cimport Network
 from collalgo._kernels.engine.transport.segment cimport forks
 from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
 from collalgo._kernels.engine.transport.transport cimport (
-    CALLED,
-    LANE_LIMIT,
-    LEFT,
-    NEAR,
-    NOT_OFFERED,
-    QUIET,
-    SIGNALS,
-    STOP,
-    Transport,
-    call_record,
-    message_part,
-    segment_state,
+    CALLED, LANE_LIMIT, LEFT, NEAR, NOT_CARRIED, NOT_OFFERED, QUIET, SIGNALS, STOP,
+    Transport, call_record, message_part, segment_state,
 )
 
 cdef enum:
@@ -62,6 +52,7 @@ cdef class Composite(Transport):
         self.size = size
         self.rank = shared.members[shared.rank]
         self.patience = shared.patience
+        self.carries = True
         self.comparison = Comparison(shared, self.rank, size)
         self.local = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
         self.translated = <int64_t *>calloc(LANE_LIMIT * size, sizeof(int64_t))
@@ -122,13 +113,11 @@ cdef class Composite(Transport):
         self.shared.leave()
 
     cdef int peer_state(self, int64_t rank) noexcept nogil:
-        cdef const call_record *theirs
-        cdef int64_t nbytes
         if self.local[rank] != ELSEWHERE:
             return self.shared.peer_state(self.local[rank])
         if self.shared.peer_state(self.shared.rank) == CALLED:  # a call has failed
             return CALLED
-        if self.network.peek(rank, &nbytes, &theirs) != NULL or self.network.lost >= 0:
+        if self.network.first(rank) != NULL or self.network.lost >= 0:
             return CALLED
         if 0 <= self.completed[rank] <= self.shared.called().sequence:
             return LEFT
@@ -179,7 +168,7 @@ cdef class Composite(Transport):
         self, int64_t post, const int64_t *channels, int64_t readers, int64_t nbytes
     ) noexcept nogil:
         if self.local[channels[0]] == ELSEWHERE:
-            self.network.commit(channels[0], nbytes, self.shared.called())
+            self.network.commit(channels[0], nbytes, 0, self.shared.called())
         else:
             self.shared.commit(post, self.inside(channels, readers), readers, nbytes)
 
@@ -218,6 +207,20 @@ cdef class Composite(Transport):
         cdef message_part inside = self.part_inside(part)
         return self.shared.locate(&inside, targets)
 
+    cdef int64_t carry(
+        self, int64_t channel, const char *data, int64_t nbytes, int64_t most
+    ) noexcept nogil:
+        if self.local[channel] != ELSEWHERE:
+            return NOT_CARRIED
+        return self.network.carry(channel, data, nbytes, most, self.shared.called())
+
+    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil:
+        self.network.accept(channel, target, nbytes)
+
+    cdef bint forget(self) noexcept nogil:
+        self.network.forget()
+        return self.network.in_use
+
     cdef bint is_needed(self) noexcept nogil:
         return self.shared.is_needed() or self.network.is_needed()
 
@@ -238,15 +241,14 @@ cdef class Composite(Transport):
     cdef void peek_elsewhere(
         self, int64_t channel, segment_state *segment
     ) noexcept nogil:
-        """Look for the next packet from a rank on another host."""
+        """Look for the next segment from a rank on another host."""
         cdef const call_record *theirs
         cdef const call_record *mine = self.shared.called()
-        cdef const char *data = self.network.peek(channel, &segment.left, &theirs)
-        if data == NULL:
+        if not self.network.peek(channel, segment, &theirs):
             return
         if theirs.fingerprint == mine.fingerprint:
-            segment.data, segment.location = data, NEAR
             return
+        segment.data, segment.location = NULL, NEAR
         # The first call that differs is that of the packet, or of this rank if earlier.
         self.shared.report_failure(
             True, channel % self.size, min(theirs.sequence, mine.sequence), theirs

@@ -1,8 +1,6 @@
 from collalgo._kernels.engine.transport.network import Network
 from collalgo._kernels.engine.transport.transport import Transport
 
-TAGS: int
-
 class DeviceMessages:
     in_use: bool
     def __init__(self, transport: Transport, network: Network) -> None: ...

@@ -10,17 +10,13 @@ from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
-from collalgo._kernels.engine.transport.network cimport Network
+from collalgo._kernels.engine.transport.network cimport DEVICES_TAG, Network
 from collalgo._kernels.engine.transport.transport cimport (
     GO_ON,
-    LANE_LIMIT,
     SIGNALS,
     Transport,
 )
 from collalgo._kernels.engine.transport.wire cimport ARRIVED, LOST, UNDER_WAY
-
-#: The tags of a world: one for each lane, and one for the messages of devices.
-TAGS = LANE_LIMIT + 1
 
 cdef enum:
     MOST_BYTES = 1 << 30   # of a message of the engine
@@ -106,7 +102,7 @@ cdef class DeviceMessages:
 
     cdef void begin(self, part *parts, int64_t count) noexcept nogil:
         """Begin messages, until one is lost."""
-        cdef int64_t i, address, tag = self.network.first_tag + LANE_LIMIT
+        cdef int64_t i, address, tag = self.network.first_tag + DEVICES_TAG
         cdef int status
         cdef part *one
         for i in range(count):

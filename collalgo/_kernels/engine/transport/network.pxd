@@ -1,49 +1,57 @@
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.transport.transport cimport call_record
-from collalgo._kernels.engine.transport.wire cimport Wire
+from collalgo._kernels.engine.transport.packets cimport SEGMENT_BYTES, Packets
+from collalgo._kernels.engine.transport.transport cimport (
+    LANE_LIMIT,
+    call_record,
+    segment_state,
+)
 
 
 cdef enum:
-    SEGMENT_BYTES = 65536  # the payload of a packet
-    HEADER_BYTES = 128     # before it: the sender's call record, padded to cache lines
-    DEPTH = 8              # packets in flight on a channel in each direction
-    PROMPT_BYTES = 1024    # up to this, a call does not wait until its packet is matched
+    CARRIED_BYTES = SEGMENT_BYTES + 1  # the shortest message that is carried
+    STAGING_KEPT = 1 << 20    # the bytes of staging that a channel keeps
+    IN_FLIGHT = 2             # messages carried on a channel in each direction
+    UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
+    # The tags of a world after those of the lanes.
+    DEVICES_TAG = LANE_LIMIT
+    CARRIED_TAG = LANE_LIMIT + 1  # and those of the other lanes
 
 
-cdef struct packet:
-    char *data
+cdef struct carried_send:
     int64_t request, nbytes
-    bint under_way, waits
 
 
-cdef struct packet_queue:
-    packet outgoing[DEPTH]
-    packet incoming[DEPTH]
-    int64_t sent, settled, posted, consumed
+cdef struct carriage:  # of a channel
+    carried_send sends[IN_FLIGHT]
+    int64_t begun, ended
+    int64_t ahead      # the bytes begun after those that have been sent
+    int64_t unmatched  # the bytes begun since a send that waits for its receive
+    int64_t request, nbytes
+    bint accepted, under_way  # the receive
+    char *target
+    char *staging
+    int64_t staging_bytes
 
 
-cdef class Network:
-    cdef Wire wire
-    cdef int64_t size, first_tag
-    cdef int64_t *addresses
-    cdef packet_queue **queues
-    cdef int64_t *used
-    cdef int64_t queues_used
-    cdef readonly int64_t lost
+cdef class Network(Packets):
+    cdef carriage **carriages
+    cdef readonly bint in_use
 
-    cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil
-    cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil
-    cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil
-    cdef void commit(
-        self, int64_t channel, int64_t nbytes, const call_record *call
+    cdef carriage *open_carriage(self, int64_t channel) noexcept nogil
+    cdef int64_t carry(
+        self, int64_t channel, const char *data, int64_t nbytes, int64_t most,
+        const call_record *call
     ) noexcept nogil
-    cdef const char *peek(
-        self, int64_t channel, int64_t *nbytes, const call_record **call
+    cdef bint begin_carrying(
+        self, int64_t channel, const char *data, int64_t nbytes, const call_record *call
     ) noexcept nogil
-    cdef void release(self, int64_t channel) noexcept nogil
-    cdef bint is_needed(self) noexcept nogil
-    cdef void drive(self) noexcept nogil
-    cdef bint done(self, int64_t channel, packet *one) noexcept nogil
-    cdef void post(self, int64_t channel) noexcept nogil
-    cdef void give_up(self) noexcept
+    cdef bint sent(self, int64_t channel, carriage *one) noexcept nogil
+    cdef bint peek(
+        self, int64_t channel, segment_state *segment, const call_record **call
+    ) noexcept nogil
+    cdef bint find_carried(self, int64_t channel, segment_state *segment) noexcept nogil
+    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil
+    cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil
+    cdef void forget(self) noexcept nogil
+    cdef void forget_receive(self, int64_t channel, carriage *one) noexcept nogil

@@ -1,8 +1,6 @@
-from collections.abc import Sequence
+from collalgo._kernels.engine.transport.packets import Packets
 
-from collalgo._kernels.engine.transport.wire import Wire
+TAGS: int
 
-class Network:
-    def __init__(
-        self, wire: Wire, addresses: Sequence[int], first_tag: int
-    ) -> None: ...
+class Network(Packets):
+    in_use: bool

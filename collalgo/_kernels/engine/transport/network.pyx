@@ -1,225 +1,255 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Channels between hosts, over any wire: segments in packets, a few in flight.
+"""Channels between hosts: short segments in packets, long messages carried by the engine.
 
-Each packet begins with the call record of its sender, so that a mismatch is found at the
-receiver. Receives are posted ahead. One packet in DEPTH is a synchronous send, which
-completes only once its receive is posted: no sender runs far ahead of a slow receiver.
+A copy on either side, and the work of the engine for each packet, take longer than the
+bytes on a fast link. So a packet only announces a long message, which the engine reads
+in the memory of its sender and writes to that of its receiver.
 """
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free
-from libc.string cimport memcpy
+from libc.stdlib cimport calloc, free, malloc
 
-from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, call_record
-from collalgo._kernels.engine.transport.wire cimport (
-    LOST,
-    UNDER_WAY,
-    Wire,
-    poll_engine,
+from collalgo._kernels.engine.transport.packets cimport (
+    HEADER_BYTES,
+    NONE_LOST,
+    Packets,
+    packet,
+    packet_header,
+    packet_queue,
 )
+from collalgo._kernels.engine.transport.transport cimport (
+    ANNOUNCED,
+    CACHE_LINE,
+    DELIVERED,
+    LANE_LIMIT,
+    NEAR,
+    NOT_CARRIED,
+    call_record,
+    segment_state,
+)
+from collalgo._kernels.engine.transport.wire cimport LOST, UNDER_WAY, Wire
 
-#: The tests of a cancelled receive; it completes at once.
+#: The tags of a world: two for each lane, and one for the messages of devices.
+TAGS = 2 * LANE_LIMIT + 1
+
 cdef enum:
-    PATIENCE = 1000
-    NONE_LOST = -1
+    PATIENCE = 1000  # the tests of messages that the engine is to finish with
 
 
-@cython.no_gc_clear  # __dealloc__ cancels packets in flight by the wire
-cdef class Network:
-    """One rank's channels to the ranks on other hosts.
+cdef inline int64_t part_of(int64_t nbytes, int64_t most) noexcept nogil:
+    """The first of the equal parts in which bytes are carried."""
+    cdef int64_t parts = (nbytes + most - 1) // most
+    cdef int64_t each = (nbytes + parts - 1) // parts
+    return min(nbytes, (each + CACHE_LINE - 1) // CACHE_LINE * CACHE_LINE)
 
-    Parameters
+
+@cython.no_gc_clear  # __dealloc__ cancels receives by the wire
+cdef class Network(Packets):
+    """One rank's channels to the ranks on other hosts; see :class:`Packets`.
+
+    Attributes
     ----------
-    wire : Wire
-        The engine.
-    addresses : sequence of int
-        The address of each rank of the world in the engine.
-    first_tag : int
-        The tag of lane 0; the world owns one for each lane, from this one on, and one for
-        the messages of devices.
+    in_use : bool
+        Whether the engine may still read or write memory of a failed call.
     """
 
     def __cinit__(self, Wire wire, addresses, int64_t first_tag):
-        self.wire = wire
-        self.size = len(addresses)
-        self.first_tag = first_tag
-        self.lost = NONE_LOST
-        self.addresses = <int64_t *>calloc(self.size, sizeof(int64_t))
-        self.queues = <packet_queue **>calloc(LANE_LIMIT * self.size, sizeof(void *))
-        self.used = <int64_t *>calloc(LANE_LIMIT * self.size, sizeof(int64_t))
-        if self.addresses == NULL or self.queues == NULL or self.used == NULL:
+        self.carriages = <carriage **>calloc(LANE_LIMIT * self.size, sizeof(void *))
+        if self.carriages == NULL:
             raise MemoryError
-        for rank, address in enumerate(addresses):
-            self.addresses[rank] = address
 
     def __dealloc__(self):
         self.give_up()
-        free(self.addresses)
-        free(self.queues)
-        free(self.used)
+        free(self.carriages)
+        self.carriages = NULL
 
     cdef void give_up(self) noexcept:
-        """Cancel posted receives, and leave sends under way to the engine.
+        """Cancel posted receives, and leave sends under way to the engine."""
+        cdef int64_t i
+        cdef carriage *one
+        if self.carriages != NULL:
+            self.forget()
+            for i in range(LANE_LIMIT * self.size):
+                one = self.carriages[i]
+                if one != NULL and not one.under_way:
+                    free(one.staging)
+                    free(one)
+                self.carriages[i] = NULL
+        Packets.give_up(self)
 
-        Memory that the engine still uses is not freed.
-        """
-        cdef int64_t i, k, _turn
-        cdef packet_queue *one
-        cdef bint idle
-        for i in range(self.queues_used):
-            one = self.queues[self.used[i]]
-            idle = self.lost == NONE_LOST
-            for k in range(DEPTH):
-                if one.incoming[k].under_way:
-                    self.wire.cancel(&one.incoming[k].request)
-                for _turn in range(PATIENCE):
-                    if self.done(self.used[i], &one.incoming[k]):
-                        break
-                idle = idle and not one.incoming[k].under_way
-                if not self.done(self.used[i], &one.outgoing[k]):
-                    self.wire.abandon(&one.outgoing[k].request)
-                    idle = False
-            if idle:
-                free(one)
-        self.queues_used = 0
-
-    cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil:
-        """The packets of a channel, allocated at its first use."""
-        cdef int64_t pitch = HEADER_BYTES + SEGMENT_BYTES, k
-        cdef packet_queue *one = self.queues[channel]
-        cdef char *data
-        if one == NULL:
-            one = <packet_queue *>calloc(1, sizeof(packet_queue) + 64 + 2 * DEPTH * pitch)
-            if one == NULL:
+    cdef carriage *open_carriage(self, int64_t channel) noexcept nogil:
+        """The long messages of a channel, allocated at its first one."""
+        if self.carriages[channel] == NULL:
+            self.carriages[channel] = <carriage *>calloc(1, sizeof(carriage))
+            if self.carriages[channel] == NULL:
                 self.lost = channel % self.size
-                return NULL
-            data = <char *>one + sizeof(packet_queue)
-            data += -<int64_t>data & 63
-            for k in range(DEPTH):
-                one.outgoing[k].data = data + 2 * k * pitch
-                one.incoming[k].data = data + (2 * k + 1) * pitch
-            self.queues[channel] = one
-            self.used[self.queues_used] = channel
-            self.queues_used += 1
-        return one
+        return self.carriages[channel]
 
-    cdef bint done(self, int64_t channel, packet *one) noexcept nogil:
-        """Whether a packet is not in flight."""
+    cdef int64_t carry(
+        self, int64_t channel, const char *data, int64_t nbytes, int64_t most,
+        const call_record *call
+    ) noexcept nogil:
+        """Carry the next bytes of a message; see :meth:`Transport.carry`."""
+        cdef packet_queue *queue = self.open_queue(channel)
+        cdef carriage *one = self.open_carriage(channel)
+        cdef int64_t left
+        if queue == NULL or one == NULL:
+            return 0
+        while one.begun - one.ended < IN_FLIGHT:
+            left = nbytes - one.ahead
+            if left < CARRIED_BYTES or not self.has_room(channel, 1):
+                break
+            if not self.begin_carrying(
+                channel, data + one.ahead, part_of(left, most), call
+            ):
+                return 0
+        if one.begun == one.ended:
+            return 0 if nbytes >= CARRIED_BYTES else NOT_CARRIED
+        if not self.sent(channel, one):
+            return 0
+        return one.sends[(one.ended - 1) % IN_FLIGHT].nbytes
+
+    cdef bint begin_carrying(
+        self, int64_t channel, const char *data, int64_t nbytes, const call_record *call
+    ) noexcept nogil:
+        """Announce and begin a long message; False if the peer is lost."""
+        cdef carriage *one = self.carriages[channel]
+        cdef carried_send *new = &one.sends[one.begun % IN_FLIGHT]
+        self.commit(channel, 0, nbytes, call)
+        one.unmatched += nbytes
+        cdef bint matched = one.unmatched >= UNMATCHED_BYTES
+        if matched:
+            one.unmatched = 0
+        if self.lost != NONE_LOST or self.wire.send(
+            self.addresses[channel % self.size],
+            self.first_tag + CARRIED_TAG + channel // self.size, data, nbytes, matched,
+            &new.request,
+        ) == LOST:
+            self.lost = channel % self.size
+            return False
+        new.nbytes = nbytes
+        one.begun += 1
+        one.ahead += nbytes
+        return True
+
+    cdef bint sent(self, int64_t channel, carriage *one) noexcept nogil:
+        """Whether the oldest long message of a channel has been read, which ends it."""
+        cdef carried_send *oldest = &one.sends[one.ended % IN_FLIGHT]
+        cdef int64_t _unused
+        cdef int status = self.wire.test(
+            self.addresses[channel % self.size], &oldest.request, &_unused
+        )
+        if status == UNDER_WAY:
+            return False
+        if status == LOST:
+            self.lost, self.in_use = channel % self.size, True
+        one.ended += 1
+        one.ahead -= oldest.nbytes
+        return status != LOST
+
+    cdef bint peek(
+        self, int64_t channel, segment_state *segment, const call_record **call
+    ) noexcept nogil:
+        """Look for the next segment of a channel, and for the call of its sender.
+
+        Returns whether a packet has arrived. A message that it announces has no data
+        before it is accepted and has arrived, too.
+        """
+        cdef const packet *head = self.first(channel)
+        segment.location = NEAR
+        if head == NULL:
+            return False
+        cdef const packet_header *header = <const packet_header *>head.data
+        call[0] = &header.call
+        if header.carried:
+            segment.left = header.carried
+            return self.find_carried(channel, segment)
+        segment.data = head.data + HEADER_BYTES
+        segment.left = head.nbytes - HEADER_BYTES
+        return True
+
+    cdef bint find_carried(self, int64_t channel, segment_state *segment) noexcept nogil:
+        """Find the state of a long message that is announced; False without memory."""
+        cdef carriage *one = self.open_carriage(channel)
+        if one == NULL:
+            return False
+        if not one.accepted:
+            segment.location = ANNOUNCED
+        elif self.arrived(channel, one):
+            segment.data = one.target
+            segment.location = NEAR if one.target == one.staging else DELIVERED
+        return True
+
+    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil:
+        """Receive the message that was announced; see :meth:`Transport.accept`."""
+        cdef carriage *one = self.carriages[channel]
+        if target == NULL and one.staging_bytes < nbytes:
+            free(one.staging)
+            one.staging = <char *>malloc(nbytes)
+            one.staging_bytes = nbytes
+        one.target = one.staging if target == NULL else target
+        if one.target == NULL or self.wire.receive(
+            self.addresses[channel % self.size],
+            self.first_tag + CARRIED_TAG + channel // self.size, one.target, nbytes,
+            &one.request,
+        ) == LOST:
+            self.lost = channel % self.size
+            return
+        one.nbytes = nbytes
+        one.accepted = one.under_way = True
+
+    cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil:
+        """Whether the long message of a channel has arrived."""
+        cdef int64_t nbytes = one.nbytes
         cdef int status
         if one.under_way:
             status = self.wire.test(
-                self.addresses[channel % self.size], &one.request, &one.nbytes
+                self.addresses[channel % self.size], &one.request, &nbytes
             )
-            if status == LOST:
-                self.lost = channel % self.size
             one.under_way = status == UNDER_WAY
-        return not one.under_way
-
-    cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil:
-        """The memory for the next segment, or NULL without room now."""
-        cdef packet_queue *one = self.open_queue(channel)
-        if one == NULL or not self.done(channel, &one.outgoing[one.sent % DEPTH]):
-            return NULL
-        room[0] = min(left, SEGMENT_BYTES)
-        return one.outgoing[one.sent % DEPTH].data + HEADER_BYTES
-
-    cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil:
-        """Whether a number of packets can be sent without a wait."""
-        cdef packet_queue *one = self.open_queue(channel)
-        cdef int64_t k
-        if one == NULL:
-            return False
-        for k in range(packets):
-            if not self.done(channel, &one.outgoing[(one.sent + k) % DEPTH]):
-                return False
-        return True
-
-    cdef void commit(
-        self, int64_t channel, int64_t nbytes, const call_record *call
-    ) noexcept nogil:
-        """Send the segment that was reserved last."""
-        cdef packet_queue *one = self.queues[channel]
-        cdef packet *new = &one.outgoing[one.sent % DEPTH]
-        cdef bint matched = one.sent % DEPTH == DEPTH - 1
-        memcpy(new.data, call, sizeof(call_record))
-        new.under_way = True
-        new.waits = matched and nbytes <= PROMPT_BYTES
-        one.sent += 1
-        if self.wire.send(
-            self.addresses[channel % self.size],
-            self.first_tag + channel // self.size, new.data, HEADER_BYTES + nbytes,
-            matched, &new.request,
-        ) == LOST:
-            self.lost = channel % self.size
-            new.under_way = False
-
-    cdef bint is_needed(self) noexcept nogil:
-        """Whether the engine may still need polls to send committed packets."""
-        cdef int64_t i
-        cdef packet_queue *one
-        cdef packet *last
-        for i in range(self.queues_used):
-            one = self.queues[self.used[i]]
-            while one.settled < one.sent:
-                last = &one.outgoing[one.settled % DEPTH]
-                if not last.waits and not self.done(self.used[i], last):
-                    return True
-                one.settled += 1
-        return False
-
-    cdef void drive(self) noexcept nogil:
-        """Drive the progress of the engine while a call waits.
-
-        A call may have returned although the engine still keeps one of its packets: a
-        short one that waits for its receive, or the end of one.
-        """
-        cdef int64_t i, k
-        cdef packet_queue *one
-        for i in range(self.queues_used):
-            one = self.queues[self.used[i]]
-            for k in range(DEPTH):
-                if one.outgoing[k].under_way:
-                    self.done(self.used[i], &one.outgoing[k])
-                    return
-        poll_engine()
-
-    cdef void post(self, int64_t channel) noexcept nogil:
-        """Post receives for the next packets."""
-        cdef packet_queue *one = self.queues[channel]
-        cdef packet *free_one
-        while one.posted < one.consumed + DEPTH and self.lost == NONE_LOST:
-            free_one = &one.incoming[one.posted % DEPTH]
-            if self.wire.receive(
-                self.addresses[channel % self.size],
-                self.first_tag + channel // self.size, free_one.data,
-                HEADER_BYTES + SEGMENT_BYTES, &free_one.request,
-            ) == LOST:
+            if status == LOST or (status != UNDER_WAY and nbytes != one.nbytes):
                 self.lost = channel % self.size
-                return
-            free_one.under_way = True
-            one.posted += 1
-
-    cdef const char *peek(
-        self, int64_t channel, int64_t *nbytes, const call_record **call
-    ) noexcept nogil:
-        """The next segment that has arrived, with the call of its sender; or NULL."""
-        cdef packet_queue *one = self.open_queue(channel)
-        cdef packet *first
-        if one == NULL:
-            return NULL
-        self.post(channel)
-        first = &one.incoming[one.consumed % DEPTH]
-        if self.lost != NONE_LOST or not self.done(channel, first) or self.lost != NONE_LOST:
-            return NULL
-        if first.nbytes < HEADER_BYTES:
-            self.lost = channel % self.size
-            return NULL
-        nbytes[0] = first.nbytes - HEADER_BYTES
-        call[0] = <const call_record *>first.data
-        return first.data + HEADER_BYTES
+                self.in_use = self.in_use or status == LOST
+        return not one.under_way and self.lost == NONE_LOST
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the segment last peeked at, which has been consumed."""
-        self.queues[channel].consumed += 1
-        self.post(channel)
+        cdef carriage *one = self.carriages[channel]
+        if one != NULL and one.accepted:
+            one.accepted = False
+            if one.staging_bytes > STAGING_KEPT:
+                free(one.staging)
+                one.staging, one.staging_bytes = NULL, 0
+        Packets.release(self, channel)
+
+    cdef void forget(self) noexcept nogil:
+        """End the long messages of a failed call, or leave them to the engine."""
+        cdef int64_t i, _turn
+        cdef carriage *one
+        for i in range(LANE_LIMIT * self.size):
+            one = self.carriages[i]
+            if one == NULL:
+                continue
+            self.forget_receive(i, one)
+            for _turn in range(PATIENCE):
+                while one.ended < one.begun and self.sent(i, one):
+                    pass
+            while one.ended < one.begun:
+                self.wire.abandon(&one.sends[one.ended % IN_FLIGHT].request)
+                one.ended += 1
+                self.in_use = True
+            one.ahead = 0
+
+    cdef void forget_receive(self, int64_t channel, carriage *one) noexcept nogil:
+        """Cancel a receive, which ends at once unless the message is arriving."""
+        cdef int64_t nbytes, turn = 0
+        if one.under_way:
+            self.wire.cancel(&one.request)
+            while one.under_way and turn < PATIENCE:
+                turn += 1
+                one.under_way = self.wire.test(
+                    self.addresses[channel % self.size], &one.request, &nbytes
+                ) == UNDER_WAY
+            self.in_use = self.in_use or one.under_way
+        one.accepted = False

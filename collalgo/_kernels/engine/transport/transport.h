@@ -19,8 +19,12 @@ enum { NO_CALLER };
 enum { QUIET, CALLED, LEFT };
 
 /* The location of received data: memory that this rank can read, memory of the sender's
- * process only, or its destination already. */
-enum { NEAR, REMOTE, DELIVERED };
+ * process only, or its destination already; or the data is announced, and arrives where the
+ * receiver accepts it. */
+enum { NEAR, REMOTE, DELIVERED, ANNOUNCED };
+
+/* The bytes of a message that are too short to be carried between hosts. */
+enum { NOT_CARRIED = -1 };
 
 /* The segment that has arrived on a channel and is not consumed yet. */
 typedef struct {

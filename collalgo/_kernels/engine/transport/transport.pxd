@@ -15,6 +15,8 @@ cdef extern from "transport.h":
     enum: NEAR
     enum: REMOTE
     enum: DELIVERED
+    enum: ANNOUNCED
+    enum: NOT_CARRIED
     enum: STAGED
     enum: SHARED_IF_NEAR
     enum: SHARED_UNLESS_FAR
@@ -61,6 +63,8 @@ cdef call_record as_record(dict call)
 cdef class Transport:
     cdef readonly int64_t rank, size
     cdef bint busy
+    cdef bint in_use   # whether an engine still uses the arrays of the last call
+    cdef bint carries  # whether :meth:`carry` may carry messages
     cdef readonly unsigned long handler  # the thread whose signals a call handles, or 0
     cdef readonly bint lacks_cores  # whether the ranks use all cores
     cdef step_log *log  # or NULL
@@ -95,6 +99,11 @@ cdef class Transport:
     ) noexcept nogil
     cdef int put(self, int64_t post, const message_part *part) noexcept nogil
     cdef bint locate(self, const message_part *part, char **targets) noexcept nogil
+    cdef int64_t carry(
+        self, int64_t channel, const char *data, int64_t nbytes, int64_t most
+    ) noexcept nogil
+    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil
+    cdef bint forget(self) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
     cdef bint peek(
         self, const int64_t *channels, int64_t senders, segment_state *segments

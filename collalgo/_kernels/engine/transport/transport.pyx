@@ -14,8 +14,8 @@ A call runs ``enter``, its steps, and ``leave``. In each step, the engine calls
 - A receive polls :meth:`peek`, reads or reduces the segment, and calls :meth:`release`.
   Every transport has these.
 - A transport may have shorter paths: :meth:`post` for whole short messages,
-  :meth:`send_direct` with :meth:`fetch`, and :meth:`offer` with :meth:`put` and
-  :meth:`locate`. The defaults of this class refuse, and the engine then uses staging.
+  :meth:`send_direct` with :meth:`fetch`, :meth:`offer` with :meth:`put` and
+  :meth:`locate`, and :meth:`carry` with :meth:`accept` between hosts. The defaults of this class refuse, and the engine then uses staging.
 
 A failure (timeout, death or exit of a peer, mismatch) is found by :meth:`pause`, which
 returns STOP. The Python side of the interface describes it:
@@ -155,6 +155,27 @@ cdef class Transport:
 
         False if the part is to be written by :meth:`put` only.
         """
+        return False
+
+    cdef int64_t carry(
+        self, int64_t channel, const char *data, int64_t nbytes, int64_t most
+    ) noexcept nogil:
+        """Carry the next ``nbytes`` bytes of a post to another host without a copy.
+
+        Returns how many of them need not stay unchanged any longer, 0 if none yet, or
+        NOT_CARRIED. They are carried in messages of at most ``most`` bytes, several
+        at once; called with the rest of the same bytes until all are done.
+        """
+        return NOT_CARRIED
+
+    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil:
+        """Receive a segment that is ``ANNOUNCED``: into ``target``, or memory of its own.
+
+        If there is a target, the segment is ``DELIVERED`` later.
+        """
+
+    cdef bint forget(self) noexcept nogil:
+        """Forget the messages of a failed call: whether its arrays are in use still."""
         return False
 
     cdef bint is_needed(self) noexcept nogil:
