@@ -24,11 +24,9 @@ OF_THREADS = (threading.__file__, "<frozen ")
 MOST_LINES = 20
 
 
-def line_of(error: Exception) -> str:
-    """The innermost line outside the library in a traceback, as ``file:line``."""
-    place = place_of(error)
-    assert place is not None
-    return "{}:{}".format(*place)
+def is_of_users(file: str) -> bool:
+    """Whether a file of a traceback is not of the library."""
+    return not file.startswith(OWN)
 
 
 def place_of(error: BaseException) -> tuple[str, int, str] | None:
@@ -40,7 +38,7 @@ def place_of(error: BaseException) -> tuple[str, int, str] | None:
         (frame.f_code.co_filename, number, frame.f_code.co_name)
         for frame, number in walk_tb(error.__traceback__)
     ]
-    users = [place for place in places if not place[0].startswith(OWN)]
+    users = [place for place in places if is_of_users(place[0])]
     found = users or places
     return found[-1] if found else None
 

@@ -1,6 +1,7 @@
 """The rank of this process, and the size of its job, from the launcher's variables."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
@@ -13,6 +14,10 @@ from collalgo.errors import BootstrapError
 #: The variables of rank, size and local size, as torchrun and horovodrun call them.
 TORCH = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
 HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE")
+
+#: The variables of rank and size of Open MPI, and of MPICH and what derives from it.
+OPEN_MPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
+MPICH = ("PMI_RANK", "PMI_SIZE")
 
 #: The variables of a step of Slurm: job, step, rank, size, number of nodes.
 SRUN = (
@@ -139,7 +144,7 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
 
 def _refuse_half(env: Mapping[str, str]) -> None:
     """Refuse a rank without a size, or a size above 1 without a rank."""
-    for rank, size in (TORCH[:2], HOROVOD[:2]):
+    for rank, size in (TORCH[:2], HOROVOD[:2], OPEN_MPI, MPICH):
         found = {name: env.get(name, "").strip() for name in (rank, size)}
         given = next((name for name in found if found[name]), rank)
         missing = size if given == rank else rank
@@ -174,12 +179,12 @@ def _by_hand(env: Mapping[str, str]) -> Identity:
 
 
 def _of_open_mpi(env: Mapping[str, str]) -> Identity:
-    rank, size = (_number(env, f"OMPI_COMM_WORLD_{what}") for what in ("RANK", "SIZE"))
+    rank, size = (_number(env, name) for name in OPEN_MPI)
     return Identity(rank, size, "", "mpiexec of Open MPI", Route.MPI)
 
 
 def _of_mpich(env: Mapping[str, str]) -> Identity:
-    rank, size = _number(env, "PMI_RANK"), _number(env, "PMI_SIZE")
+    rank, size = (_number(env, name) for name in MPICH)
     return Identity(rank, size, "", "mpiexec of MPICH", Route.MPI)
 
 
@@ -225,6 +230,11 @@ def _by_variables(
             f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
             f"size <= {MOST_RANKS}"
         )
+    if not 0 < here <= size:
+        raise BootstrapError(
+            f"{launcher} sets {of_size}={size} but {of_local_size}={here}; need 1 <= "
+            f"{of_local_size} <= {of_size}"
+        )
     if across is Route.STORE:
         return Identity(rank, size, job, launcher, across)
     if here == size:
@@ -241,17 +251,19 @@ def _by_variables(
 
 def _number(env: Mapping[str, str], name: str) -> int:
     if not env.get(name, "").strip():
+        known = (JOB.name, STORE.name, *TORCH, *HOROVOD, *OPEN_MPI, *MPICH, *SRUN)
+        others = [other for other in known if env.get(other, "").strip()]
+        verb = "is" if len(others) == 1 else "are"
         raise BootstrapError(
-            f"the environment variable {name} is not set, but others of its launcher "
-            "are; start all ranks by that launcher, or unset its variables"
+            f"the environment variable {name} is not set, but {' and '.join(others)} "
+            f"{verb}; start all ranks by their launcher, or unset its variables"
         )
-    try:
+    if re.fullmatch("-?[0-9]{1,20}", env[name].strip()):
         return int(env[name])
-    except ValueError:
-        raise BootstrapError(
-            f"the environment variable {name} is {shown(env[name])}, not a number; "
-            "set it to one, or unset it"
-        ) from None
+    raise BootstrapError(
+        f"the environment variable {name} is {shown(env[name])}, not a number; "
+        "set it to one, or unset it"
+    )
 
 
 #: Sources that set RANK and WORLD_SIZE only: a script, a platform, a user.
@@ -262,8 +274,8 @@ LAUNCHERS = (
     Launcher(*TORCH[:2], _of_run, JOB.name),
     Launcher(*TORCH[:2], _of_torchrun, "TORCHELASTIC_RUN_ID"),
     Launcher(*TORCH[:2], _of_run, STORE.name, fresh=False),
-    Launcher("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", _of_open_mpi),
-    Launcher("PMI_RANK", "PMI_SIZE", _of_mpich),
+    Launcher(*OPEN_MPI, _of_open_mpi),
+    Launcher(*MPICH, _of_mpich),
     # In a shell within an allocation of Slurm there is a job, but no step.
     Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", _of_srun, "SLURM_STEP_ID"),
     Launcher(*HOROVOD[:2], _of_horovodrun),

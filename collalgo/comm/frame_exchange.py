@@ -57,9 +57,9 @@ class FrameExchange:
         self.messages: list[Frames] = [[]] * self._width
         self.numbers = np.empty((size, 0), np.int64)
 
-    def is_root(self, root: int) -> bool:
-        """Whether this rank is the root, after a check that there is one."""
-        return self.rank == rank_of(root, "root", self._call, self._runner.size)
+    def root_of(self, root: int) -> int:
+        """The rank that an argument names as the root, after a check that it exists."""
+        return rank_of(root, "root", self._call, self._runner.size)
 
     def publish(self, objects: Sequence[Any] | None) -> None:
         """Send all ranks the numbers of frames of my objects; None if I pass none.

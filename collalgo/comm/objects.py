@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from collalgo.base.integers import shown
 from collalgo.comm.frame_exchange import FrameExchange
 from collalgo.comm.object_frames import blocks_of, object_of, objects_of
 from collalgo.comm.types import Communicator
@@ -46,7 +47,8 @@ def broadcast_object(
         arrive without a copy by the pickler.
     """
     exchange = FrameExchange(comm, "broadcast_object", timeout)
-    at_root = exchange.is_root(root)
+    root = exchange.root_of(root)
+    at_root = exchange.rank == root
     exchange.publish([obj] if at_root else None)
     [lengths] = exchange.lengths_of(root)
     [mine] = exchange.messages
@@ -100,7 +102,8 @@ def gather_objects(
         The objects by rank, made by unpickling, at the root; None elsewhere.
     """
     exchange = FrameExchange(comm, "gather_objects", timeout)
-    at_root = exchange.is_root(root)
+    root = exchange.root_of(root)
+    at_root = exchange.rank == root
     exchange.publish([obj])
     rounds = []
     for place, table in enumerate(exchange.all_lengths()):
@@ -138,6 +141,11 @@ def reduce_objects(
     object or None
         ``op(... op(op(x0, x1), x2) ...)`` at the root; None elsewhere.
     """
+    if not callable(op):
+        raise TypeError(
+            f"reduce_objects: op is {shown(op)}, of type {type(op).__name__}; pass a "
+            "function of two objects, as operator.add"
+        )
     found = gather_objects(obj, comm, root, timeout=timeout)
     return None if found is None else reduce(op, found)
 
@@ -168,7 +176,8 @@ def scatter_objects(
         The object of this rank, made by unpickling.
     """
     exchange = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
-    at_root = exchange.is_root(root)
+    root = exchange.root_of(root)
+    at_root = exchange.rank == root
     exchange.publish((() if objects is None else objects) if at_root else None)
     received = []
     for place, counts in enumerate(exchange.lengths_of(root).T.tolist()):

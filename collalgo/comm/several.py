@@ -1,11 +1,12 @@
 """Wait for several calls in the background: for all, or for the first that ends."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.work import Work
+from collalgo.base.integers import shown
 from collalgo.bootstrap.timeouts import seconds_of_wait
 
 #: The number of polls without a pause, and the first and the longest pause in seconds.
@@ -29,6 +30,7 @@ def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> li
     CollalgoError
         The error of the first of them that has failed.
     """
+    works = _checked(works, "waitall")
     if timeout is None:
         return [work.wait() for work in works]
     deadline = time.monotonic() + seconds_of_wait(timeout)
@@ -37,7 +39,7 @@ def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> li
 
 def testany(works: Sequence[Work | Message]) -> int | None:
     """The index of a call in the background that has ended or failed, or None."""
-    return next((place for place, work in enumerate(works) if work.done()), None)
+    return _first_done(_checked(works, "testany"))
 
 
 def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> int:
@@ -55,11 +57,12 @@ def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> in
     TimeoutError
         If none has ended after ``timeout``; they continue.
     """
+    works = _checked(works, "waitany")
     if not works:
         raise ValueError("waitany: works is empty; pass one call or more")
     deadline = None if timeout is None else time.monotonic() + seconds_of_wait(timeout)
     looks, pause = 0, PAUSES[0]
-    while (place := testany(works)) is None:
+    while (place := _first_done(works)) is None:
         if deadline is not None and time.monotonic() >= deadline:
             raise TimeoutError(
                 f"none of {len(works)} calls is done after {timeout:g} s; they "
@@ -69,3 +72,21 @@ def waitany(works: Sequence[Work | Message], timeout: float | None = None) -> in
         time.sleep(pause if looks > LOOKS else 0)
         pause = min(1.1 * pause, PAUSES[1]) if looks > LOOKS else pause
     return place
+
+
+def _first_done(works: Sequence[Work | Message]) -> int | None:
+    return next((place for place, work in enumerate(works) if work.done()), None)
+
+
+def _checked(works: Any, caller: str) -> list[Work | Message]:
+    """The calls as a list, which all have been made in the background."""
+    if not isinstance(works, Iterable):
+        raise TypeError(f"{caller}: works is {shown(works)}; pass a list of calls")
+    found = list(works)
+    for place, work in enumerate(found):
+        if not isinstance(work, (Work, Message)):
+            raise TypeError(
+                f"{caller}: works[{place}] is {shown(work)}, of type "
+                f"{type(work).__name__}; pass what a call in the background returned"
+            )
+    return found

@@ -66,7 +66,8 @@ def bound(
     found = BOUNDED[collective](collective, network, network.ranks[root])
     if kinds is not None:
         return found
-    return replace(found, latency=least_latency(collective, machine, link_model))
+    least = least_latency(collective, machine, link_model, root)
+    return replace(found, latency=least)
 
 
 def _allgather(collective: str, network: Network, _root: str) -> Bound:

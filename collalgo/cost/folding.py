@@ -16,6 +16,7 @@ from collalgo.cost.messages import (
 )
 from collalgo.cost.symmetry import Folded, Symmetry
 from collalgo.schedule import ScheduleFunction, begin
+from collalgo.schedule.tracing import MOST_STEPS
 
 #: The number of steps of a partial trace.
 FEW = 32
@@ -91,7 +92,8 @@ class Traces:
     @cached_property
     def length(self) -> int:
         """The number of steps of rank 0."""
-        return sum(1 for _ in begin(self.schedule, 0, self.size, self.root))
+        steps = begin(self.schedule, 0, self.size, self.root)
+        return sum(1 for _ in islice(steps, MOST_STEPS))
 
     @cached_property
     def beginning(self) -> Messages:

@@ -10,6 +10,7 @@ import numpy as np
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.routing import Routes
 from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
@@ -26,23 +27,26 @@ def least_latency(
     collective: str,
     machine: Topology | UniformCluster,
     link_model: LinkModel = DEFAULTS,
+    root: int = 0,
 ) -> float:
     """The least seconds of a collective without bytes.
 
-    A word takes at least the fastest chain of messages to the farthest rank. To reach
-    all ranks it takes at least the optimal broadcast tree (Karp, Sahay, Santos and
-    Schauser 1993), in which each informed rank keeps sending, and all ranks are as near
-    as the nearest two.
+    A word takes at least the fastest chain of messages to the farthest rank: from the
+    root, if the collective has one, else from any rank. To reach all ranks it takes at
+    least the optimal broadcast tree (Karp, Sahay, Santos and Schauser 1993), in which
+    each informed rank keeps sending, and all ranks are as near as the nearest two.
     """
     if isinstance(machine, Topology):
         machine = UniformCluster.of(machine) or machine
     if isinstance(machine, UniformCluster):
         topology, count = machine.pair, machine.size
+        root %= len(machine.host_devices)
     else:
         topology, count = machine, len(ranks_of(machine))
-    direct = _latencies(topology, link_model)
+    direct = _latencies(topology, link_model, ranks_of(topology)[root])
     apart = direct[~np.eye(len(direct), dtype=bool)]
-    farthest = float(_chains(direct).max())
+    chains = _chains(direct)
+    farthest = float((chains[0] if COLLECTIVES[collective].rooted else chains).max())
     if collective in COLLECTING:
         return farthest
     nearest = float(apart.min())
@@ -51,11 +55,13 @@ def least_latency(
     )
 
 
-def _latencies(topology: Topology, link_model: LinkModel) -> Reals:
-    """The latency in seconds between any two ranks."""
+def _latencies(topology: Topology, link_model: LinkModel, root: str) -> Reals:
+    """The latency in seconds between any two ranks, those of the root first."""
     # Twins are as far from others as each other, and two of each kind are kept.
-    reduced = Twins(topology).reduced
-    devices = ranks_of(reduced)[:SAMPLED]
+    twins = Twins(topology)
+    reduced, first = twins.reduced, twins.kept(root)[0]
+    others = [device for device in ranks_of(reduced) if device != first]
+    devices = [first, *others[: SAMPLED - 1]]
     near = reduced.part({*devices, *_relays(reduced)})
     latency = Routes(near, devices, link_model).latency
     return np.array([[latency(a, b) for b in devices] for a in devices])

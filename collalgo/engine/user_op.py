@@ -34,6 +34,20 @@ _COMPILED = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_in
 #: The type of every function pointer of ctypes.
 _POINTER: type[Any] = _COMPILED.__mro__[1]
 
+#: The ops of functions that reduce one array, by their names in Python and NumPy.
+OF_ONE_ARRAY = {
+    "sum": "sum",
+    "prod": "prod",
+    "mean": "avg",
+    "average": "avg",
+    "min": "min",
+    "amin": "min",
+    "max": "max",
+    "amax": "max",
+    "all": "land",
+    "any": "lor",
+}
+
 _names: dict[int, str] = {}
 
 
@@ -186,6 +200,21 @@ def _check_function(function: Any, is_compiled: bool) -> None:
             f"Op: {shown(function)} is of type {type(function).__name__}; pass a "
             "function of two arrays"
         )
+    elif instead := _of_one_array(function):
+        raise TypeError(
+            f"Op: {function.__name__} reduces the elements of one array; pass "
+            f"op={instead}, which combines two arrays"
+        )
+
+
+def _of_one_array(function: Any) -> str | None:
+    """The op to pass instead of a function that is known to reduce one array."""
+    if isinstance(of := getattr(function, "__self__", None), np.ufunc):
+        return f"numpy.{of.__name__}"
+    module, name = (getattr(function, each, "") for each in ("__module__", "__name__"))
+    if module in ("builtins", "numpy", "math") and name in OF_ONE_ARRAY:
+        return repr(OF_ONE_ARRAY[name])
+    return None
 
 
 def _check_ufunc(function: np.ufunc, dtype: np.dtype[Any]) -> None:

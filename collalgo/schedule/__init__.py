@@ -15,7 +15,6 @@ from collalgo.schedule.steps import (
     Steps,
     Transfer,
     as_step,
-    begin,
     between_two,
     divide,
     doublings,
@@ -28,8 +27,8 @@ from collalgo.schedule.steps import (
     send,
     spare,
     together,
-    trace,
 )
+from collalgo.schedule.tracing import begin, trace
 
 __all__ = [
     "LANES",

@@ -10,7 +10,8 @@ import numpy as np
 from collalgo.base.source_lines import line_of_generator
 from collalgo.errors import ScheduleError
 from collalgo.schedule.chunk import Chunk, Chunks, merge
-from collalgo.schedule.steps import Kind, ScheduleFunction, Transfer, begin, name_of
+from collalgo.schedule.steps import Kind, ScheduleFunction, Transfer
+from collalgo.schedule.tracing import begin, name_of
 from collalgo.schedule.transfers import Ints
 
 

@@ -50,7 +50,10 @@ class Group:
 
     def peer(self, position: int) -> int:
         """The rank at ``position``, to pass to send and recv."""
-        return self._layout.ranks[position % self.size]
+        try:
+            return self._layout.ranks[position % self.size]
+        except (TypeError, LookupError):
+            raise _no_position("peer", position) from None
 
     def position(self, rank: int) -> int:
         """The position of a rank of the whole world."""
@@ -63,7 +66,10 @@ class Group:
 
     def chunk(self, position: int) -> Chunks:
         """The chunk that belongs to ``position``."""
-        return self._layout.parts[position % self.size]
+        try:
+            return self._layout.parts[position % self.size]
+        except (TypeError, LookupError):
+            raise _no_position("chunk", position) from None
 
     def chunks(self, start: int, stop: int) -> Chunks:
         """The chunks of the positions from ``start`` up to but not ``stop``."""
@@ -230,3 +236,7 @@ class Group:
         """
         row, column = self.lines((cols, rows))
         return row, column
+
+
+def _no_position(method: str, position: object) -> ScheduleError:
+    return ScheduleError(f"group.{method}({position!r}): pass a position, an integer")

@@ -24,8 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count, zip_longest
 from typing import NamedTuple, TypeAlias
 
-from collalgo.base.source_lines import line_of, line_of_generator
-from collalgo.errors import CollalgoError, ScheduleError
+from collalgo.errors import ScheduleError
 from collalgo.schedule.chunk import Chunk, Chunks, as_chunks, divide, merge, spare
 from collalgo.schedule.group import Group
 
@@ -41,7 +40,6 @@ __all__ = [
     "Steps",
     "Transfer",
     "as_step",
-    "begin",
     "between_two",
     "divide",
     "doublings",
@@ -54,7 +52,6 @@ __all__ = [
     "send",
     "spare",
     "together",
-    "trace",
 ]
 
 
@@ -239,59 +236,6 @@ def as_step(step: object) -> Step:
         f"an algorithm yielded {step!r}; yield send(...), recv(...), "
         "recv_reduce(...) or a tuple of them, with None for no transfer"
     )
-
-
-def begin(
-    algorithm: ScheduleFunction,
-    rank: int,
-    size: int,
-    root: int = 0,
-    **parameters: object,
-) -> Steps:
-    """The steps that ``algorithm`` yields for one rank; the root is at position 0."""
-    group = Group.flat(rank, size)
-    if root:
-        group = group.rotated(root)
-    return algorithm(group, **parameters)
-
-
-def trace(
-    algorithm: ScheduleFunction,
-    rank: int,
-    size: int,
-    root: int = 0,
-    **parameters: object,
-) -> list[Step]:
-    """All steps of ``algorithm`` for one rank; the root is at position 0.
-
-    Raises
-    ------
-    ScheduleError
-        If it yields something else, or raises; the message has the line.
-    """
-    steps = None
-    try:
-        steps = begin(algorithm, rank, size, root, **parameters)
-        return list(map(as_step, steps))
-    except ScheduleError as error:
-        place = line_of_generator(steps) or line_of(error)
-        text = f"{name_of(algorithm)}: rank {rank} of {size}: {error} (at {place})"
-        raise ScheduleError(text, rank=rank) from None
-    except CollalgoError:
-        raise
-    except Exception as error:
-        raise ScheduleError(
-            f"{name_of(algorithm)}: rank {rank} of {size} raises "
-            f"{type(error).__name__}: {error} (at {line_of(error)})",
-            rank=rank,
-        ) from error
-
-
-def name_of(algorithm: ScheduleFunction) -> str:
-    """The name of an algorithm in errors: that of its row, if it has one."""
-    row = getattr(algorithm, "__self__", None)
-    name = getattr(row, "name", None)
-    return str(name or getattr(algorithm, "__name__", "the algorithm"))
 
 
 def doublings(size: int) -> list[int]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property, reduce
 from itertools import chain
 from math import lcm
+from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ class TransferTable:
         number = {Kind.SEND: 0, Kind.RECV: 1, Kind.RECV_REDUCE: 2}
         seen: dict[int, int] = {}  # by identity: large tuples are slow to hash
         columns = np.empty((4, len(transfers)), np.int64)
-        columns[0] = [t[1] for t in transfers]
+        columns[0] = self._peers()
         columns[1] = [t[3] for t in transfers]
         columns[2] = [number[t[0]] for t in transfers]
         columns[3] = [
@@ -69,6 +70,13 @@ class TransferTable:
             for t in transfers
         ]
         self.peer, self.lane, self.kind, self.place = columns
+
+    def _peers(self) -> list[int]:
+        """The peer of each transfer; -1 for one that can be no rank."""
+        peers = [transfer[1] for transfer in self.transfers]
+        if {*map(type, peers)} <= {int} and max(map(abs, peers), default=0) < 1 << 31:
+            return peers
+        return [_rank(peer, self.size) for peer in peers]
 
     def _place(self, chunks: Chunks) -> int:
         """The number of a place."""
@@ -151,3 +159,12 @@ def chunk_bounds(places: Sequence[Chunks], grid: int) -> set[int]:
         for chunk in place
         for bound in (chunk.start, chunk.stop)
     }
+
+
+def _rank(peer: object, size: int) -> int:
+    """A peer as a rank; -1 for another number or type."""
+    try:
+        rank = index(peer)  # type: ignore[arg-type]
+    except TypeError:
+        return -1
+    return rank if 0 <= rank < size else -1

@@ -68,7 +68,11 @@ def test_two_jobs_of_torchrun_have_different_names():
         ({"RANK": "x"}, "RANK is 'x', not a number"),
         ({"WORLD_SIZE": "9" * 20}, "need 0 <= rank < size <= 131072"),
         ({"WORLD_SIZE": "9" * 5000}, r"WORLD_SIZE is '9{1,20}[.]+9+', not a number"),
-        ({"WORLD_SIZE": ""}, "WORLD_SIZE is not set, but others of its launcher are"),
+        ({"WORLD_SIZE": ""}, "WORLD_SIZE is not set, but COLLALGO_JOB and RANK and L"),
+        (dict.fromkeys(RUN, "") | {"COLLALGO_JOB": "j"}, "RANK is not set, but COLLA"),
+        ({"WORLD_SIZE": "1_0"}, "WORLD_SIZE is '1_0', not a number"),
+        ({"LOCAL_WORLD_SIZE": "5"}, "WORLD_SIZE=4 but LOCAL_WORLD_SIZE=5; need 1 <= L"),
+        ({"LOCAL_WORLD_SIZE": "0"}, "WORLD_SIZE=4 but LOCAL_WORLD_SIZE=0; need 1 <= L"),
         (dict.fromkeys(RUN, "") | MISSING, "SLURM_STEP_NUM_NODES is not set"),
         ({"RANK": "", "COLLALGO_MEMBER": "m"}, r"use collalgo.elastic.run\(fn\) in"),
         (

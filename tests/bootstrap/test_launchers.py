@@ -125,13 +125,17 @@ def test_a_child_of_a_rank_is_told_so_at_once(tmp_path, who, way):
         ({"WORLD_SIZE": "2"}, "RANK"),
         ({"RANK": "1", "WORLD_SIZE": " "}, "WORLD_SIZE"),
         ({"HOROVOD_SIZE": "2"}, "HOROVOD_RANK"),
+        ({"OMPI_COMM_WORLD_RANK": "1"}, "OMPI_COMM_WORLD_SIZE"),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_RANK"),
+        ({"PMI_RANK": "0"}, "PMI_SIZE"),
+        ({"PMI_SIZE": "2"}, "PMI_RANK"),
     ],
 )
 def test_half_of_an_identity_is_no_world_of_one(variables, missing):
     (name, value), *_ = variables.items()
     with pytest.raises(BootstrapError, match=f"{name}={value} is set, but {missing} i"):
         identity(variables)
-    assert identity(variables | MPICH).size == 3
+    assert identity(variables | MPICH | OPEN_MPI).size == 3
     assert identity({"WORLD_SIZE": "1"}).size == 1
 
 

@@ -276,3 +276,17 @@ def test_a_closed_communicator_refuses_messages_of_other_threads():
             assert all("closed" in failure for failure in failures), failures
 
     threads(on_each_rank, 2, timeout=20)
+
+
+@pytest.mark.parametrize("name", ["waitall", "waitany", "testany"])
+@pytest.mark.parametrize(
+    ("works", "complaint"),
+    [
+        (None, "works is None; pass a list of calls"),
+        (3, "works is 3"),
+        ([1], "works.0."),
+    ],
+)
+def test_what_is_no_list_of_calls_is_refused(name, works, complaint):
+    with pytest.raises(TypeError, match=f"{name}: {complaint}"):
+        getattr(collalgo, name)(works)

@@ -109,3 +109,27 @@ def test_different_calls_on_objects_are_caught():
 
     for calls in (other_call, other_root):
         threads(calls, 2)
+
+
+@pytest.mark.parametrize("root", [True, np.int8(1), np.array(1)])
+def test_a_root_may_be_any_kind_of_integer(root):
+    def on_each_rank(comm):
+        mine = [comm.rank, 10 + comm.rank] if comm.rank == 1 else None
+        return (
+            comm.broadcast_object(comm.rank, root=root),
+            comm.gather_objects(comm.rank, root=root),
+            comm.reduce_objects(comm.rank, root=root),
+            comm.scatter_objects(mine, root=root),
+        )
+
+    assert threads(on_each_rank, 2) == [(1, None, None, 1), (1, [0, 1], 1, 11)]
+
+
+@pytest.mark.parametrize("op", ["sum", None, 3])
+def test_an_op_that_is_no_function_is_refused_before_the_gather(op):
+    def on_each_rank(comm):
+        with pytest.raises(TypeError, match=r"reduce_objects: op is .*pass a function"):
+            comm.reduce_objects(1, op=op)
+        return comm.allreduce(np.ones(1))[0]
+
+    assert threads(on_each_rank, 2) == [2, 2]

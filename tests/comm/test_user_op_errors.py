@@ -1,5 +1,7 @@
 """Ops of the user that fail, or do not fit: the error is the same on all ranks."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,21 @@ def test_ranks_that_pass_different_ops_raise_a_mismatch():
                 comm.allreduce(np.zeros(2, dtype), op)
 
         threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("function", "instead"),
+    [
+        *((function, "'sum'") for function in (sum, np.sum)),
+        *((function, "'max'") for function in (max, np.max, np.amax)),
+        *((function, "'min'") for function in (min, np.min, np.amin)),
+        *((function, "'avg'") for function in (np.mean, np.average)),
+        *((function, "'prod'") for function in (np.prod, math.prod)),
+        *((any, "'lor'"), (np.any, "'lor'"), (all, "'land'"), (np.all, "'land'")),
+        *((np.add.reduce, "numpy.add"), (np.fmax.accumulate, "numpy.fmax")),
+    ],
+)
+def test_a_function_of_one_array_is_refused_with_the_op_to_pass(function, instead):
+    """Python's sum has added the elements of the left array to the right one."""
+    with pytest.raises(TypeError, match=f"of one array; pass op={instead}, which"):
+        threads(lambda comm: comm.allreduce(np.ones(4), function), 1)

@@ -7,6 +7,7 @@ import pytest
 from collalgo import Topology
 from collalgo.cost.bounds import bound
 from collalgo.cost.latencies import broadcast_time
+from collalgo.topology.model import Kind, LinkKind
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8, 17, 64, 100])
@@ -31,6 +32,18 @@ def test_a_barrier_is_bounded_by_latency_alone():
     assert least.bandwidth == float("inf")
     assert least.seconds(0) == pytest.approx(broadcast_time(8, 0.6e-6, 0.3e-6))
     assert "to reach every rank" in least.why(0)
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "gather", "scatter"])
+def test_a_word_of_a_rooted_collective_begins_or_ends_at_the_root(collective):
+    line = Topology("line")
+    for host in "abc":
+        line.add(host, Kind.HOST, host=host)
+    line.link("a", "b", LinkKind.NETWORK, 1.0, latency=1e-3)
+    line.link("b", "c", LinkKind.NETWORK, 1.0, latency=1e-3)
+    least = [bound(collective, line, root).latency for root in range(3)]
+    assert least == pytest.approx([2e-3, 1e-3, 2e-3], rel=1e-2)
+    assert bound("allreduce", line, 1).latency == pytest.approx(2e-3)
 
 
 @pytest.mark.parametrize(("latency", "gap"), [(10.0, 4.0), (3.0, 1.0), (5.0, 5.0)])

@@ -12,8 +12,10 @@ from collalgo._kernels.cost.sorting cimport ints, sort
 import numpy as np
 
 from collalgo.schedule import Kind, Transfer, as_step
+from collalgo.schedule.tracing import MOST_STEPS, endless
 
 cdef object TRANSFER = Transfer, SEND = Kind.SEND, RECV = Kind.RECV
+cdef int64_t MOST = MOST_STEPS
 
 
 cdef struct Record:
@@ -75,6 +77,8 @@ def columns(traces):
             for transfer in yielded if is_step(yielded) else as_step(yielded):
                 found.add(step, rank, transfer)
             step += 1
+            if step == MOST:
+                raise endless()
     table = np.frombuffer(found.memory, RECORD, found.used)
     return [np.ascontiguousarray(table[name]) for name in RECORD.names]
 

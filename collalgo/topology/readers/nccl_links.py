@@ -22,16 +22,18 @@ class FastLinks:
         self, topology: Topology, by_busid: Mapping[tuple[str, str], str], hosts: int
     ):
         self.topology = topology
-        self.by_busid = by_busid
+        self.by_busid = {(host, id.lower()): d for (host, id), d in by_busid.items()}
         self.hosts = hosts
         self.back: Counter[tuple[str, str, str]] = Counter()  # cables, by the other end
+        self.there: set[tuple[str, str, str]] = set()  # links of the other end's GPU
 
     def add(self, elements: Iterable[tuple[str, str, Any]]) -> None:
         """Add the links of elements, each with its host and its GPU."""
         for host, gpu, element in elements:
             self._fast_link(host, gpu, element)
-        for (a, b, tag), count in self.back.items():
+        for a, b, tag in sorted(self.there | self.back.keys()):
             known = self.topology.between(a, b)[LinkKind(tag)].count
+            count = self.back[a, b, tag]
             if known != count:
                 self.topology.warn(
                     f"{a} - {b}: {known} cables of {tag} in one direction, {count} "
@@ -52,7 +54,7 @@ class FastLinks:
             )
         elif self._is_first(gpu, target, element):
             self._add_link(gpu, target, element)
-        else:
+        elif element.tag != "pcilink":
             count = integer(element.get("count", "1"), f"{gpu} {element.tag} count")
             self.back[target, gpu, element.tag] += count
 
@@ -61,7 +63,7 @@ class FastLinks:
 
         NCCL describes several hosts in a file only where one NVLink domain joins them.
         """
-        busid, type = element.get("target", ""), element.get("tclass", "")
+        busid, type = element.get("target", "").lower(), element.get("tclass", "")
         found = self.by_busid.get((host, busid))
         if found is not None:
             return found
@@ -80,9 +82,11 @@ class FastLinks:
 
     def _is_first(self, gpu: str, target: str, element: Any) -> bool:
         """Whether the element at the other end has not added the link yet."""
-        if self.topology.device(target).kind is not Kind.GPU or target == gpu:
+        kind = LinkKind.PCIE if element.tag == "pcilink" else LinkKind(element.tag)
+        ends = Kind.PCI if element.tag == "pcilink" else Kind.GPU
+        if self.topology.device(target).kind is not ends or target == gpu:
             return True
-        known = self.topology.between(gpu, target).get(LinkKind(element.tag))
+        known = self.topology.between(gpu, target).get(kind)
         return not known or known.ends[0] == gpu
 
     def _add_link(self, gpu: str, target: str, element: Any) -> None:
@@ -100,6 +104,8 @@ class FastLinks:
         self.topology.link(
             gpu, target, kind, count * each, count=count, assumed=(rule,)
         )
+        if self.topology.device(target).kind is Kind.GPU and target != gpu:
+            self.there.add((gpu, target, element.tag))
 
     def _c2c(self, gpu: str, element: Any) -> None:
         each = number(element.get("bw", "0"), f"{gpu} c2c bw") / 1000

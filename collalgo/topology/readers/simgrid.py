@@ -20,8 +20,11 @@ TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
             "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
 
-#: The elements whose hosts are in another file, or are of older versions.
-UNREAD = ("include", "cabinet", "peer")
+#: The elements whose hosts, links or routes are not read, of any version.
+UNREAD = (
+    *("include", "cabinet", "peer", "host_link"),
+    *("bypassRoute", "bypassZoneRoute", "bypassASroute"),
+)
 
 
 def recognises(text: str) -> bool:
@@ -105,8 +108,9 @@ def _cable(element: Any, bandwidth: str, latency: str) -> Cable:
 def _cluster(topology: Topology, element: Any) -> str:
     """Add a cluster, and return the device that joins it to others."""
     id = element.get("id", "")
-    if element.get("bb_bw"):
-        topology.warn(f"cluster {id}: the backbone of bb_bw is not part of the model")
+    for what, of in (("backbone", "bb_bw"), ("limit of nodes", "limiter_link")):
+        if element.get(of):
+            topology.warn(f"cluster {id}: the {what} of {of} is not part of the model")
     names = _names(element, id)
     nodes = [topology.add(name, Kind.HOST, name=name) for name in names]
     cable = _cable(element, "bw", "lat")

@@ -65,7 +65,13 @@ def _children(entry: Entry) -> list[str]:
 
 
 def _nodes(entry: Entry) -> list[str]:
-    return expand(str(entry.get("nodes") or ""))
+    nodes = expand(str(entry.get("nodes") or ""))
+    if "ALL" in nodes:
+        raise TopologyError(
+            f"{entry['name']} has Nodes=ALL, but the file does not list them; write "
+            "the names of the nodes in place of ALL"
+        )
+    return nodes
 
 
 def _above(parents: dict[str, str], below: str, top: str | None) -> list[str]:
@@ -105,6 +111,21 @@ def blocks(topology: Topology, entries: list[Entry], sizes: list[int]) -> None:
         if len(level) < 2:
             break
         level = [_join(topology, f"block{size}-{i}", g) for i, g in enumerate(groups)]
+
+
+def join_blocks(topology: Topology, ranges: list[str]) -> None:
+    """Add a switch above the blocks of each range, as of ``scontrol show topology``."""
+    tops: dict[str, str] = {}
+    for number, blocks in enumerate(ranges):
+        names = expand(blocks)
+        for name in names:
+            if name not in topology:
+                raise TopologyError(
+                    f"AggregatedBlock={blocks} lists block {name}, which is not defined"
+                )
+        below = list(dict.fromkeys(tops.get(name, name) for name in names))
+        above = _join(topology, f"aggregate{number}", below)
+        tops |= dict.fromkeys(names, above)
 
 
 def _join(topology: Topology, name: str, below: list[str]) -> str:

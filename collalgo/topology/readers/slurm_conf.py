@@ -5,7 +5,7 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
-from collalgo.topology.readers.slurm import blocks, ring, switches
+from collalgo.topology.readers.slurm import blocks, join_blocks, ring, switches
 
 PAIR = re.compile(r"(\w{1,40})\s{0,9}=\s{0,9}(\"[^\"]*\"|\S+)")
 
@@ -27,12 +27,15 @@ def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the lines."""
     entries: dict[str, list[dict[str, Any]]] = {"switch": [], "block": [], "ring": []}
     sizes: list[int] = []
+    joined: list[str] = []
     for number, line in _lines(text):
         _check_line(topology, number, line)
         pairs = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
         for kind, found in entries.items():
             if f"{kind}name" in pairs:
                 found.append({"name": pairs[f"{kind}name"], **pairs})
+        if "aggregatedblock" in pairs:
+            joined.append(pairs["aggregatedblock"])
         if "blocksizes" in pairs:
             sizes = [int(n) for n in pairs["blocksizes"].split(",") if n.isdigit()]
         if "linkspeed" in pairs:
@@ -41,6 +44,7 @@ def parse(text: str, topology: Topology) -> None:
         switches(topology, entries["switch"])
     if entries["block"]:
         blocks(topology, entries["block"], sizes)
+        join_blocks(topology, joined)
     for entry in entries["ring"]:
         ring(topology, entry)
 

@@ -28,7 +28,10 @@ def parse(text: str, topology: Topology) -> None:
         *(s for e in tree.values() for s in (e or {}).get("switches") or []),
     ]
     blocks = [_checked(block) for block in model["blocks"]]
+    known = {*map(str, names)}
     names += [block["switch"] for block in blocks if block.get("switch")]
+    for name in sorted({*map(str, names)} - known) if known else ():
+        topology.warn(f"{name}, the switch of a block, is not among the switches")
     for name in dict.fromkeys(map(str, names)):
         given = (tree.get(name) or {}).get("labels") or {}
         labels = {str(k): name_of(v, f"label {k} of {name}") for k, v in given.items()}

@@ -80,11 +80,16 @@ def _complaints(tables: Tables, pairs: Sequence[Pair]) -> Iterator[str]:
 def _wrong(
     table: Table, pairs: Sequence[Pair], is_right: Callable[[str], bool], what: str
 ) -> Iterator[str]:
-    """Replace wrong cells by those of the other direction; say which."""
+    """Replace wrong and unread cells by those of the other direction; say which."""
     for a, b in (each for pair in pairs for each in (pair, pair[::-1])):
         cell, back = _both(table, (a, b))
-        if cell and cell not in UNREAD and not is_right(cell):
-            taken = back if is_right(back) else "N/A"
+        is_known = back not in (*UNREAD, "0") and is_right(back)
+        if cell in (*UNREAD, "0"):
+            if is_known:
+                yield f"{a} - {b}: {cell} in one direction, {back} back; {back} is used"
+                table.cells[a][b] = back
+        elif cell and not is_right(cell):
+            taken = back if is_known else "N/A"
             yield f"{a} - {b}: {cell[:40]!r} is not {what}; {taken} is used"
             table.cells[a][b] = taken
 
