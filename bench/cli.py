@@ -10,6 +10,7 @@ from collalgo.bench.cells import PLACES
 from collalgo.bench.choices import verdict, winners
 from collalgo.bench.compare import compare as compare_rows, nothing_in_common
 from collalgo.bench.inference import inference
+from collalgo.bench.invariance import command as invariance
 from collalgo.bench.job_commands import groups, limits, start
 from collalgo.bench.jobs import measured
 from collalgo.bench.options import split_names, sweep_options
@@ -255,5 +256,5 @@ def _parts(words: tuple[str, ...]) -> tuple[Sequence[str], str, Sequence[str]]:
     return files[:-1], files[-1], chosen or tuple(PLACES)
 
 
-for command in (start, limits, groups, inference):
+for command in (start, limits, groups, inference, invariance):
     main.add_command(command)

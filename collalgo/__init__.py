@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from collalgo.base.plugins import load_plugins as load_plugins
     from collalgo.comm.communicator import Communicator as Communicator
+    from collalgo.comm.exact_sum import ExactSum as ExactSum
     from collalgo.comm.functions.reducing import (
         allreduce as allreduce,
         allreduce_async as allreduce_async,
@@ -169,6 +170,7 @@ _NAMES = {
     "collalgo.algorithms.catalogue": ("ALGORITHMS", "algorithm"),
     "collalgo.algorithms.verify": ("Proof", "verify"),
     "collalgo.comm.communicator": ("Communicator",),
+    "collalgo.comm.exact_sum": ("ExactSum",),
     "collalgo.comm.functions.reducing": (
         "allreduce",
         "allreduce_async",

@@ -26,7 +26,7 @@ from typing import Any
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
 from collalgo.comm.types import Array, ArrayLike, CountsLike, OpLike
-from collalgo.engine.call import AlgorithmChoice
+from collalgo.engine.call import AlgorithmChoice, Reproducible
 
 class Collectives:
 """

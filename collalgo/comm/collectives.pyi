@@ -6,7 +6,7 @@ from typing import Any
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
 from collalgo.comm.types import Array, ArrayLike, CountsLike, OpLike
-from collalgo.engine.call import AlgorithmChoice
+from collalgo.engine.call import AlgorithmChoice, Reproducible
 
 class Collectives:
     def allreduce(
@@ -16,7 +16,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Array: ...
     def reduce(
@@ -27,7 +27,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Array: ...
     def reduce_scatter(
@@ -38,7 +38,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Array: ...
     def scan(
@@ -194,7 +194,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Work: ...
     def reduce_async(
@@ -205,7 +205,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Work: ...
     def reduce_scatter_async(
@@ -216,7 +216,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Work: ...
     def scan_async(
@@ -331,7 +331,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Persistent: ...
     def persistent_reduce(
@@ -342,7 +342,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Persistent: ...
     def persistent_reduce_scatter(
@@ -353,7 +353,7 @@ class Collectives:
         *,
         out: ArrayLike | None = None,
         algorithm: AlgorithmChoice = None,
-        reproducible: bool = False,
+        reproducible: Reproducible = False,
         timeout: float | None = None,
     ) -> Persistent: ...
     def persistent_broadcast(

@@ -16,10 +16,10 @@ from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
 from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
 from collalgo.engine.plan.copying import Copying
-from collalgo.engine.plan.lowering import UNSLICED
+from collalgo.engine.plan.lowering import UNSLICED, Averaging
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
-from collalgo.engine.reduction import DIVIDED
+from collalgo.engine.reduction import DIVIDED, EXACT_OPS
 from collalgo.engine.user_op import Op
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
@@ -247,7 +247,7 @@ class ProgramCache:
             call.collective,
             nbytes,
             call.algorithm,
-            call.reproducible,
+            bool(call.reproducible),
             block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
             root=call.root,
             first=self._ahead is not None,
@@ -267,6 +267,8 @@ class ProgramCache:
         """The template of a rank's plans for calls of all lengths."""
         own = decision.candidate.row.of_library
         averaging = averaging_of(call.collective, call.op in DIVIDED, own)
+        if self.size == 1 and call.op in EXACT_OPS:  # a kernel writes it as a sum
+            averaging = Averaging.ON_EVERY_RANK
         return TemplateKey(
             call.collective, decision.schedule, rank, self.size, call.root, averaging,
             slicing, tuple(hosts),

@@ -1,7 +1,7 @@
 """A call with its arguments, and the layout of its buffer."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -9,7 +9,13 @@ from collalgo._kernels.engine.reduction.reduce import Reduction
 from collalgo.base.integers import shown
 from collalgo.engine.dtypes import dtype_code
 from collalgo.engine.plan.layout import Layout
-from collalgo.engine.reduction import MEANS, op_of, reduction_of
+from collalgo.engine.reduction import (
+    INVARIANT,
+    MEANS,
+    invariant_op,
+    op_of,
+    reduction_of,
+)
 from collalgo.engine.user_op import Op
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
@@ -27,6 +33,11 @@ VARIABLE = ("allgather", "alltoall", "gather", "scatter")
 #: An algorithm as passed to a call: None for the cheapest, a name, names in the order
 #: of preference, or a schedule function.
 AlgorithmChoice = str | Sequence[str] | ScheduleFunction | None
+
+
+#: Whether other runs give the same bits: False, True for sums in the order of the
+#: ranks, or "invariant" for sums that do not depend on the ranks.
+Reproducible = bool | Literal["invariant"]
 
 
 def check_algorithm(choice: Any, caller: str) -> None:
@@ -51,6 +62,23 @@ def named_with_parts(algorithm: str, parts: Sequence[int]) -> str:
     return f"{algorithm} of {'+'.join(map(str, parts))}"
 
 
+def check_reproducible(value: Any, caller: str) -> Reproducible:
+    """The argument ``reproducible`` of a call.
+
+    Raises
+    ------
+    ValueError
+        If it is another text than "invariant".
+    """
+    if not isinstance(value, str):
+        return bool(value)
+    if value != INVARIANT:
+        raise ValueError(
+            f"{caller}: reproducible is {value!r}; pass True, False or 'invariant'"
+        )
+    return "invariant"
+
+
 class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     """The arguments of a call that its program depends on.
 
@@ -66,7 +94,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     root: int = 0
     algorithm: AlgorithmChoice = None
     counts: tuple[int, ...] | None = None
-    reproducible: bool = False
+    reproducible: Reproducible = False
     parts: tuple[int, ...] | None = None
 
     @property
@@ -86,8 +114,14 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         check_algorithm(names, self.name)
         algorithm = tuple(names) if isinstance(names, list) else names
         in_order = isinstance(op, Op) and not op.commute and not collective.prefix
-        reproducible = self.reproducible or in_order
-        return self._replace(op=op, algorithm=algorithm, reproducible=reproducible)
+        reproducible = check_reproducible(self.reproducible, self.name)
+        if op is not None and reproducible == INVARIANT:
+            invariant = invariant_op(op, self.dtype, self.name)
+            # All contributions are combined at once, unless the op is exact anyway.
+            op, reproducible = invariant, invariant != op
+        return self._replace(
+            op=op, algorithm=algorithm, reproducible=reproducible or in_order
+        )
 
     def check_order(self) -> None:
         """Check that the op of a plain call may combine in an order that is unknown."""

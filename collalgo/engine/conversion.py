@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.engine.devices.arrays import Shadow
-from collalgo.engine.reduction import SPLIT_MEAN, WIDE_MEAN, op_of
+from collalgo.engine.exact_values import Limbs, OneZero
+from collalgo.engine.reduction import (
+    INVARIANT_MEAN,
+    SPLIT_MEAN,
+    WIDE_MEAN,
+    invariant_op,
+    op_of,
+)
 
 
 class IntegerMean:
@@ -31,10 +38,12 @@ class IntegerMean:
     ----------
     op : str
         The op of the sums.
+    reproducible : object
+        The argument of the call that makes them.
     """
 
-    def __init__(self, dtype: np.dtype[Any], size: int):
-        self.size = size
+    def __init__(self, dtype: np.dtype[Any], size: int, reproducible: Any):
+        self.size, self.reproducible = size, reproducible
         self.op = SPLIT_MEAN if dtype.itemsize == 8 else WIDE_MEAN
         self._dtype = np.dtype(f"{dtype.kind}8")
 
@@ -61,8 +70,8 @@ class IntegerMean:
 class NativeOrder:
     """The elements in the order of this machine's bytes, with the same op."""
 
-    def __init__(self, dtype: np.dtype[Any], op: Any):
-        self.op = op
+    def __init__(self, dtype: np.dtype[Any], op: Any, reproducible: Any):
+        self.op, self.reproducible = op, reproducible
         self._dtype = dtype.newbyteorder("=")
 
     def empty(self, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -78,17 +87,45 @@ class NativeOrder:
         np.copyto(target, native)
 
 
-Conversion = IntegerMean | NativeOrder
+Conversion = IntegerMean | NativeOrder | Limbs | OneZero
 
 
 def conversion_of(
-    op: Any, source: NDArray[Any], size: int, caller: str
+    op: Any, source: NDArray[Any], size: int, caller: str, reproducible: Any
 ) -> Conversion | None:
     """How the ranks reduce arrays whose elements have to be converted, or None."""
     if isinstance(source, Shadow):
         return None
     op = op_of(op, caller)
     if op == "avg" and source.dtype.kind in "iu":
-        return IntegerMean(source.dtype, size)
+        return IntegerMean(source.dtype, size, reproducible)
     converted = source.dtype.kind in "iufcmM" and not source.dtype.isnative
-    return NativeOrder(source.dtype, op) if converted else None
+    return NativeOrder(source.dtype, op, reproducible) if converted else None
+
+
+def invariant_conversion(
+    op: Any, source: NDArray[Any], size: int, caller: str, at_once: bool
+) -> Conversion | None:
+    """How the ranks reduce to the same bits whatever their number and order, or None.
+
+    Parameters
+    ----------
+    op, source, size, caller
+        As of :func:`conversion_of`.
+    at_once
+        Whether the algorithm combines all contributions at once.
+
+    Raises
+    ------
+    TypeError
+        If the dtype has no such op.
+    """
+    if isinstance(source, Shadow):
+        return None
+    op, dtype = op_of(op, caller), source.dtype
+    invariant = invariant_op(op, dtype, caller)
+    if op in ("min", "max") and dtype.kind not in "biumM":
+        return OneZero(dtype, op)
+    if at_once or invariant is op:
+        return None
+    return Limbs(dtype, size if invariant == INVARIANT_MEAN else 0)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from collalgo._kernels.engine.reduction.reduce import (
+    EXACT_SUM,
     FAMILIES,
     OPERATIONS,
     Float8Tables,
@@ -23,14 +24,43 @@ OPS = (*OPERATIONS, "avg")
 #: bits, and undivided sums of two parts of each integer.
 WIDE_MEAN, SPLIT_MEAN = "avg of integers", "avg of 64-bit integers"
 
+#: The ops of sums and means of floats that are rounded once, for ``INVARIANT`` calls.
+INVARIANT_SUM, INVARIANT_MEAN = "invariant sum", "invariant avg"
+
+#: The value of ``reproducible`` for bits that do not depend on the ranks.
+INVARIANT = "invariant"
+
 #: The names of ops by their numbers in the records of calls.
-RECORDED_OPS = (*OPS, WIDE_MEAN, SPLIT_MEAN)
+RECORDED_OPS = (*OPS, WIDE_MEAN, SPLIT_MEAN, INVARIANT_SUM, INVARIANT_MEAN)
 
 #: The ops of all means.
-MEANS = ("avg", WIDE_MEAN, SPLIT_MEAN)
+MEANS = ("avg", WIDE_MEAN, SPLIT_MEAN, INVARIANT_MEAN)
 
 #: The ops whose complete sums are divided by the number of ranks.
-DIVIDED = ("avg", WIDE_MEAN)
+DIVIDED = ("avg", WIDE_MEAN, INVARIANT_MEAN)
+
+#: The ops of exact sums.
+EXACT_OPS = (INVARIANT_SUM, INVARIANT_MEAN)
+
+#: The ops that are not of the public API, by the ops of which they are made.
+_OF_LIBRARY = {
+    WIDE_MEAN: "sum",
+    SPLIT_MEAN: "sum",
+    INVARIANT_SUM: EXACT_SUM,
+    INVARIANT_MEAN: EXACT_SUM,
+}
+
+#: The dtypes with exact sums, and the ops that are exact for floats anyway.
+EXACT_DTYPES = (
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    *FLOAT8,
+)
+_ALWAYS_EXACT = ("min", "max", "land", "lor", "lxor")
 
 _SYNONYMS = {
     "add": "sum",
@@ -59,7 +89,7 @@ def op_of(op: Any, caller: str) -> str | Op:
     ValueError
         If there is no such op; the message names the caller and lists all ops.
     """
-    if op is WIDE_MEAN or op is SPLIT_MEAN or isinstance(op, Op):
+    if isinstance(op, Op) or (isinstance(op, str) and _is_of_library(op)):
         return op
     for word in _words(op):
         name = _SYNONYMS.get(word, word)
@@ -78,6 +108,33 @@ def op_of(op: Any, caller: str) -> str | Op:
     raise ValueError(
         f"{caller}: unknown op {op!r}; choose one of {names}, or pass a function"
     )
+
+
+def invariant_op(op: str | Op, dtype: np.dtype[Any], caller: str) -> str | Op:
+    """The op with the same bits for any number and order of the contributions.
+
+    Raises
+    ------
+    TypeError
+        If the dtype has none.
+    """
+    exact = {"sum": INVARIANT_SUM, "avg": INVARIANT_MEAN}
+    kind = kind_of(dtype)
+    if op in exact and kind in EXACT_DTYPES:
+        return exact[str(op)]
+    if isinstance(op, str) and (dtype.kind in "biumM" or op in _ALWAYS_EXACT):
+        return op
+    name = op.name if isinstance(op, Op) else op
+    raise TypeError(
+        f"{caller}: reproducible='invariant' has no op {name!r} of {dtype}, only sums "
+        "and means of floats of up to 64 bits and ops that are never rounded; pass "
+        "reproducible=True for the order of the ranks"
+    )
+
+
+def _is_of_library(op: str) -> bool:
+    """Whether an op is the very text of one that is not of the public API."""
+    return any(op is own for own in _OF_LIBRARY)
 
 
 def _is_function(op: Any) -> bool:
@@ -143,7 +200,7 @@ def reduction(dtype: np.dtype[Any], op: str, variant: str | None = None) -> Redu
     undivided = op == "avg" and kind in ("bool", "timedelta64", "datetime64")
     if undivided or family not in FAMILIES or not dtype.isnative:
         raise TypeError(f"op {op!r} is not defined for {dtype_text(dtype_code(dtype))}")
-    operation = op if op in OPERATIONS else "sum"
+    operation = op if op in OPERATIONS else _OF_LIBRARY.get(op, "sum")
     return Reduction(family, operation, dtype.itemsize, tables, variant)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.first_use import PROVED, prove_once
+from collalgo.algorithms.table import named
+from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 
 #: The obstacle of an algorithm where reproducible results are requested.
@@ -22,6 +24,22 @@ def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
         except CollalgoError as error:
             return "is wrong: " + str(error).removeprefix(f"{row.name}: ")
     return None
+
+
+def combine_at_once(collective: str, choice: AlgorithmChoice) -> bool:
+    """Whether all algorithms of a choice combine all contributions at once.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If there is no such algorithm.
+    """
+    if choice is None:
+        return True
+    if callable(choice):
+        return False
+    names = (choice,) if isinstance(choice, str) else choice
+    return all(named(collective, name).keeps_rank_order for name in names)
 
 
 def is_right_in_its_order(row: Algorithm, size: int) -> bool:

@@ -35,15 +35,15 @@ cdef class CallRunner(CommunicatorBase):
     cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
         algorithm, cnp.ndarray like, op=*, int64_t root=*, int64_t count=*, counts=*,
-        bint reproducible=*, str caller=*
+        reproducible=*, str caller=*
     ) except -1
     cdef bint again(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
-        algorithm, op, int64_t root, bint reproducible
+        algorithm, op, int64_t root, reproducible
     ) except -1
     cdef LastCall find_call(
         self, str collective, dtype, op, int64_t root, algorithm, counts,
-        bint reproducible
+        reproducible
     )
     cdef cnp.ndarray scratch_for(self, Program program)
 

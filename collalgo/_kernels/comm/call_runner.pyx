@@ -91,7 +91,7 @@ cdef class CallRunner(CommunicatorBase):
     cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
         algorithm, cnp.ndarray like, op=None, int64_t root=0, int64_t count=-1,
-        counts=None, bint reproducible=False, str caller=None
+        counts=None, reproducible=False, str caller=None
     ) except -1:
         """Make a call; ``like`` has its dtype, and its count by default."""
         cdef LastCall last = self.latest
@@ -117,7 +117,7 @@ cdef class CallRunner(CommunicatorBase):
 
     cdef bint again(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
-        algorithm, op, int64_t root, bint reproducible
+        algorithm, op, int64_t root, reproducible
     ) except -1:
         """Make a call that differs from the last one at most in its length, else False.
 
@@ -136,7 +136,7 @@ cdef class CallRunner(CommunicatorBase):
 
     cdef LastCall find_call(
         self, str collective, dtype, op, int64_t root, algorithm, counts,
-        bint reproducible
+        reproducible
     ):
         """Find the kind of a call that differs from the last one."""
         cdef LastCall call = LastCall()

@@ -7,25 +7,25 @@ from collalgo._kernels.comm.rooted cimport Rooted
 
 
 cdef class Reducing(Rooted):
-    cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout)
-    cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout)
+    cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout)
+    cdef object reduce(self, buf, op, root, out, algorithm, reproducible, timeout)
     cdef object reduced(self, buf, out, int64_t root)
     cdef object reduce_scatter(
-        self, buf, op, counts, out, algorithm, bint reproducible, timeout
+        self, buf, op, counts, out, algorithm, reproducible, timeout
     )
     cdef object scatter_converted(
-        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
-        bint reproducible, timeout
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout
     )
-    cdef tuple converted(self, op, source, str caller)
+    cdef tuple converted(
+        self, op, cnp.ndarray source, target, str caller, algorithm, reproducible
+    )
     cdef int convert_back(self, way, inner, target) except -1
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts)
-    cdef list shares(self, int64_t rows, counts)
     cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout)
     cdef int set_identity(self, target, identity) except -1
     cdef int combine(
         self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
-        int64_t root, counts, bint reproducible
+        int64_t root, counts, reproducible
     ) except -1
     cdef int gather_and_combine(
         self, call, cnp.ndarray source, cnp.ndarray target, timeout

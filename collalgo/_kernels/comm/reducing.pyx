@@ -22,10 +22,9 @@ from collalgo.bootstrap.timeouts import seconds as seconds_of
 from collalgo.comm.current import resolve
 from collalgo.comm.gathered_reduction import GatheredReduction, needs_gathering
 from collalgo.comm.op_failures import agree
+from collalgo.comm.scattered import block_result, shares_of
 from collalgo.engine.arrays import (
     check_apart,
-    check_counts,
-    check_overlap,
     check_packable,
     check_writeable,
     elements_of,
@@ -33,8 +32,10 @@ from collalgo.engine.arrays import (
 )
 from collalgo.engine.call import Call
 from collalgo._kernels.engine.reduction.reduce import OPERATIONS
-from collalgo.engine.conversion import conversion_of
+from collalgo.engine.conversion import conversion_of, invariant_conversion
+from collalgo.engine.reduction import INVARIANT
 from collalgo.engine.user_op import Op
+from collalgo.selection.applicability import combine_at_once
 
 cnp.import_array()
 
@@ -56,17 +57,18 @@ cdef class Reducing(Rooted):
     the class before: :class:`CallRunner`, Sharing, Rooted, Reducing.
     """
 
-    cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
+    cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = output_array(out, source, "allreduce")
         if self.again(
             "allreduce", source, target, timeout, algorithm, op, 0, reproducible
         ):
             return buf if out is None else out
-        if may_convert(op, source) and (found := self.converted(op, source, "allreduce")):
-            check_result(target, "allreduce")
+        if found := self.converted(
+            op, source, target, "allreduce", algorithm, reproducible
+        ):
             way, inner = found
-            self.allreduce(inner, way.op, None, algorithm, reproducible, timeout)
+            self.allreduce(inner, way.op, None, algorithm, way.reproducible, timeout)
             self.convert_back(way, inner, target)
             return buf if out is None else out
         self.combine(
@@ -78,14 +80,14 @@ cdef class Reducing(Rooted):
         if is_on_device(flat):
             call = Call("allreduce", flat.dtype, flat.size, op, parts=counts)
             self.call_on_devices(tuple(call), flat, flat, self.seconds, "allreduce")
-        elif may_convert(op, flat) and (found := self.converted(op, flat, "allreduce")):
+        elif found := self.converted(op, flat, None, "allreduce", None, False):
             way, inner = found
             Rooted.run_parts(self, inner, way.op, counts)
             self.convert_back(way, inner, flat)
         else:
             Rooted.run_parts(self, flat, op, counts)
 
-    cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout):
+    cdef object reduce(self, buf, op, root, out, algorithm, reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
@@ -94,11 +96,11 @@ cdef class Reducing(Rooted):
             "reduce", source, target, timeout, algorithm, op, number, reproducible
         ):
             return self.reduced(buf, out, number)
-        if may_convert(op, source) and (found := self.converted(op, source, "reduce")):
-            if target is not None:
-                check_result(target, "reduce")
+        if found := self.converted(
+            op, source, target, "reduce", algorithm, reproducible
+        ):
             way, inner = found
-            self.reduce(inner, way.op, root, None, algorithm, reproducible, timeout)
+            self.reduce(inner, way.op, root, None, algorithm, way.reproducible, timeout)
             if target is not None:
                 self.convert_back(way, inner, target)
             return self.reduced(buf, out, number)
@@ -114,17 +116,18 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
     cdef object reduce_scatter(
-        self, buf, op, counts, out, algorithm, bint reproducible, timeout
+        self, buf, op, counts, out, algorithm, reproducible, timeout
     ):
         cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
         cdef int64_t rows = length_of(source, "reduce_scatter")
         cdef int64_t mine = rows // self.size, start = mine * self.rank
         elements = None
-        if may_convert(op, source):
-            if found := self.converted(op, source, "reduce_scatter"):
-                return self.scatter_converted(
-                    buf, found, source, counts, out, algorithm, reproducible, timeout
-                )
+        if found := self.converted(
+            op, source, None, "reduce_scatter", algorithm, reproducible
+        ):
+            return self.scatter_converted(
+                buf, found, source, counts, out, algorithm, timeout
+            )
         if counts is not None or rows % self.size:
             mine, start, elements = self.uneven_block(source, rows, counts)
         result = target = fast_result(buf, out, source, mine, 1)
@@ -137,13 +140,12 @@ cdef class Reducing(Rooted):
         return result
 
     cdef object scatter_converted(
-        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
-        bint reproducible, timeout
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout
     ):
         """Scatter the reduction of converted elements."""
         way, inner = found
         inner = self.reduce_scatter(
-            inner, way.op, counts, None, algorithm, reproducible, timeout
+            inner, way.op, counts, None, algorithm, way.reproducible, timeout
         )
         shape = (len(inner), *(<object>source).shape[1:])
         result, target = result_array(buf, out, source, shape, "reduce_scatter")
@@ -151,15 +153,25 @@ cdef class Reducing(Rooted):
         self.convert_back(way, inner, target)
         return result
 
-    cdef tuple converted(self, op, source, str caller):
+    cdef tuple converted(
+        self, op, cnp.ndarray source, target, str caller, algorithm, reproducible
+    ):
         """The conversion of elements and the converted ones of this rank, or None.
 
-        In the background these are filled when the call runs.
+        In the background these are filled when the call runs. A result is written to
+        ``target``, if that is known.
         """
-        way = conversion_of(op, source, self.size, caller)
+        if not may_convert(op, source, algorithm, reproducible):
+            return None
+        way = conversion_of(op, source, self.size, caller, reproducible)
+        if way is None and is_invariant(reproducible):
+            at_once = combine_at_once(caller, algorithm)
+            way = invariant_conversion(op, source, self.size, caller, at_once)
         if way is None:
             return None
-        inner = way.empty(source.shape)
+        if target is not None:
+            check_result(target, caller)
+        inner = way.empty((<object>source).shape)
         if self.is_preparing():
             self.prepared.add(partial(way.widen, source, inner), None)
         else:
@@ -176,22 +188,9 @@ cdef class Reducing(Rooted):
 
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts):
         """The rows and the first row of my block, and the elements of all blocks."""
-        counts = self.shares(rows, counts)
+        counts = shares_of(rows, counts, self.size)
         elements = elements_of(counts, source, "reduce_scatter")
         return counts[self.rank], sum(counts[: self.rank]), elements
-
-    cdef list shares(self, int64_t rows, counts):
-        """The rows of each rank's block; by default they differ by one at most."""
-        if counts is None:
-            share, more = divmod(rows, self.size)
-            return [share + (rank < more) for rank in range(self.size)]
-        counts = check_counts(counts, self.size, "reduce_scatter")
-        if sum(counts) != rows:
-            raise ValueError(
-                f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
-                f"{rows}; they must be equal"
-            )
-        return counts
 
     cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout):
         """Run a scan or an exscan."""
@@ -200,8 +199,7 @@ cdef class Reducing(Rooted):
         cdef cnp.ndarray target = output_array(out, source, name)
         if self.again(name, source, target, timeout, algorithm, op, 0, False):
             pass
-        elif may_convert(op, source) and (found := self.converted(op, source, name)):
-            check_result(target, name)
+        elif found := self.converted(op, source, target, name, algorithm, False):
             way, inner = found
             self.prefix(is_exclusive, inner, way.op, None, algorithm, timeout)
             if self.rank or not is_exclusive:  # else no rank precedes it
@@ -224,7 +222,7 @@ cdef class Reducing(Rooted):
 
     cdef int combine(
         self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
-        int64_t root, counts, bint reproducible
+        int64_t root, counts, reproducible
     ) except -1:
         """Make a call that combines arrays of its own elements."""
         if is_cut(source) and not is_on_device(source) and needs_gathering(op, name):
@@ -265,16 +263,6 @@ cdef class Reducing(Rooted):
         agree(self, run, work.failure, waiting, name)
 
 
-cdef tuple block_result(buf, cnp.ndarray source, int64_t start, int64_t rows, out):
-    """The result of a rank that receives a block of ``source``, and its array."""
-    shape = (rows, *(<object>source).shape[1:])
-    result, target = result_array(buf, out, source, shape, "reduce_scatter")
-    if out is not None:
-        twins = (source[start : start + rows], target)
-        check_overlap(source, target, twins, "reduce_scatter")
-    return result, target
-
-
 cdef check_result(cnp.ndarray target, str caller):
     """Check that a converted result can be written to an array."""
     check_writeable(target, "the array of the result", caller)
@@ -287,12 +275,21 @@ cdef inline bint is_cut(cnp.ndarray source):
     return itemsize > 64 or itemsize & (itemsize - 1)
 
 
-cdef inline bint may_convert(op, cnp.ndarray source):
+cdef inline bint is_invariant(reproducible):
+    """Whether the result must not depend on the ranks."""
+    return reproducible is not False and reproducible == INVARIANT
+
+
+cdef inline bint may_convert(op, cnp.ndarray source, algorithm, reproducible):
     """Whether elements may have to be converted: a fast check.
 
-    They are for the mean of integers, and where their bytes are in another order.
+    They are for the mean of integers, where their bytes are in another order, and for
+    exact results unless these are sums by the algorithms of the library's choice.
     """
+    cdef bint is_sum = type(op) is str and (op == "sum" or op == "avg")
     if not cnp.PyArray_ISNOTSWAPPED(source):
+        return True
+    if is_invariant(reproducible) and not (is_sum and algorithm is None):
         return True
     if not cnp.PyArray_ISINTEGER(source):
         return False

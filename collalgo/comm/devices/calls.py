@@ -31,6 +31,7 @@ from collalgo.engine.call import Call, named_with_parts
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.devices.buffer_exchange import OFFER
 from collalgo.engine.devices.runtime import Runtime
+from collalgo.engine.reduction import INVARIANT
 from collalgo.engine.user_op import Op
 
 if TYPE_CHECKING:
@@ -147,7 +148,13 @@ class DeviceCalls(DeviceContext):
 
     def _lowered(self, programs: LibraryPrograms, fields: tuple[Any, ...]) -> Lowered:
         """The programs of a call, made at the first with the plain name of its op."""
-        call = Call(*fields).plain()
+        asked = Call(*fields)
+        if asked.reproducible == INVARIANT:
+            raise TypeError(
+                f"{asked.collective}: reproducible='invariant' runs on the host, but "
+                "the arrays are on a device; copy them to the host"
+            )
+        call = asked.plain()
         if call not in self._known:
             _refuse_ops_of_host(call)
             whole = call._replace(parts=None)

@@ -7,7 +7,7 @@ from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike
-from collalgo.engine.call import AlgorithmChoice
+from collalgo.engine.call import AlgorithmChoice, Reproducible
 
 if TYPE_CHECKING:
     import mpi4py.MPI
@@ -20,7 +20,7 @@ def allreduce(
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
-    reproducible: bool = False,
+    reproducible: Reproducible = False,
     timeout: float | None = None,
 ) -> Array:
     """Reduce the arrays of all ranks, element by element, at every rank.
@@ -45,8 +45,21 @@ def allreduce(
     algorithm, timeout
         See the module.
     reproducible
-        Combine the contributions in the order of the ranks. The bits of the result
-        then depend neither on the algorithm, nor the count, nor the machine.
+        With True, combine the contributions in the order of the ranks. The bits of
+        the result then depend neither on the algorithm, nor the count, nor the
+        machine. With ``"invariant"``, they do not depend on the number of the ranks
+        and their order either: a ``sum`` of floats is the exact sum of the
+        contributions, rounded once to their dtype, so its error is half a unit in
+        the last place at most; ``avg`` is that sum, of short floats in float32,
+        divided by the number of ranks. Intermediate results do not overflow, and
+        subnormal numbers are kept. A sum beyond the greatest float is infinite, a
+        zero positive, a NaN always the same; infinities of both signs make one.
+        ``min`` and ``max`` treat zeros and NaNs alike, and ops that are never
+        rounded run as usual. Other ops of floats, and arrays on devices, are refused
+        by TypeError. By default algorithms are those of True. Any other one may be
+        named, but then messages have limbs of integers for each element: 24 bytes
+        for 8 and 16 bits, 64 for bfloat16 and float32, 360 for float64. See
+        :class:`~collalgo.ExactSum` for several contributions of a rank.
 
     Returns
     -------
@@ -76,7 +89,7 @@ def reduce(
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
-    reproducible: bool = False,
+    reproducible: Reproducible = False,
     timeout: float | None = None,
 ) -> Array:
     """Reduce the arrays of all ranks, element by element, at the root.
@@ -118,7 +131,7 @@ def reduce_scatter(
     *,
     out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
-    reproducible: bool = False,
+    reproducible: Reproducible = False,
     timeout: float | None = None,
 ) -> Array:
     """Reduce the arrays of all ranks and leave each rank a block of axis 0.

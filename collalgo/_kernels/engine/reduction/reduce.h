@@ -14,7 +14,7 @@ enum {
 
 enum {
     OP_SUM, OP_PROD, OP_MIN, OP_MAX, OP_BAND, OP_BOR, OP_BXOR,
-    OP_LAND, OP_LOR, OP_LXOR, OPS
+    OP_LAND, OP_LOR, OP_LXOR, OP_EXACT_SUM, OPS
 };
 
 /* float8 arithmetic goes through float32: decode by value, encode by the upper 16

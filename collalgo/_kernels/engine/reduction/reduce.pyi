@@ -4,6 +4,7 @@ from numpy.typing import NDArray
 
 FAMILIES: tuple[str, ...]
 OPERATIONS: tuple[str, ...]
+EXACT_SUM: str
 VARIANTS: tuple[str, ...]
 
 class Float8Tables:

@@ -27,6 +27,8 @@ FAMILIES = (
 OPERATIONS = (
     "sum", "prod", "min", "max", "band", "bor", "bxor", "land", "lor", "lxor",
 )
+#: The op of a sum of floats that is rounded once.
+EXACT_SUM = "exact_sum"
 VARIANTS = tuple(
     name for name in ("avx512", "avx2", "baseline")
     if reduce_variant(name.encode()) != NULL
@@ -55,7 +57,7 @@ cdef class Reduction:
     family : str
         One of ``FAMILIES``.
     operation : str
-        One of ``OPERATIONS``.
+        One of ``OPERATIONS``, or ``EXACT_SUM``.
     itemsize : int
         Bytes of one element.
     tables : Float8Tables, optional
@@ -76,7 +78,7 @@ cdef class Reduction:
         cdef reduce_table table = reduce_variant((variant or VARIANTS[0]).encode())
         if table == NULL:
             raise ValueError(f"no variant {variant!r} here; choose one of {VARIANTS}")
-        self.function = table[FAMILIES.index(family)][OPERATIONS.index(operation)]
+        self.function = table[FAMILIES.index(family)][(*OPERATIONS, EXACT_SUM).index(operation)]
         if self.function == NULL:
             raise TypeError(f"op {operation!r} is not defined for {family}")
         if (family == "float8") != (tables is not None):

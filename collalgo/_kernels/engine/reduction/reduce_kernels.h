@@ -11,6 +11,7 @@
 #include <arm_neon.h>
 #endif
 
+#include "exact_kernels.h"
 #include "reduce.h"
 
 static inline uint32_t float_bits(float f) { uint32_t x; memcpy(&x, &f, 4); return x; }

@@ -223,6 +223,9 @@ COMPLEX(clongdouble, longdouble, long double)
 KERNEL(time_sum, int64_t, int64_t, VALUE, VALUE, ADD_TIMES, VALUE)
 KERNEL(time_max, int64_t, int64_t, VALUE, VALUE, LATEST, VALUE)
 
+#include "exact_variant.h"
+
+#define EXACT_ROW(name) [OP_EXACT_SUM] = IN_VARIANT(name##_exact)
 #define ARITHMETIC_ROW(name)                                                          \
     [OP_SUM] = IN_VARIANT(name##_sum), [OP_PROD] = IN_VARIANT(name##_prod),           \
     [OP_MIN] = IN_VARIANT(name##_min), [OP_MAX] = IN_VARIANT(name##_max),             \
@@ -258,13 +261,13 @@ static const reduce_fn IN_VARIANT(table)[DTYPE_FAMILIES][OPS] = {
     [DTYPE_UINT16] = {ARITHMETIC_ROW(uint16), BITWISE_ROW(uint16)},
     [DTYPE_UINT32] = {ARITHMETIC_ROW(uint32), BITWISE_ROW(uint32)},
     [DTYPE_UINT64] = {ARITHMETIC_ROW(uint64), BITWISE_ROW(uint64)},
-    [DTYPE_FLOAT16] = {ARITHMETIC_ROW(float16)},
-    [DTYPE_BFLOAT16] = {ARITHMETIC_ROW(bfloat16)},
-    [DTYPE_FLOAT32] = {ARITHMETIC_ROW(float32)},
-    [DTYPE_FLOAT64] = {ARITHMETIC_ROW(float64)},
-    [DTYPE_COMPLEX64] = {COMPLEX_ROW(complex64)},
-    [DTYPE_COMPLEX128] = {COMPLEX_ROW(complex128)},
-    [DTYPE_FLOAT8] = {ARITHMETIC_ROW(float8)},
+    [DTYPE_FLOAT16] = {ARITHMETIC_ROW(float16), EXACT_ROW(float16)},
+    [DTYPE_BFLOAT16] = {ARITHMETIC_ROW(bfloat16), EXACT_ROW(bfloat16)},
+    [DTYPE_FLOAT32] = {ARITHMETIC_ROW(float32), EXACT_ROW(float32)},
+    [DTYPE_FLOAT64] = {ARITHMETIC_ROW(float64), EXACT_ROW(float64)},
+    [DTYPE_COMPLEX64] = {COMPLEX_ROW(complex64), EXACT_ROW(complex64)},
+    [DTYPE_COMPLEX128] = {COMPLEX_ROW(complex128), EXACT_ROW(complex128)},
+    [DTYPE_FLOAT8] = {ARITHMETIC_ROW(float8), EXACT_ROW(float8)},
     [DTYPE_LONGDOUBLE] = {ARITHMETIC_ROW(longdouble)},
     [DTYPE_CLONGDOUBLE] = {COMPLEX_ROW(clongdouble)},
     [DTYPE_DATETIME64] = {TIME_ROW},
