@@ -106,7 +106,7 @@ format: .venv/installed
 	$(BIN)/ruff format .
 
 docs: .venv/installed
-	$(BIN)/python -m docs.generate
+	$(BIN)/python -m docs.generate $(PAGES)
 
 # The documentation site, in build/site; its tutorials are executed.
 site: .venv-docs/installed

@@ -123,7 +123,8 @@ SWEEP_OPTIONS = [
     click.option(
         "-n", "--calls", "iterations", type=click.IntRange(1),
         show_default="as many as take 0.4 s",
-        help="Timed calls in a cycle; for the number of ranks see --ranks.",
+        help="Timed calls in a cycle, not with peers; for the number of ranks see "
+        "--ranks.",
     ),
     click.option(
         "-w", "--warmup", "warmup", type=click.IntRange(0), default=2,

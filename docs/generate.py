@@ -1,5 +1,9 @@
-"""Generate the pages of the documentation from the code: ``make docs``."""
+"""Generate the pages of the documentation from the code: ``make docs``.
 
+With the names of pages only those: ``make docs PAGES="algorithms words"``.
+"""
+
+import sys
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -156,14 +160,25 @@ def _properties(
     return [*lines, ""]
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Write the catalogue of algorithms."""
     write_page(Path(__file__).with_name("algorithms.md"), page())
-    arena.write()
-    folklore.write()
-    ratios.write()
-    prices.write()
-    layers.write()
-    peer_algorithms.write()
-    elastic_figures.write()
-    stubs.write()
-    words.write()
+
+
+#: What writes each page, or pages of one kind, by its name.
+PAGES = {
+    "algorithms": write,
+    "arena": arena.write,
+    "folklore": folklore.write,
+    "ratios": ratios.write,
+    "prices": prices.write,
+    "layers": layers.write,
+    "peer_algorithms": peer_algorithms.write,
+    "elastic_figures": elastic_figures.write,
+    "stubs": stubs.write,
+    "words": words.write,
+}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PAGES:
+        PAGES[name]()

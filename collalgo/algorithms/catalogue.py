@@ -48,13 +48,6 @@ from collalgo.algorithms.table import (
 __all__ = ["ALGORITHMS", "Algorithm", "add", "algorithm", "candidates", "find", "named"]
 
 
-def even(size: int) -> str | None:
-    """The reason why ``size`` ranks cannot run it, or None."""
-    if size > 1 and size % 2:
-        return f"needs an even number of ranks but there are {size}"
-    return None
-
-
 add("allreduce", "one_shot", direct.one_shot, keeps_rank_order=True)
 add("allreduce", "two_shot", direct.two_shot, keeps_rank_order=True)
 add("allreduce", "ring", ring.allreduce)
@@ -187,7 +180,12 @@ add(
 
 add("allgather", "direct", direct.allgather)
 add("allgather", "ring", ring.allgather)
-add("allgather", "neighbor_exchange", neighbor_exchange.allgather, obstacle=even)
+add(
+    "allgather",
+    "neighbor_exchange",
+    neighbor_exchange.allgather,
+    obstacle=neighbor_exchange.obstacle,
+)
 add("allgather", "recursive_doubling", halving_doubling.allgather)
 add("allgather", "recursive_multiplying", halving_doubling.allgather, radix=4)
 add("allgather", "bruck", bruck.allgather)

@@ -8,6 +8,13 @@ allgather of 8 ranks: 4 steps, 7/8 n bytes, 16 links, same bits on every rank
 from collalgo.schedule import Chunks, Group, Steps, recv, send
 
 
+def obstacle(size: int) -> str | None:
+    """The reason why ``size`` ranks cannot run it, or None."""
+    if size > 1 and size % 2:
+        return f"needs an even number of ranks but there are {size}"
+    return None
+
+
 def allgather(group: Group) -> Steps:
     """Exchange chunks with a neighbour, then forward the last received pair."""
     mine = group.rank - group.rank % 2

@@ -1,7 +1,7 @@
 """The one table of algorithms: tests, selection, bench, docs and the CLI iterate it."""
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from collalgo.algorithms.parameters import COMMON, OWN
@@ -160,19 +160,26 @@ def named(collective: str, name: str) -> Algorithm:
     plain, parameters = parse(name)
     rows = {row.name: row for row in candidates(collective)}
     if plain not in rows:
-        from difflib import get_close_matches  # which takes a while to import
-
-        meant = get_close_matches(plain, rows, 1)
-        hint = f"did you mean {meant[0]!r}? There are " if meant else YOUR_OWN
-        if plain.endswith(".py"):
-            hint = "import a file first (in commands by --load), then name one of "
-        elif plain in plugins.names(plugins.ALGORITHMS):
-            hint = "call collalgo.load_plugins() on all ranks first, or choose one of "
         raise AlgorithmNotApplicable(
-            f"{collective}: there is no algorithm {name!r}; {hint}{', '.join(rows)}",
+            f"{collective}: there is no algorithm {name!r}; {_advice(plain, rows)}"
+            f"{', '.join(rows)}",
             collective=collective,
         )
     return rows[plain].with_parameters(parameters) if parameters else rows[plain]
+
+
+def _advice(name: str, rows: Collection[str]) -> str:
+    """What to do about an unknown name, before a list of the rows of its collective."""
+    if name.endswith(".py"):
+        return "import a file first (in commands by --load), then name one of "
+    if name in plugins.names(plugins.ALGORITHMS):
+        return "call collalgo.load_plugins() on all ranks first, or choose one of "
+    if others := [row.collective for row in ALGORITHMS if row.name == name]:
+        return f"it is an algorithm of {', '.join(others)}; choose one of "
+    from difflib import get_close_matches  # which takes a while to import
+
+    meant = get_close_matches(name, rows, 1)
+    return f"did you mean {meant[0]!r}? There are " if meant else YOUR_OWN
 
 
 def find(collective: str, name: str, size: int) -> Algorithm:

@@ -118,7 +118,7 @@ class LinkModel:
         TopologyError
             If the file has another format, is too large, or has a number out of range.
         """
-        from collalgo.topology.readers.text import number
+        from collalgo.topology.values import number
 
         try:
             document = _document(path, cls.__dataclass_fields__)
@@ -156,7 +156,7 @@ def _table(
     given: Any, names: Mapping[str, Any], least: float, most: float
 ) -> dict[Any, float]:
     """Numbers within limits by known names."""
-    from collalgo.topology.readers.text import number
+    from collalgo.topology.values import number
 
     if given is None:
         return {}

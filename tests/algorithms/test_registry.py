@@ -161,6 +161,14 @@ def test_an_order_that_breaks_equal_bits_is_refused_in_an_allreduce():
     threads(on_each_rank, 9)
 
 
+def test_the_name_of_an_algorithm_of_another_collective_is_told_so():
+    with pytest.raises(
+        AlgorithmNotApplicable,
+        match="'binomial'; it is an algorithm of reduce, broadcast, gather, scatter; ",
+    ):
+        find("allreduce", "binomial", 8)
+
+
 def test_a_name_that_is_misspelt_is_told_what_it_may_mean():
     with pytest.raises(AlgorithmNotApplicable, match=r"'rnig'; did you mean 'ring'\?"):
         find("allreduce", "rnig", 4)

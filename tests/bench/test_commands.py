@@ -76,6 +76,7 @@ def test_the_command_draws_what_there_are_results_of(results, tmp_path):
         (["--against", "mpi,mpich"], "mpi, the mpi4py of the job, is compared alone"),
         (["-e", "8", "-R", "2", "--against", "mpi"], "mpi4py has 1 of the 2 ranks"),
         (["-a", "ring,bine", "--against", "gloo"], "compared with one algorithm"),
+        (["-n", "5", "--against", "gloo"], "in bursts of equal time; leave out -n"),
         (["--help"], "compare"),
     ],
 )

@@ -15,7 +15,8 @@ from collalgo.errors import ScheduleError, TopologyError
 from collalgo.integrations.msccl.cells import NAMES, Cell, Cells
 from collalgo.integrations.msccl.program import KINDS, Block, Instruction, Program
 from collalgo.integrations.schedule_files import read_schedule
-from collalgo.topology.readers.text import integer, xml
+from collalgo.topology.readers.text import xml
+from collalgo.topology.values import integer
 
 MSCCL = output_files.Format("an algorithm of MSCCL")
 

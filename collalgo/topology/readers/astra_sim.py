@@ -8,7 +8,8 @@ from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
 from collalgo.topology.graph import MOST_LINKS
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.readers.text import integer, mappings, number
+from collalgo.topology.readers.text import mappings
+from collalgo.topology.values import integer, number
 
 KINDS = ("Ring", "Switch", "FullyConnected")
 LISTS = ("topology", "npus_count", "bandwidth", "latency")

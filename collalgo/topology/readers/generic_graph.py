@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.readers.directions import both_ways
-from collalgo.topology.readers.text import integer, number
+from collalgo.topology.values import integer, number
 
 #: The kinds of devices by their words, including those of Flux's resource graphs.
 WORDS = {

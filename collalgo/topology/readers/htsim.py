@@ -5,7 +5,7 @@ import re
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.readers.text import integer, number
+from collalgo.topology.values import integer, number
 
 #: A field of the header or of a tier.
 LINE = re.compile(r"^[ \t]*([A-Za-z_]+)\s+([\d.]+)\s*(?:#.*)?$")

@@ -12,7 +12,8 @@ from typing import Any
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.bare_gpus import warn_of_bare_gpus
 from collalgo.topology.readers.hwloc_distances import links_between
-from collalgo.topology.readers.text import integer, number, root_tag, xml
+from collalgo.topology.readers.text import root_tag, xml
+from collalgo.topology.values import integer, number
 
 #: The PCI vendors of the graphics of management controllers, and such devices of AMD.
 CONSOLES = ("102b", "1a03", "19a2")

@@ -4,7 +4,7 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.text import integer
+from collalgo.topology.values import integer
 from collalgo.topology.wiring import connected
 
 #: The kind of link by the name of the matrix, which has MB/s in each direction.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from collalgo.errors import TopologyError
 from collalgo.topology.graph import LARGEST
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.text import integer, number
+from collalgo.topology.values import integer, number
 
 LINK = re.compile(
     r"(\d{1,7})\s+(\d{1,7})\s+([\d.]{1,20})(Gbps|Mbps|Kbps|bps)\s+"

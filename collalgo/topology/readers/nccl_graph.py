@@ -4,7 +4,8 @@ from itertools import pairwise
 from typing import Any
 
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.text import integer, number, root_tag, xml
+from collalgo.topology.readers.text import root_tag, xml
+from collalgo.topology.values import integer, number
 
 #: The pattern whose channels are closed rings.
 RING = "4"

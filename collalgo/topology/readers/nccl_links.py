@@ -9,7 +9,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology import constants
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.pci_class import NVSWITCH_CLASS, POWER_CLASS
-from collalgo.topology.readers.text import integer, number
+from collalgo.topology.values import integer, number
 
 #: The bus id of a device that is hidden from the process: an NVSwitch.
 HIDDEN = re.compile(r"f{4,}:")

@@ -14,7 +14,8 @@ from collalgo.topology.readers.bare_gpus import warn_of_bare_gpus
 from collalgo.topology.readers.broadcom import flatten
 from collalgo.topology.readers.nccl_links import FastLinks
 from collalgo.topology.readers.pci_class import role
-from collalgo.topology.readers.text import integer, number, root_tag, xml
+from collalgo.topology.readers.text import root_tag, xml
+from collalgo.topology.values import integer, number
 
 #: Why a file may lack links between GPUs.
 NO_LINKS = (

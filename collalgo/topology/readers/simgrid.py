@@ -11,7 +11,8 @@ from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
 from collalgo.topology.graph import MOST_LINKS
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.simgrid_routes import Network, Route
-from collalgo.topology.readers.text import integer, number, root_tag, xml
+from collalgo.topology.readers.text import root_tag, xml
+from collalgo.topology.values import integer, number
 
 #: The units of SimGrid in bytes per second and in seconds.
 RATES = {"Bps": 1.0, "bps": 1 / 8}

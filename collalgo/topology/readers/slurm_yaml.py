@@ -9,7 +9,8 @@ from collalgo.topology.fabrics import grid
 from collalgo.topology.graph import LARGEST
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN, Entry, blocks, host, ring, switches
-from collalgo.topology.readers.text import field, integer, mappings
+from collalgo.topology.readers.text import field, mappings
+from collalgo.topology.values import integer
 
 
 def recognises(text: str) -> bool:

@@ -4,7 +4,8 @@ from typing import Any
 
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
-from collalgo.topology.readers.text import integer, json_of, number
+from collalgo.topology.readers.text import json_of
+from collalgo.topology.values import integer, number
 
 
 def recognises(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Shared parts of readers: numbers with limits, and safe XML, JSON and YAML."""
+"""Shared parts of readers: safe XML, JSON and YAML."""
 
 import json
 import re
@@ -8,10 +8,7 @@ from typing import Any, NamedTuple
 
 from collalgo.base.yaml_documents import DEEPEST, documents, line_of
 from collalgo.errors import TopologyError
-from collalgo.topology.values import integer, name, number
-
-__all__ = ["field", "integer", "json_of", "mappings", "name", "number", "root_tag",
-           "structured", "xml", "yaml_of"]  # fmt: skip
+from collalgo.topology.values import name
 
 
 def xml(text: str) -> Any:

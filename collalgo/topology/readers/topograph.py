@@ -7,7 +7,8 @@ from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import wire
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN
-from collalgo.topology.readers.text import mappings, name as name_of
+from collalgo.topology.readers.text import mappings
+from collalgo.topology.values import name as name_of
 
 
 def recognises(text: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, grid
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.readers.text import integer
+from collalgo.topology.values import integer
 
 SIZE = re.compile(r"^[ \t]*(torus|mesh)[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)", re.MULTILINE)
 

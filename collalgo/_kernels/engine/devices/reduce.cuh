@@ -2,7 +2,7 @@
 #ifndef COLLALGO_REDUCE_CUH
 #define COLLALGO_REDUCE_CUH
 
-#include "elements.cuh"
+#include "ops.cuh"
 
 namespace collalgo {
 

@@ -27,8 +27,8 @@ NUMBERS = (2, 0)
 OPTIONS = ("-std=c++17", "--fmad=false")
 
 #: The files of the kernels, each included by the next.
-SOURCES = ("elements.cuh", "reduce.cuh", "reduce.cu")
-INTERPRETER_SOURCES = ("elements.cuh", "reduce.cuh", "interpret.cuh", "interpret.cu")
+SOURCES = ("elements.cuh", "ops.cuh", "reduce.cuh", "reduce.cu")
+INTERPRETER_SOURCES = (*SOURCES[:3], "interpret.cuh", "interpret.cu")
 
 _STRUCTURES = {"sum": "Sum", "prod": "Prod", "min": "Min", "max": "Max", "band": "Band",
                "bor": "Bor", "bxor": "Bxor", "land": "Land", "lor": "Lor",

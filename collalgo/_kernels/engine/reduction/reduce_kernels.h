@@ -13,6 +13,7 @@
 
 #include "exact_kernels.h"
 #include "reduce.h"
+#include "reduce_macros.h"
 
 static inline uint32_t float_bits(float f) { uint32_t x; memcpy(&x, &f, 4); return x; }
 static inline float bits_float(uint32_t x) { float f; memcpy(&f, &x, 4); return f; }
