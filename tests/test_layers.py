@@ -87,6 +87,7 @@ HOOKS = {
     "communicator of mpi4py": "comm= may be one of mpi4py, which is optional",
     "dtype of torch": "arrays may be tensors of torch, which is optional",
     "narrow array of torch": "arrays may be tensors of torch, which is optional",
+    "empty tensor of torch": "tensors that only the root of a broadcast knows",
     "new tensor of torch": "results of tensors are tensors of torch, which is optional",
 }
 

@@ -11,29 +11,20 @@ import numpy as np
 from collalgo._kernels.comm.arrays cimport (
     array_of,
     fast_result,
-    is_on_device,
     length_of,
     output_array,
 )
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
-from collalgo._kernels.comm.rooted cimport Rooted
+from collalgo._kernels.comm.combining cimport Combining, check_result
 
-from collalgo.bootstrap.timeouts import seconds as seconds_of
 from collalgo.comm.current import resolve
-from collalgo.comm.gathered_reduction import GatheredReduction, needs_gathering
-from collalgo.comm.op_failures import agree
 from collalgo.engine.arrays import (
-    check_apart,
     check_counts,
     check_overlap,
-    check_packable,
-    check_writeable,
     elements_of,
     result_array,
 )
-from collalgo.engine.call import Call
 from collalgo._kernels.engine.reduction.reduce import OPERATIONS
-from collalgo.engine.conversion import conversion_of
 from collalgo.engine.user_op import Op
 
 cnp.import_array()
@@ -49,11 +40,11 @@ cdef Reducing find_runner(comm):
     return <Reducing?>(comm if runner is None else runner)
 
 
-cdef class Reducing(Rooted):
+cdef class Reducing(Combining):
     """Runs all collectives of one rank: its own combine the arrays of the ranks.
 
     A class for each file of ``collalgo/comm/functions`` adds its collectives to those of
-    the class before: :class:`CallRunner`, Sharing, Rooted, Reducing.
+    the class before: :class:`CallRunner`, Sharing, Rooted, then Combining and this one.
     """
 
     cdef object allreduce(self, buf, op, out, algorithm, bint reproducible, timeout):
@@ -73,17 +64,6 @@ cdef class Reducing(Rooted):
             "allreduce", source, target, timeout, algorithm, op, 0, None, reproducible
         )
         return buf if out is None else out
-
-    def run_parts(self, cnp.ndarray flat, op, tuple counts):
-        if is_on_device(flat):
-            call = Call("allreduce", flat.dtype, flat.size, op, parts=counts)
-            self.call_on_devices(tuple(call), flat, flat, self.seconds, "allreduce")
-        elif may_convert(op, flat) and (found := self.converted(op, flat, "allreduce")):
-            way, inner = found
-            Rooted.run_parts(self, inner, way.op, counts)
-            self.convert_back(way, inner, flat)
-        else:
-            Rooted.run_parts(self, flat, op, counts)
 
     cdef object reduce(self, buf, op, root, out, algorithm, bint reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
@@ -114,10 +94,11 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
     cdef object reduce_scatter(
-        self, buf, op, counts, out, algorithm, bint reproducible, timeout
+        self, buf, op, counts, out, algorithm, bint reproducible, timeout,
+        str caller="reduce_scatter"
     ):
-        cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
-        cdef int64_t rows = length_of(source, "reduce_scatter")
+        cdef cnp.ndarray source = array_of(buf, caller), target
+        cdef int64_t rows = length_of(source, caller)
         cdef int64_t mine = rows // self.size, start = mine * self.rank
         elements = None
         if may_convert(op, source):
@@ -126,7 +107,7 @@ cdef class Reducing(Rooted):
                     buf, found, source, counts, out, algorithm, reproducible, timeout
                 )
         if counts is not None or rows % self.size:
-            mine, start, elements = self.uneven_block(source, rows, counts)
+            mine, start, elements = self.uneven_block(source, rows, counts, caller)
         result = target = fast_result(buf, out, source, mine, 1)
         if target is None:
             result, target = block_result(buf, source, start, mine, out)
@@ -135,6 +116,36 @@ cdef class Reducing(Rooted):
             reproducible,
         )
         return result
+
+    cdef object reduce_scatter_block(
+        self, buf, op, out, algorithm, bint reproducible, timeout
+    ):
+        cdef str name = "reduce_scatter_block"
+        cdef int64_t rows = length_of(array_of(buf, name), name)
+        if rows % self.size:
+            raise ValueError(
+                f"{name}: axis 0 of buf has length {rows}, not a multiple of the "
+                f"{self.size} ranks; use reduce_scatter for blocks of unequal length"
+            )
+        return self.reduce_scatter(
+            buf, op, None, out, algorithm, reproducible, timeout, name
+        )
+
+    cdef object reduce_scatterv(
+        self, buf, op, counts, out, algorithm, bint reproducible, timeout
+    ):
+        cdef str name = "reduce_scatterv"
+        if counts is None and out is None:
+            raise TypeError(
+                f"{name}: needs counts, or out with the rows of this rank; use "
+                "reduce_scatter for blocks that differ by one row at most"
+            )
+        if counts is None:
+            rows = length_of(array_of(out, name), name)
+            counts = self.gather_rows(rows, "reduce_scatter", timeout)
+        return self.reduce_scatter(
+            buf, op, counts, out, algorithm, reproducible, timeout, name
+        )
 
     cdef object scatter_converted(
         self, buf, tuple found, cnp.ndarray source, counts, out, algorithm,
@@ -151,44 +162,23 @@ cdef class Reducing(Rooted):
         self.convert_back(way, inner, target)
         return result
 
-    cdef tuple converted(self, op, source, str caller):
-        """The conversion of elements and the converted ones of this rank, or None.
-
-        In the background these are filled when the call runs.
-        """
-        way = conversion_of(op, source, self.size, caller)
-        if way is None:
-            return None
-        inner = way.empty(source.shape)
-        if self.is_preparing():
-            self.prepared.add(partial(way.widen, source, inner), None)
-        else:
-            way.widen(source, inner)
-        return way, inner
-
-    cdef int convert_back(self, way, inner, target) except -1:
-        """Make the result of converted elements."""
-        if self.is_preparing():
-            self.prepared.add(None, partial(way.narrow, inner, target))
-        else:
-            way.narrow(inner, target)
-        return 0
-
-    cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts):
+    cdef tuple uneven_block(
+        self, cnp.ndarray source, int64_t rows, counts, str caller
+    ):
         """The rows and the first row of my block, and the elements of all blocks."""
-        counts = self.shares(rows, counts)
+        counts = self.shares(rows, counts, caller)
         elements = elements_of(counts, source, "reduce_scatter")
         return counts[self.rank], sum(counts[: self.rank]), elements
 
-    cdef list shares(self, int64_t rows, counts):
+    cdef list shares(self, int64_t rows, counts, str caller):
         """The rows of each rank's block; by default they differ by one at most."""
         if counts is None:
             share, more = divmod(rows, self.size)
             return [share + (rank < more) for rank in range(self.size)]
-        counts = check_counts(counts, self.size, "reduce_scatter")
+        counts = check_counts(counts, self.size, caller)
         if sum(counts) != rows:
             raise ValueError(
-                f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
+                f"{caller}: counts add up to {sum(counts)} rows but buf has "
                 f"{rows}; they must be equal"
             )
         return counts
@@ -222,48 +212,6 @@ cdef class Reducing(Rooted):
             np.copyto(target, identity)
         return 0
 
-    cdef int combine(
-        self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
-        int64_t root, counts, bint reproducible
-    ) except -1:
-        """Make a call that combines arrays of its own elements."""
-        if is_cut(source) and not is_on_device(source) and needs_gathering(op, name):
-            call = Call(
-                name, source.dtype, source.size, op, root, algorithm, counts
-            )
-            return self.gather_and_combine(call, source, target, timeout)
-        return self.call(
-            name, source, target, timeout, algorithm, source, op, root, -1, counts,
-            reproducible,
-        )
-
-    cdef int gather_and_combine(
-        self, call, cnp.ndarray source, cnp.ndarray target, timeout
-    ) except -1:
-        """Combine elements that would be split between messages."""
-        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
-        name = call.collective
-        check_packable(source, target, name)
-        work = GatheredReduction(self, call, source)
-        if self.is_preparing():
-            self.prepared.prepare(
-                work.program, work.source, work.gathered,
-                self.scratch_for(work.program), waiting,
-            )
-            self.prepared.add(
-                partial(work.fill, source),
-                partial(self.end_gathered, self.run, work, target, waiting, name),
-            )
-        else:
-            self.run_now(work.program, work.source, work.gathered, waiting, name)
-            self.end_gathered(self.run_now, work, target, waiting, name)
-        return 0
-
-    def end_gathered(self, run, work, target, double waiting, str name):
-        """Combine the gathered elements; all ranks raise the error of the op."""
-        work.combine(target)
-        agree(self, run, work.failure, waiting, name)
-
 
 cdef tuple block_result(buf, cnp.ndarray source, int64_t start, int64_t rows, out):
     """The result of a rank that receives a block of ``source``, and its array."""
@@ -273,18 +221,6 @@ cdef tuple block_result(buf, cnp.ndarray source, int64_t start, int64_t rows, ou
         twins = (source[start : start + rows], target)
         check_overlap(source, target, twins, "reduce_scatter")
     return result, target
-
-
-cdef check_result(cnp.ndarray target, str caller):
-    """Check that a converted result can be written to an array."""
-    check_writeable(target, "the array of the result", caller)
-    check_apart(target, "the array of the result", caller)
-
-
-cdef inline bint is_cut(cnp.ndarray source):
-    """Whether messages may end inside an element."""
-    cdef int64_t itemsize = cnp.PyArray_ITEMSIZE(source)
-    return itemsize > 64 or itemsize & (itemsize - 1)
 
 
 cdef inline bint may_convert(op, cnp.ndarray source):
