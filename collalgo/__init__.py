@@ -106,6 +106,7 @@ if TYPE_CHECKING:
         broadcast as broadcast,
         broadcast_async as broadcast_async,
     )
+    from collalgo.comm.graphs import cartesian as cartesian
     from collalgo.comm.objects import (
         allgather_objects as allgather_objects,
         alltoall_objects as alltoall_objects,
@@ -191,6 +192,7 @@ _NAMES = {
     "collalgo.comm.functions.sharing": _forms(
         "allgather", "allgatherv", "alltoall", "alltoallv", "barrier", "broadcast"
     ),
+    "collalgo.comm.graphs": ("cartesian",),
     "collalgo.comm.objects": (
         "allgather_objects",
         "alltoall_objects",

@@ -24,7 +24,10 @@ FACE = {"__init__", "__main__", "_version", "errors"}
 REGISTERED = re.compile(r'^register\("([^"]+)", "', re.MULTILINE)
 
 #: What an algorithm file may import of the standard library: no arrays, no files.
-PURE = {"collections", "functools", "itertools", "math", "operator", "typing"}
+PURE = {
+    *("collections", "dataclasses", "functools", "itertools", "math", "operator"),
+    "typing",
+}
 
 #: Modules of collalgo/algorithms that are no algorithms.
 ABOUT_ALGORITHMS = {

@@ -85,7 +85,7 @@ class Collectives:
         buf: Tree | None,
         root: int = 0,
         *,
-        like: Tree | Literal['buf'] | None = "buf",
+        like: Tree | Literal["buf"] | None = "buf",
         algorithm: AlgorithmChoice = None,
         timeout: float | None = None,
     ) -> Array: ...
@@ -285,7 +285,7 @@ class Collectives:
         buf: Tree | None,
         root: int = 0,
         *,
-        like: Tree | Literal['buf'] | None = "buf",
+        like: Tree | Literal["buf"] | None = "buf",
         algorithm: AlgorithmChoice = None,
         timeout: float | None = None,
     ) -> Work: ...
@@ -405,7 +405,7 @@ class Collectives:
         buf: Tree | None,
         root: int = 0,
         *,
-        like: Tree | Literal['buf'] | None = "buf",
+        like: Tree | Literal["buf"] | None = "buf",
         algorithm: AlgorithmChoice = None,
         timeout: float | None = None,
     ) -> Persistent: ...

@@ -31,6 +31,7 @@ OBJECT_CALLS = (
 DOCUMENTED = {
     "abort", "bucket", "close", "closed", "cross", "dup", "empty", "engine", "forked",
     "group", "grow", "heap", "hosts", "iprobe", "irecv", "isend", "label", "local",
+    "neighbors",
     "probe", "rank", "recv", "replan", "revoke", "select", "send", "sendrecv", "shrink",
     "size", "split", "timeout",
     *CALLS, *OBJECT_CALLS, "send_object", "recv_object",

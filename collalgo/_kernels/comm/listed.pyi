@@ -17,3 +17,12 @@ def alltoall_list(
     algorithm: AlgorithmChoice,
     timeout: float | None,
 ) -> Any: ...
+def move(
+    runner: Reducing,
+    name: str,
+    source: Any,
+    target: Any,
+    timeout: float | None,
+    algorithm: AlgorithmChoice,
+    elements: tuple[int, ...] | None,
+) -> None: ...
