@@ -72,8 +72,6 @@ if TYPE_CHECKING:
         exscan_async as exscan_async,
         reduce as reduce,
         reduce_async as reduce_async,
-        reduce_scatter as reduce_scatter,
-        reduce_scatter_async as reduce_scatter_async,
         scan as scan,
         scan_async as scan_async,
     )
@@ -86,6 +84,14 @@ if TYPE_CHECKING:
         scatter_async as scatter_async,
         scatterv as scatterv,
         scatterv_async as scatterv_async,
+    )
+    from collalgo.comm.functions.scattering import (
+        reduce_scatter as reduce_scatter,
+        reduce_scatter_async as reduce_scatter_async,
+        reduce_scatter_block as reduce_scatter_block,
+        reduce_scatter_block_async as reduce_scatter_block_async,
+        reduce_scatterv as reduce_scatterv,
+        reduce_scatterv_async as reduce_scatterv_async,
     )
     from collalgo.comm.functions.sharing import (
         allgather as allgather,
@@ -101,6 +107,7 @@ if TYPE_CHECKING:
         broadcast as broadcast,
         broadcast_async as broadcast_async,
     )
+    from collalgo.comm.graphs import cartesian as cartesian
     from collalgo.comm.objects import (
         allgather_objects as allgather_objects,
         alltoall_objects as alltoall_objects,
@@ -162,6 +169,12 @@ if TYPE_CHECKING:
     from collalgo.selection.selection import Selection as Selection
     from collalgo.topology.model import Topology as Topology
 
+
+def _forms(*calls: str) -> tuple[str, ...]:
+    """The names of calls in the foreground and in the background."""
+    return tuple(f"{call}{form}" for call in calls for form in ("", "_async"))
+
+
 #: Where each public name is. A module is imported when one of its names is asked for:
 #: ``import collalgo`` itself loads no compiled code and no NumPy.
 _NAMES = {
@@ -171,42 +184,17 @@ _NAMES = {
     "collalgo.algorithms.verify": ("Proof", "verify"),
     "collalgo.comm.communicator": ("Communicator",),
     "collalgo.comm.exact_sum": ("ExactSum",),
-    "collalgo.comm.functions.reducing": (
-        "allreduce",
-        "allreduce_async",
-        "exscan",
-        "exscan_async",
-        "reduce",
-        "reduce_async",
-        "reduce_scatter",
-        "reduce_scatter_async",
-        "scan",
-        "scan_async",
+    "collalgo.comm.functions.reducing": _forms("allreduce", "exscan", "reduce", "scan"),
+    "collalgo.comm.functions.rooted": _forms(
+        "gather", "gatherv", "scatter", "scatterv"
     ),
-    "collalgo.comm.functions.rooted": (
-        "gather",
-        "gather_async",
-        "gatherv",
-        "gatherv_async",
-        "scatter",
-        "scatter_async",
-        "scatterv",
-        "scatterv_async",
+    "collalgo.comm.functions.scattering": _forms(
+        "reduce_scatter", "reduce_scatter_block", "reduce_scatterv"
     ),
-    "collalgo.comm.functions.sharing": (
-        "allgather",
-        "allgather_async",
-        "allgatherv",
-        "allgatherv_async",
-        "alltoall",
-        "alltoall_async",
-        "alltoallv",
-        "alltoallv_async",
-        "barrier",
-        "barrier_async",
-        "broadcast",
-        "broadcast_async",
+    "collalgo.comm.functions.sharing": _forms(
+        "allgather", "allgatherv", "alltoall", "alltoallv", "barrier", "broadcast"
     ),
+    "collalgo.comm.graphs": ("cartesian",),
     "collalgo.comm.objects": (
         "allgather_objects",
         "alltoall_objects",
@@ -273,7 +261,8 @@ register("world of MPI", "collalgo.integrations.mpi4py:world_communicator")
 register("communicator of mpi4py", "collalgo.integrations.mpi4py:communicator")
 register("dtype of torch", "collalgo.integrations.torch.tensors:dtype_of")
 register("narrow array of torch", "collalgo.integrations.torch.tensors:narrow_array")
-register("new tensor of torch", "collalgo.integrations.torch.tensors:new_like")
+register("empty tensor of torch", "collalgo.integrations.torch.new_tensors:empty")
+register("new tensor of torch", "collalgo.integrations.torch.new_tensors:new_like")
 
 
 def __getattr__(name: str) -> Any:

@@ -21,11 +21,11 @@ STUB = Path(collalgo.__file__).parent / "comm" / "collectives.pyi"
 HEAD = f"""# {GENERATED} from the functions of collalgo/comm; a test compares it.
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
-from collalgo.comm.types import Array, ArrayLike, CountsLike, OpLike
+from collalgo.comm.types import Array, ArrayLike, CountsLike, OpLike, Tree
 from collalgo.engine.call import AlgorithmChoice, Reproducible
 
 class Collectives:

@@ -24,7 +24,10 @@ FACE = {"__init__", "__main__", "_version", "errors"}
 REGISTERED = re.compile(r'^register\("([^"]+)", "', re.MULTILINE)
 
 #: What an algorithm file may import of the standard library: no arrays, no files.
-PURE = {"collections", "functools", "itertools", "math", "operator", "typing"}
+PURE = {
+    *("collections", "dataclasses", "functools", "itertools", "math", "operator"),
+    "typing",
+}
 
 #: Modules of collalgo/algorithms that are no algorithms.
 ABOUT_ALGORITHMS = {
@@ -87,6 +90,7 @@ HOOKS = {
     "communicator of mpi4py": "comm= may be one of mpi4py, which is optional",
     "dtype of torch": "arrays may be tensors of torch, which is optional",
     "narrow array of torch": "arrays may be tensors of torch, which is optional",
+    "empty tensor of torch": "tensors that only the root of a broadcast knows",
     "new tensor of torch": "results of tensors are tensors of torch, which is optional",
 }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from collalgo.base.cache import computing
 from collalgo.errors import AlgorithmNotApplicable, ScheduleError
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.collective import promise_of
 
 if TYPE_CHECKING:  # fractions delay the start of each rank
     from collalgo.schedule.proof import Proof
@@ -60,7 +60,7 @@ def _prove_once(
         schedules.append(trace(algorithm, rank, size, root))
         _check_length(schedules, size, collective)
     try:
-        proof = Prover(COLLECTIVES[collective], schedules, root).prove()
+        proof = Prover(promise_of(algorithm, collective), schedules, root).prove()
     except ScheduleError as error:
         raise located(error, algorithm, size, root) from None
     _check_proof(proof, size, collective)

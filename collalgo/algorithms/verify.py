@@ -9,7 +9,7 @@ from collalgo.base.integers import integer, rank_of
 from collalgo.errors import ScheduleError
 from collalgo.schedule import ScheduleFunction, Step, trace
 from collalgo.schedule.blame import located
-from collalgo.schedule.collective import COLLECTIVES, Collective
+from collalgo.schedule.collective import COLLECTIVES, Collective, promise_of
 from collalgo.schedule.group_layout import flat
 from collalgo.schedule.proof import Proof
 from collalgo.schedule.prover import Prover
@@ -101,6 +101,7 @@ def _all_schedules(
 
 
 def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Collective:
+    collective = collective or getattr(algorithm, "collective", None)
     if collective is None:
         plain = algorithm.partition("(")[0] if isinstance(algorithm, str) else algorithm
         rows = {
@@ -113,4 +114,4 @@ def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Colle
             f"the collective of {name or algorithm} is unknown; pass "
             "collective=, one of " + ", ".join(COLLECTIVES)
         )
-    return COLLECTIVES[collective]
+    return promise_of(algorithm, collective)

@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo._kernels.comm.joined import join, spread
 from collalgo._kernels.comm.work import Work
+from collalgo._kernels.engine.transport.transport import WHOLE_CALL
 from collalgo.base.finalizers import Lock
 from collalgo.base.integers import integer
 from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.current import runner_of
+from collalgo.comm.functions.reducing import allreduce
 from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
+from collalgo.engine.call import Part
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.errors import CollalgoError
 
@@ -58,7 +62,7 @@ class Batch:
         self._kind = _kind(first)
         self.nbytes = 0
         self._arrays: list[Array] = []
-        self._parts: list[Array] = []  # of the joined array, one for each array
+        self._flat: Array | None = None  # the joined array
         self._work: Work | None = None
         self._lock = Lock()
         self._taken = Intervals()
@@ -89,10 +93,10 @@ class Batch:
 
     def start(self, runner: CallRunner, op: OpLike) -> None:
         """Begin the call."""
-        counts = tuple(array.size for array in self._arrays)
-        flat = _joined(self._arrays[0], sum(counts))
-        self._divide(flat)
-        call = partial(runner.run_parts, flat, op, counts)
+        counts = [array.size for array in self._arrays]
+        self._flat = flat = _joined(self._arrays[0], sum(counts))
+        part: Any = Part(None, "+".join(map(str, counts)), WHOLE_CALL)
+        call = partial(allreduce, flat, runner, op, algorithm=part)
         fill, empty = self._fill, self._empty
         if isinstance(flat, Shadow):  # whose copies go on a stream
             fill()
@@ -103,28 +107,20 @@ class Batch:
     @property
     def _stream(self) -> object:
         """The stream of the joined array, if that is on a device."""
-        first = self._parts[0] if self._parts else None
-        return first.runtime.stream if isinstance(first, Shadow) else None
-
-    def _divide(self, flat: Array) -> None:
-        """Give each array its part of the joined array."""
-        start = 0
-        for array in self._arrays:
-            part = flat[start : start + array.size].reshape(array.shape)
-            self._parts.append(part)
-            start += array.size
+        flat = self._flat
+        return flat.runtime.stream if isinstance(flat, Shadow) else None
 
     def _fill(self) -> None:
         """Copy the arrays to the joined array, after the earlier calls."""
-        for array, part in zip(self._arrays, self._parts, strict=True):
-            part[...] = array
+        assert self._flat is not None
+        join(self._arrays, self._flat)
 
     def _empty(self) -> None:
         """Copy the result to the arrays, once, before the later calls."""
         with self._lock:
-            for array, part in zip(self._arrays, self._parts, strict=True):
-                array[...] = part
-            self._arrays, self._parts = [], []
+            if self._flat is not None:
+                spread(self._flat, self._arrays)
+            self._arrays, self._flat = [], None
 
     @property
     def started(self) -> bool:

@@ -3,7 +3,7 @@
 from collalgo._kernels.comm.method import method
 from collalgo.comm import objects
 from collalgo.comm.background import persistent
-from collalgo.comm.functions import reducing, rooted, sharing
+from collalgo.comm.functions import reducing, rooted, scattering, sharing
 
 
 class Collectives:
@@ -14,7 +14,9 @@ class Collectives:
 
     allreduce = method(reducing.allreduce)
     reduce = method(reducing.reduce)
-    reduce_scatter = method(reducing.reduce_scatter)
+    reduce_scatter = method(scattering.reduce_scatter)
+    reduce_scatter_block = method(scattering.reduce_scatter_block)
+    reduce_scatterv = method(scattering.reduce_scatterv)
     scan = method(reducing.scan)
     exscan = method(reducing.exscan)
     broadcast = method(sharing.broadcast)
@@ -37,7 +39,9 @@ class Collectives:
 
     allreduce_async = method(reducing.allreduce_async)
     reduce_async = method(reducing.reduce_async)
-    reduce_scatter_async = method(reducing.reduce_scatter_async)
+    reduce_scatter_async = method(scattering.reduce_scatter_async)
+    reduce_scatter_block_async = method(scattering.reduce_scatter_block_async)
+    reduce_scatterv_async = method(scattering.reduce_scatterv_async)
     scan_async = method(reducing.scan_async)
     exscan_async = method(reducing.exscan_async)
     broadcast_async = method(sharing.broadcast_async)
@@ -53,7 +57,7 @@ class Collectives:
 
     persistent_allreduce = method(persistent(reducing.allreduce))
     persistent_reduce = method(persistent(reducing.reduce))
-    persistent_reduce_scatter = method(persistent(reducing.reduce_scatter))
+    persistent_reduce_scatter = method(persistent(scattering.reduce_scatter))
     persistent_broadcast = method(persistent(sharing.broadcast))
     persistent_allgather = method(persistent(sharing.allgather))
     persistent_alltoall = method(persistent(sharing.alltoall))

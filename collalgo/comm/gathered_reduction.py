@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.engine.call import Call
+from collalgo._kernels.engine.transport.transport import WHOLE_CALL
+from collalgo.engine.call import Call, Part, named_with_parts
 from collalgo.engine.reduction import op_of
 from collalgo.engine.user_op import Op
 from collalgo.errors import AlgorithmNotApplicable
@@ -46,6 +47,11 @@ class GatheredReduction:
     """
 
     def __init__(self, runner: Any, call: Call, source: NDArray[Any]):
+        name, counted = NAME, WHOLE_CALL
+        if isinstance(call.algorithm, Part):
+            name = named_with_parts(NAME, call.algorithm.text)
+            counted = call.algorithm.counted
+            call = call._replace(algorithm=call.algorithm.algorithm)
         call, programs = call.plain(), runner.programs
         if call.algorithm is not None:
             raise AlgorithmNotApplicable(
@@ -56,7 +62,7 @@ class GatheredReduction:
             )
         call.kernel(programs.size)
         self.call, self._rank = call, runner.rank
-        self.program = programs.exchange(call, source.nbytes, NAME)
+        self.program = programs.exchange(call, source.nbytes, name, counted)
         self.source = np.ascontiguousarray(source)
         self.gathered = np.empty((runner.size, *source.shape), source.dtype)
         self.failure: BaseException | None = None

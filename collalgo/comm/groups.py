@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from collalgo.comm.host_groups import cross_ranks, local_ranks
 from collalgo.comm.runner import Runner
 from collalgo.comm.world_failures import failure_error
 from collalgo.errors import BootstrapError, CollalgoError, CollectiveTimeout
+
+if TYPE_CHECKING:  # imported where it is used, as few jobs need it
+    from collalgo.comm.neighbors import Neighbors
 
 #: A kind of communicator, whose groups are of the same kind.
 Kind = TypeVar("Kind", bound="Groups")
@@ -95,6 +98,36 @@ class Groups:
         """Make a communicator of the same ranks, with calls of its own."""
         self._runner.exchange_as_call(np.zeros(1, np.int64), "dup")
         return self._connect("dup", tuple(range(self.size)))
+
+    def neighbors(self, graph: Any) -> "Neighbors":
+        """Collectives among neighbors in a graph of the ranks (collective).
+
+        Parameters
+        ----------
+        graph
+            The ranks that each rank sends to, the same on every rank: a list of lists,
+            a dictionary, or a graph of networkx whose nodes are ranks. Or, on every
+            rank, a list of its own. :func:`collalgo.cartesian` makes grids.
+
+        Raises
+        ------
+        MismatchError
+            If ranks pass different graphs.
+
+        Examples
+        --------
+        >>> import collalgo
+        >>> import numpy as np
+        >>> def to_the_right(comm):
+        ...     ring = comm.neighbors([(comm.rank + 1) % comm.size])
+        ...     return ring.allgather(np.array(comm.rank)).tolist()
+        >>> collalgo.threads(to_the_right, size=3)
+        [[2], [0], [1]]
+        """
+        from collalgo.comm.graphs import agreed_graph
+        from collalgo.comm.neighbors import Neighbors
+
+        return Neighbors(self._runner, agreed_graph(self._runner, graph))
 
     @property
     def local(self: Kind) -> Kind:

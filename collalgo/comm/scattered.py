@@ -5,7 +5,7 @@ from typing import Any
 from collalgo.engine.arrays import Array, check_counts, check_overlap, result_array
 
 
-def shares_of(rows: int, counts: Any, size: int) -> list[int]:
+def shares_of(rows: int, counts: Any, size: int, caller: str) -> list[int]:
     """The rows of each rank's block; by default they differ by one at most.
 
     Raises
@@ -16,10 +16,10 @@ def shares_of(rows: int, counts: Any, size: int) -> list[int]:
     if counts is None:
         share, more = divmod(rows, size)
         return [share + (rank < more) for rank in range(size)]
-    counts = check_counts(counts, size, "reduce_scatter")
+    counts = check_counts(counts, size, caller)
     if sum(counts) != rows:
         raise ValueError(
-            f"reduce_scatter: counts add up to {sum(counts)} rows but buf has "
+            f"{caller}: counts add up to {sum(counts)} rows but buf has "
             f"{rows}; they must be equal"
         )
     return list(counts)

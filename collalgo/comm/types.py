@@ -1,6 +1,6 @@
 """The types of the arguments of calls, for type checkers and readers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -33,6 +33,9 @@ class SupportsCudaArray(Protocol):
 
 #: An array as calls take it.
 ArrayLike: TypeAlias = "Buffer | SupportsDLPack | SupportsCudaArray"
+
+#: An array, or a list, tuple or dictionary of arrays or of further ones.
+Tree: TypeAlias = "ArrayLike | Sequence[Any] | Mapping[Any, Any]"
 
 #: An array as calls return it: one of the arguments, or a new array of its kind.
 Array: TypeAlias = Any

@@ -53,13 +53,31 @@ def check_algorithm(choice: Any, caller: str) -> None:
         )
 
 
-def named_with_parts(algorithm: str, parts: Sequence[int]) -> str:
+class Part(NamedTuple):
+    """A call of the library that is one of several for a call of the user.
+
+    Attributes
+    ----------
+    algorithm : AlgorithmChoice
+        The algorithm that the user has passed.
+    text : str
+        The arrays that lie one after the other in the buffer, which the ranks compare.
+    counted : int
+        How the user counts it; :class:`Program` has the values.
+    """
+
+    algorithm: AlgorithmChoice
+    text: str
+    counted: int
+
+
+def named_with_parts(algorithm: str, parts: str) -> str:
     """How records name an algorithm for arrays that lie one after the other.
 
-    >>> named_with_parts("ring", (3, 5))
+    >>> named_with_parts("ring", "3+5")
     'ring of 3+5'
     """
-    return f"{algorithm} of {'+'.join(map(str, parts))}"
+    return f"{algorithm} of {parts}"
 
 
 def check_reproducible(value: Any, caller: str) -> Reproducible:
@@ -83,8 +101,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     """The arguments of a call that its program depends on.
 
     ``count`` is the number of elements that a rank passes; ``counts`` are those of each
-    rank's block, if blocks may differ. ``parts`` are those of the arrays that lie one
-    after the other in the buffer, if ranks compare these.
+    rank's block, if blocks may differ. ``parts`` is the text of a :class:`Part`.
     """
 
     collective: str
@@ -95,7 +112,7 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
     algorithm: AlgorithmChoice = None
     counts: tuple[int, ...] | None = None
     reproducible: Reproducible = False
-    parts: tuple[int, ...] | None = None
+    parts: str | None = None
 
     @property
     def name(self) -> str:

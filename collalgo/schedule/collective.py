@@ -5,7 +5,7 @@ contributed to it, as a code: ``r`` is rank r alone, ``size + r`` the ranks 0 to
 :mod:`collalgo.schedule.prover` proves schedules against these conditions.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,6 +28,11 @@ class Place(NamedTuple):
     @property
     def everyone(self) -> int:
         return 2 * self.size - 1
+
+    @classmethod
+    def of(cls, rank: int, size: int, root: int, promise: "Collective") -> "Place":
+        """All blocks of a collective at one rank."""
+        return cls(rank, np.arange(size**promise.blocks), size, root)
 
 
 #: Codes for the blocks of a place: an array, or one code for all of them.
@@ -122,3 +127,35 @@ COLLECTIVES = {
         Collective("barrier", lambda _: NOTHING, lambda _: NOTHING, carries_data=False),
     )
 }
+
+
+def on_graph(name: str, graph: Sequence[Sequence[int]]) -> Collective:
+    """The part of an allgather or alltoall whose blocks go along a graph.
+
+    Parameters
+    ----------
+    name
+        ``allgather`` or ``alltoall``.
+    graph
+        The ranks that each rank sends to.
+    """
+    whole, size = COLLECTIVES[name], len(graph)
+    edges = np.zeros((size, size), bool)
+    for rank, targets in enumerate(graph):
+        edges[rank, list(targets)] = True
+
+    def before(place: Place) -> Blocks:
+        chosen = edges.ravel()[place.blocks] if name == "alltoall" else True
+        return np.where(chosen, whole.before(place), NOTHING)
+
+    def after(place: Place) -> Blocks:
+        sources = place.blocks // size if name == "alltoall" else place.blocks
+        return np.where(edges[sources, place.rank], whole.after(place), NOTHING)
+
+    return whole._replace(before=before, after=after)
+
+
+def promise_of(schedule: object, collective: str) -> Collective:
+    """The promise of a schedule, which may be a part of that of its collective."""
+    found: Collective = getattr(schedule, "promise", None) or COLLECTIVES[collective]
+    return found

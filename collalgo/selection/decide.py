@@ -295,4 +295,5 @@ def _name(schedule: ScheduleFunction) -> str:
         parameters = [*map(repr, schedule.args)]
         parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
         return f"{_name(schedule.func)}({', '.join(parameters)})"
-    return getattr(schedule, "__qualname__", type(schedule).__qualname__)
+    named = getattr(schedule, "__qualname__", type(schedule).__qualname__)
+    return str(getattr(schedule, "label", named))

@@ -10,8 +10,11 @@ import collalgo
 from collalgo import Communicator, Persistent, Work, threads
 from collalgo.schedule.collective import COLLECTIVES
 
-#: The collectives with blocks of unequal length have names of their own.
-CALLS = (*COLLECTIVES, "allgatherv", "alltoallv", "gatherv", "scatterv")
+#: Collectives with blocks of unequal or of equal length have names of their own, too.
+CALLS = (
+    *COLLECTIVES, "allgatherv", "alltoallv", "gatherv", "scatterv", "reduce_scatterv",
+    "reduce_scatter_block",
+)  # fmt: skip
 
 PERSISTENT = (
     "allreduce", "reduce", "reduce_scatter", "broadcast", "allgather", "alltoall",
@@ -28,6 +31,7 @@ OBJECT_CALLS = (
 DOCUMENTED = {
     "abort", "bucket", "close", "closed", "cross", "dup", "empty", "engine", "forked",
     "group", "grow", "heap", "hosts", "iprobe", "irecv", "isend", "label", "local",
+    "neighbors",
     "probe", "rank", "recv", "replan", "revoke", "select", "send", "sendrecv", "shrink",
     "size", "split", "timeout",
     *CALLS, *OBJECT_CALLS, "send_object", "recv_object",
@@ -88,7 +92,7 @@ def test_every_parameter_has_a_type(name):
 def test_help_shows_the_declaration():
     for thing in (collalgo.allreduce, Communicator.allreduce):
         text = pydoc.plain(pydoc.render_doc(thing))
-        assert "buf: 'ArrayLike'" in text
+        assert "buf: 'Tree'" in text
         assert "op: 'OpLike' = 'sum'" in text
         assert "The communicator." in text
 

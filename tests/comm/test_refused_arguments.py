@@ -21,7 +21,7 @@ class WithoutNumPy:
 @pytest.mark.parametrize(
     ("buf", "error", "message"),
     [
-        ([1, 2], TypeError, "needs an array .* got list; wrap it with numpy.array"),
+        ([1, 2], TypeError, r"buf\[0\]: needs an array .* got int; wrap it with numpy"),
         (3.0, TypeError, "got float"),
         (None, TypeError, "got NoneType"),
         (WithoutNumPy(), TypeError, r"cannot share the memory .*unsupported dtype"),

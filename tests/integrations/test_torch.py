@@ -188,7 +188,7 @@ AT_IMPORT = {
 #: What needs no launcher; the last one puts a stand-in for a GPU in place of torch's.
 ALONE = (
     "script_torch_arguments", "script_torch_overloads", "script_torchrun_handler",
-    "script_torch_on_devices",
+    "script_torch_trees", "script_torch_on_devices",
 )  # fmt: skip
 
 

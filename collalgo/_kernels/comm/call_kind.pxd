@@ -25,7 +25,7 @@ cdef class SizeRange:
     cdef int release(self) except -1
     cdef int make_idle(self, const buffer_length *length) except -1
     cdef Program program(self, const buffer_length *length, tuple counts)
-    cdef Program program_named(self, str name, int counted)
+    cdef Program program_named(self, str name, int counted, bint is_part)
 
 
 @cython.final

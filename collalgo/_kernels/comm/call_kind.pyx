@@ -17,6 +17,7 @@ from collalgo._kernels.engine.program cimport Program
 from collalgo._kernels.engine.template_tables cimport address
 from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 
+from collalgo.base.cache import make_room
 from collalgo.base.digest import blake2b
 from collalgo.engine.call import named_with_parts
 
@@ -93,16 +94,22 @@ cdef class SizeRange:
         idle.fill_counts(length, counts)
         return idle
 
-    cdef Program program_named(self, str name, int counted):
-        """A program under a name, which is not in use, nor filled by another thread."""
-        key = name, counted, PyThread_get_thread_ident()
+    cdef Program program_named(self, str name, int counted, bint is_part):
+        """A program under a name, which is not in use, nor filled by another thread.
+
+        The name of a part follows that of the algorithm.
+        """
+        key = name, counted, is_part, PyThread_get_thread_ident()
         cdef Program found = self.named.get(key)
         if found is None or found.users:
             found = self.named[key] = self.shared.make()
+            make_room(self.named)
             digest = blake2b(name.encode(), digest_size=8).digest()
             found.fingerprint = mixed(
                 found.fingerprint, int.from_bytes(digest, "little", signed=True)
             )
+            if is_part:
+                name = named_with_parts(found.algorithm, name)
             found.record.number, found.algorithm = counted, name
             strncpy(found.record.algorithm, <bytes>name.encode(), NAME_BYTES - 1)
         return found
@@ -160,24 +167,20 @@ cdef class CallKind:
         found.fill_counts(&length, counts)
         return found
 
-    def program_of_parts(self, int64_t count, tuple counts):
-        """A program for a buffer whose parts have these counts on all ranks."""
-        cdef Program found = self.new_program(count, None)
-        for count in counts:
-            found.record.fingerprint = mixed(found.record.fingerprint, count)
-        name = named_with_parts(found.algorithm, counts).encode()
-        strncpy(found.record.algorithm, <bytes>name, NAME_BYTES - 1)
-        return found
-
-    def program_named(self, int64_t count, tuple counts, str name, int counted):
+    def program_named(
+        self, int64_t count, tuple counts, str name, int counted, bint is_part=False
+    ):
         """A program that the library runs for another call, under a name for that.
 
-        The ranks compare the name; :class:`Program` has the values of ``counted``. It
-        holds until the next one is requested.
+        The ranks compare the name, which a part has beside that of its algorithm;
+        :class:`Program` has the values of ``counted``. It holds until the next one is
+        requested.
         """
         cdef buffer_length length
         self.find_length(&length, count, counts)
-        cdef Program found = self.range_of(&length, counts).program_named(name, counted)
+        cdef Program found = self.range_of(&length, counts).program_named(
+            name, counted, is_part
+        )
         self.find_length(&length, count, counts)  # again, for the same reason
         found.fill_counts(&length, counts)
         return found

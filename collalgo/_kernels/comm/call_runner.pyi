@@ -31,9 +31,6 @@ class CallRunner(CommunicatorBase):
         waiting: float,
         caller: str,
     ) -> None: ...
-    def run_parts(
-        self, flat: NDArray[Any], op: Any, counts: tuple[int, ...]
-    ) -> None: ...
     def run_now(
         self,
         program: Program,

@@ -28,10 +28,10 @@ from collalgo._kernels.comm.persistent cimport Persistent
 from collalgo._kernels.comm.work cimport Work
 
 from collalgo.bootstrap.timeouts import seconds as seconds_of
-from collalgo.engine.call import Call
+from collalgo.engine.call import Call, Part
 
 cnp.import_array()
-cdef object NO_DTYPE = np.dtype(np.uint8)
+cdef object NO_DTYPE = np.dtype(np.uint8), PART = Part
 
 
 cdef inline object dtype_of(cnp.ndarray like):
@@ -94,6 +94,10 @@ cdef class CallRunner(CommunicatorBase):
         counts=None, reproducible=False, str caller=None
     ) except -1:
         """Make a call; ``like`` has its dtype, and its count by default."""
+        # Long: the way of every call, without a call of Python.
+        cdef object part = algorithm if type(algorithm) is PART else None
+        if part is not None:
+            algorithm = part.algorithm
         cdef LastCall last = self.latest
         cdef object dtype = dtype_of(like)
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
@@ -102,6 +106,7 @@ cdef class CallRunner(CommunicatorBase):
         caller = collective if caller is None else caller
         if is_on_device(source) or is_on_device(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
+            fields += (part and part.text,)
             return self.call_on_devices(fields, source, target, waiting, caller)
         if last is None or last.collective is not collective:
             last = self.latest = self.last.get(collective)
@@ -111,9 +116,10 @@ cdef class CallRunner(CommunicatorBase):
             last = self.find_call(
                 collective, dtype, op, root, algorithm, counts, reproducible
             )
-        return run_or_prepare(
-            self, last.kind.program(count, counts), source, target, waiting, caller
+        program = last.kind.program(count, counts) if part is None else (
+            last.kind.program_named(count, counts, part.text, part.counted, True)
         )
+        return run_or_prepare(self, program, source, target, waiting, caller)
 
     cdef bint again(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
@@ -171,13 +177,6 @@ cdef class CallRunner(CommunicatorBase):
                 work.check_turn()
                 self.progress.submit(work)
         return work
-
-    def run_parts(self, cnp.ndarray flat, op, tuple counts):
-        """Reduce arrays that lie one after the other, whose counts the ranks compare."""
-        self.check_open("allreduce")
-        kind = self.find_kind(Call("allreduce", flat.dtype, flat.size, op))
-        program = kind.program_of_parts(flat.size, counts)
-        run_or_prepare(self, program, flat, flat, self.seconds, "allreduce")
 
     def run_now(self, Program program, source, target, double waiting, str caller):
         """Run a program after all calls in the background."""

@@ -10,6 +10,7 @@ cdef class PreparedCall(Task):
     cdef Progress progress
     cdef object before, after  # called with the GIL when the call runs
     cdef object pins
+    cdef list followers  # programs that run after the first
     cdef cnp.ndarray source, target, packed_source, packed_target, scratch
     cdef bint is_packed  # whether the program runs on copies
     cdef bint repeats  # whether it is made many times
@@ -22,12 +23,14 @@ cdef class PreparedCall(Task):
         self, Program program, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double waiting
     ) except -1
+    cdef int follow(self, Program program, source, target, double waiting) except -1
     cdef int prepare_on_device(
         self, pending_call, cnp.ndarray scratch, double waiting
     ) except -1
     cdef int find_arrays(self) except -1
     cdef int pack(self) except -1
     cdef void keep_arrays(self) noexcept
+    cdef void release_programs(self) noexcept
     cdef int note_failure(self) except -1
     cdef int complete(self) except -100
     cdef int raise_status(self, int status) except -1

@@ -12,6 +12,8 @@ from collalgo._kernels.engine.pinning cimport keep, pinned
 from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
+from functools import partial
+
 from collalgo._kernels.engine.program import RUN_BUSY
 from collalgo.engine.arrays import check_packable, packed
 from collalgo.errors import CommunicatorClosed
@@ -42,8 +44,7 @@ cdef class PreparedCall(Task):
         self.status = PENDING
 
     def __dealloc__(self):
-        if self.uses and self.program is not None:
-            self.program.users -= 1
+        self.release_programs()
 
     cdef int add(self, before, after) except -1:
         """Call ``before`` when the call begins to run, ``after`` at its end."""
@@ -76,7 +77,9 @@ cdef class PreparedCall(Task):
         self, Program program, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double waiting
     ) except -1:
-        """Set the program and the arrays of the call."""
+        """Set the program and the arrays of the call, or of one that follows it."""
+        if self.program is not None:
+            return self.follow(program, source, target, waiting)
         self.program, self.source, self.target = program, source, target
         self.scratch, self.waiting = scratch, waiting
         self.pins = pinned(source, target)
@@ -84,6 +87,15 @@ cdef class PreparedCall(Task):
         program.users += 1
         self.uses, self.settles = True, self.settles or program.is_python_op
         return 0
+
+    cdef int follow(self, Program program, source, target, double waiting) except -1:
+        """Run another program after the first."""
+        if self.followers is None:
+            self.followers = []
+        program.users += 1
+        self.followers.append(program)
+        run = partial(self.owner.run, program, source, target, waiting, self.name)
+        return self.add(None, run)
 
     cdef int prepare_on_device(
         self, pending_call, cnp.ndarray scratch, double waiting
@@ -151,9 +163,17 @@ cdef class PreparedCall(Task):
 
     cdef void unpin(self) noexcept:
         self.pins = None
-        if self.uses:
+        self.release_programs()
+
+    cdef void release_programs(self) noexcept:
+        """Allow the programs to be filled in again."""
+        cdef Program program
+        if self.uses and self.program is not None:
             self.program.users -= 1
-            self.uses = False
+        self.uses, followers, self.followers = False, self.followers, None
+        if followers is not None:
+            for program in followers:
+                program.users -= 1
 
     cdef int settle(self, int status) except -100:
         """Unpack the result, or find the error: the status of the call."""

@@ -3,33 +3,29 @@ from cpython.object cimport Py_TYPE, PyTypeObject
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
-from collalgo._kernels.comm.rooted cimport Rooted
+from collalgo._kernels.comm.combining cimport Combining
 
 
-cdef class Reducing(Rooted):
+cdef class Reducing(Combining):
     cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout)
     cdef object reduce(self, buf, op, root, out, algorithm, reproducible, timeout)
     cdef object reduced(self, buf, out, int64_t root)
     cdef object reduce_scatter(
+        self, buf, op, counts, out, algorithm, reproducible, timeout,
+        str caller=*
+    )
+    cdef object reduce_scatter_block(
+        self, buf, op, out, algorithm, reproducible, timeout
+    )
+    cdef object reduce_scatterv(
         self, buf, op, counts, out, algorithm, reproducible, timeout
     )
     cdef object scatter_converted(
         self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout
     )
-    cdef tuple converted(
-        self, op, cnp.ndarray source, target, str caller, algorithm, reproducible
-    )
-    cdef int convert_back(self, way, inner, target) except -1
-    cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts)
+    cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts, str caller)
     cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout)
     cdef int set_identity(self, target, identity) except -1
-    cdef int combine(
-        self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
-        int64_t root, counts, reproducible
-    ) except -1
-    cdef int gather_and_combine(
-        self, call, cnp.ndarray source, cnp.ndarray target, timeout
-    ) except -1
 
 
 cdef Reducing find_runner(comm)

@@ -11,35 +11,18 @@ import numpy as np
 from collalgo._kernels.comm.arrays cimport (
     array_of,
     fast_result,
-    is_on_device,
     length_of,
     output_array,
 )
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
-from collalgo._kernels.comm.rooted cimport Rooted
+from collalgo._kernels.comm.combining cimport Combining, check_result
 
-from collalgo.bootstrap.timeouts import seconds as seconds_of
 from collalgo.comm.current import resolve
-from collalgo.comm.gathered_reduction import GatheredReduction, needs_gathering
-from collalgo.comm.op_failures import agree
 from collalgo.comm.scattered import block_result, shares_of
-from collalgo.engine.arrays import (
-    check_apart,
-    check_packable,
-    check_writeable,
-    elements_of,
-    result_array,
-)
-from collalgo.engine.call import Call
-from collalgo._kernels.engine.reduction.reduce import OPERATIONS
-from collalgo.engine.conversion import conversion_of, invariant_conversion
-from collalgo.engine.reduction import INVARIANT
+from collalgo.engine.arrays import elements_of, result_array
 from collalgo.engine.user_op import Op
-from collalgo.selection.applicability import combine_at_once
 
 cnp.import_array()
-
-cdef frozenset PLAIN_OPS = frozenset(OPERATIONS)
 
 
 cdef Reducing find_runner(comm):
@@ -50,11 +33,11 @@ cdef Reducing find_runner(comm):
     return <Reducing?>(comm if runner is None else runner)
 
 
-cdef class Reducing(Rooted):
+cdef class Reducing(Combining):
     """Runs all collectives of one rank: its own combine the arrays of the ranks.
 
     A class for each file of ``collalgo/comm/functions`` adds its collectives to those of
-    the class before: :class:`CallRunner`, Sharing, Rooted, Reducing.
+    the class before: :class:`CallRunner`, Sharing, Rooted, then Combining and this one.
     """
 
     cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout):
@@ -75,17 +58,6 @@ cdef class Reducing(Rooted):
             "allreduce", source, target, timeout, algorithm, op, 0, None, reproducible
         )
         return buf if out is None else out
-
-    def run_parts(self, cnp.ndarray flat, op, tuple counts):
-        if is_on_device(flat):
-            call = Call("allreduce", flat.dtype, flat.size, op, parts=counts)
-            self.call_on_devices(tuple(call), flat, flat, self.seconds, "allreduce")
-        elif found := self.converted(op, flat, None, "allreduce", None, False):
-            way, inner = found
-            Rooted.run_parts(self, inner, way.op, counts)
-            self.convert_back(way, inner, flat)
-        else:
-            Rooted.run_parts(self, flat, op, counts)
 
     cdef object reduce(self, buf, op, root, out, algorithm, reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "reduce"), target = None
@@ -116,10 +88,11 @@ cdef class Reducing(Rooted):
         return buf if out is None else out
 
     cdef object reduce_scatter(
-        self, buf, op, counts, out, algorithm, reproducible, timeout
+        self, buf, op, counts, out, algorithm, reproducible, timeout,
+        str caller="reduce_scatter"
     ):
-        cdef cnp.ndarray source = array_of(buf, "reduce_scatter"), target
-        cdef int64_t rows = length_of(source, "reduce_scatter")
+        cdef cnp.ndarray source = array_of(buf, caller), target
+        cdef int64_t rows = length_of(source, caller)
         cdef int64_t mine = rows // self.size, start = mine * self.rank
         elements = None
         if found := self.converted(
@@ -129,7 +102,7 @@ cdef class Reducing(Rooted):
                 buf, found, source, counts, out, algorithm, timeout
             )
         if counts is not None or rows % self.size:
-            mine, start, elements = self.uneven_block(source, rows, counts)
+            mine, start, elements = self.uneven_block(source, rows, counts, caller)
         result = target = fast_result(buf, out, source, mine, 1)
         if target is None:
             result, target = block_result(buf, source, start, mine, out)
@@ -138,6 +111,36 @@ cdef class Reducing(Rooted):
             reproducible,
         )
         return result
+
+    cdef object reduce_scatter_block(
+        self, buf, op, out, algorithm, reproducible, timeout
+    ):
+        cdef str name = "reduce_scatter_block"
+        cdef int64_t rows = length_of(array_of(buf, name), name)
+        if rows % self.size:
+            raise ValueError(
+                f"{name}: axis 0 of buf has length {rows}, not a multiple of the "
+                f"{self.size} ranks; use reduce_scatter for blocks of unequal length"
+            )
+        return self.reduce_scatter(
+            buf, op, None, out, algorithm, reproducible, timeout, name
+        )
+
+    cdef object reduce_scatterv(
+        self, buf, op, counts, out, algorithm, reproducible, timeout
+    ):
+        cdef str name = "reduce_scatterv"
+        if counts is None and out is None:
+            raise TypeError(
+                f"{name}: needs counts, or out with the rows of this rank; use "
+                "reduce_scatter for blocks that differ by one row at most"
+            )
+        if counts is None:
+            rows = length_of(array_of(out, name), name)
+            counts = self.gather_rows(rows, "reduce_scatter", timeout)
+        return self.reduce_scatter(
+            buf, op, counts, out, algorithm, reproducible, timeout, name
+        )
 
     cdef object scatter_converted(
         self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout
@@ -153,42 +156,11 @@ cdef class Reducing(Rooted):
         self.convert_back(way, inner, target)
         return result
 
-    cdef tuple converted(
-        self, op, cnp.ndarray source, target, str caller, algorithm, reproducible
+    cdef tuple uneven_block(
+        self, cnp.ndarray source, int64_t rows, counts, str caller
     ):
-        """The conversion of elements and the converted ones of this rank, or None.
-
-        In the background these are filled when the call runs. A result is written to
-        ``target``, if that is known.
-        """
-        if not may_convert(op, source, algorithm, reproducible):
-            return None
-        way = conversion_of(op, source, self.size, caller, reproducible)
-        if way is None and is_invariant(reproducible):
-            at_once = combine_at_once(caller, algorithm)
-            way = invariant_conversion(op, source, self.size, caller, at_once)
-        if way is None:
-            return None
-        if target is not None:
-            check_result(target, caller)
-        inner = way.empty((<object>source).shape)
-        if self.is_preparing():
-            self.prepared.add(partial(way.widen, source, inner), None)
-        else:
-            way.widen(source, inner)
-        return way, inner
-
-    cdef int convert_back(self, way, inner, target) except -1:
-        """Make the result of converted elements."""
-        if self.is_preparing():
-            self.prepared.add(None, partial(way.narrow, inner, target))
-        else:
-            way.narrow(inner, target)
-        return 0
-
-    cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts):
         """The rows and the first row of my block, and the elements of all blocks."""
-        counts = shares_of(rows, counts, self.size)
+        counts = shares_of(rows, counts, self.size, caller)
         elements = elements_of(counts, source, "reduce_scatter")
         return counts[self.rank], sum(counts[: self.rank]), elements
 
@@ -219,78 +191,3 @@ cdef class Reducing(Rooted):
         else:
             np.copyto(target, identity)
         return 0
-
-    cdef int combine(
-        self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,
-        int64_t root, counts, reproducible
-    ) except -1:
-        """Make a call that combines arrays of its own elements."""
-        if is_cut(source) and not is_on_device(source) and needs_gathering(op, name):
-            call = Call(
-                name, source.dtype, source.size, op, root, algorithm, counts
-            )
-            return self.gather_and_combine(call, source, target, timeout)
-        return self.call(
-            name, source, target, timeout, algorithm, source, op, root, -1, counts,
-            reproducible,
-        )
-
-    cdef int gather_and_combine(
-        self, call, cnp.ndarray source, cnp.ndarray target, timeout
-    ) except -1:
-        """Combine elements that would be split between messages."""
-        cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
-        name = call.collective
-        check_packable(source, target, name)
-        work = GatheredReduction(self, call, source)
-        if self.is_preparing():
-            self.prepared.prepare(
-                work.program, work.source, work.gathered,
-                self.scratch_for(work.program), waiting,
-            )
-            self.prepared.add(
-                partial(work.fill, source),
-                partial(self.end_gathered, self.run, work, target, waiting, name),
-            )
-        else:
-            self.run_now(work.program, work.source, work.gathered, waiting, name)
-            self.end_gathered(self.run_now, work, target, waiting, name)
-        return 0
-
-    def end_gathered(self, run, work, target, double waiting, str name):
-        """Combine the gathered elements; all ranks raise the error of the op."""
-        work.combine(target)
-        agree(self, run, work.failure, waiting, name)
-
-
-cdef check_result(cnp.ndarray target, str caller):
-    """Check that a converted result can be written to an array."""
-    check_writeable(target, "the array of the result", caller)
-    check_apart(target, "the array of the result", caller)
-
-
-cdef inline bint is_cut(cnp.ndarray source):
-    """Whether messages may end inside an element."""
-    cdef int64_t itemsize = cnp.PyArray_ITEMSIZE(source)
-    return itemsize > 64 or itemsize & (itemsize - 1)
-
-
-cdef inline bint is_invariant(reproducible):
-    """Whether the result must not depend on the ranks."""
-    return reproducible is not False and reproducible == INVARIANT
-
-
-cdef inline bint may_convert(op, cnp.ndarray source, algorithm, reproducible):
-    """Whether elements may have to be converted: a fast check.
-
-    They are for the mean of integers, where their bytes are in another order, and for
-    exact results unless these are sums by the algorithms of the library's choice.
-    """
-    cdef bint is_sum = type(op) is str and (op == "sum" or op == "avg")
-    if not cnp.PyArray_ISNOTSWAPPED(source):
-        return True
-    if is_invariant(reproducible) and not (is_sum and algorithm is None):
-        return True
-    if not cnp.PyArray_ISINTEGER(source):
-        return False
-    return not (type(op) is str and (op == "sum" or op in PLAIN_OPS))

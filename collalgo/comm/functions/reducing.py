@@ -1,12 +1,12 @@
 """Collectives that reduce."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
+from collalgo._kernels.comm.trees import allreduce_tree, reduce_tree
 from collalgo.comm.background import in_background
-from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike
+from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike, Tree
 from collalgo.engine.call import AlgorithmChoice, Reproducible
 
 if TYPE_CHECKING:
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def allreduce(
-    buf: ArrayLike,
+    buf: Tree,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
     op: OpLike = "sum",
     *,
-    out: ArrayLike | None = None,
+    out: Tree | None = None,
     algorithm: AlgorithmChoice = None,
     reproducible: Reproducible = False,
     timeout: float | None = None,
@@ -28,7 +28,9 @@ def allreduce(
     Parameters
     ----------
     buf
-        An array of the same dtype and number of elements on every rank.
+        An array of the same dtype and number of elements on every rank. Or a list,
+        tuple or dictionary of arrays of any dtypes, or of further ones; the small ones
+        of a dtype are reduced in one call.
     comm
         The communicator.
     op
@@ -41,7 +43,8 @@ def allreduce(
         contribution. Or any ufunc of NumPy, a function of two arrays, or an
         :class:`~collalgo.Op`, which also has compiled functions.
     out
-        The array for the result; by default ``buf``.
+        The array for the result, or arrays in the structure of ``buf``; by default
+        ``buf``.
     algorithm, timeout
         See the module.
     reproducible
@@ -74,7 +77,16 @@ def allreduce(
     ...     return collalgo.allreduce(np.array([comm.rank]), comm, "max")
     >>> collalgo.threads(last_rank, size=3)
     [array([2]), array([2]), array([2])]
+    >>> def of_a_model(comm):
+    ...     gradients = {"weights": np.ones((2, 2)), "bias": np.ones(2, "float32")}
+    ...     return collalgo.allreduce(gradients, comm)["bias"]
+    >>> collalgo.threads(of_a_model, size=2)
+    [array([2., 2.], dtype=float32), array([2., 2.], dtype=float32)]
     """
+    if isinstance(buf, (list, tuple, dict)):
+        return allreduce_tree(
+            runner_of(comm), buf, op, out, algorithm, reproducible, timeout
+        )
     return runner_of(comm).allreduce(buf, op, out, algorithm, reproducible, timeout)
 
 
@@ -82,12 +94,12 @@ allreduce_async = in_background(allreduce)
 
 
 def reduce(
-    buf: ArrayLike,
+    buf: Tree,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
     op: OpLike = "sum",
     root: int = 0,
     *,
-    out: ArrayLike | None = None,
+    out: Tree | None = None,
     algorithm: AlgorithmChoice = None,
     reproducible: Reproducible = False,
     timeout: float | None = None,
@@ -98,7 +110,8 @@ def reduce(
     ----------
     buf
         An array of the same dtype and number of elements on every rank; overwritten
-        at the root unless ``out`` is given, unchanged elsewhere.
+        at the root unless ``out`` is given, unchanged elsewhere. Or several arrays, see
+        :func:`allreduce`.
     comm
         The communicator.
     op
@@ -106,7 +119,8 @@ def reduce(
     root
         The rank that receives the result.
     out
-        The array for the result at the root; by default ``buf``.
+        The array for the result at the root, or arrays in the structure of ``buf``; by
+        default ``buf``.
     algorithm, timeout
         See the module.
     reproducible
@@ -117,55 +131,14 @@ def reduce(
     array or None
         The result at the root, None elsewhere.
     """
+    if isinstance(buf, (list, tuple, dict)):
+        return reduce_tree(
+            runner_of(comm), buf, op, root, out, algorithm, reproducible, timeout
+        )
     return runner_of(comm).reduce(buf, op, root, out, algorithm, reproducible, timeout)
 
 
 reduce_async = in_background(reduce)
-
-
-def reduce_scatter(
-    buf: ArrayLike,
-    comm: Communicator | mpi4py.MPI.Comm | None = None,
-    op: OpLike = "sum",
-    counts: Sequence[int] | None = None,
-    *,
-    out: ArrayLike | None = None,
-    algorithm: AlgorithmChoice = None,
-    reproducible: Reproducible = False,
-    timeout: float | None = None,
-) -> Array:
-    """Reduce the arrays of all ranks and leave each rank a block of axis 0.
-
-    Parameters
-    ----------
-    buf
-        An array of the same dtype and shape on every rank; unchanged.
-    comm
-        The communicator.
-    op
-        See :func:`allreduce`.
-    counts
-        The length of each rank's block; by default they differ by at most one, as
-        with :func:`numpy.array_split`.
-    out
-        The array for this rank's block; it may be that part of ``buf``. By default a
-        new array.
-    algorithm, timeout
-        See the module.
-    reproducible
-        See :func:`allreduce`.
-
-    Returns
-    -------
-    array
-        Of shape ``(counts[rank], *buf.shape[1:])``.
-    """
-    return runner_of(comm).reduce_scatter(
-        buf, op, counts, out, algorithm, reproducible, timeout
-    )
-
-
-reduce_scatter_async = in_background(reduce_scatter)
 
 
 def scan(

@@ -1,12 +1,15 @@
 """Collectives that move data to every rank, unchanged."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
+from collalgo._kernels.comm.listed import allgather_into, alltoall_list
+from collalgo._kernels.comm.trees import allgather_tree, broadcast_tree
+from collalgo.comm.announced import receiving
 from collalgo.comm.background import in_background
-from collalgo.comm.types import Array, ArrayLike, Communicator, CountsLike
+from collalgo.comm.types import Array, ArrayLike, Communicator, CountsLike, Tree
 from collalgo.engine.call import AlgorithmChoice
 
 if TYPE_CHECKING:
@@ -14,10 +17,11 @@ if TYPE_CHECKING:
 
 
 def broadcast(
-    buf: ArrayLike,
+    buf: Tree | None,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
     root: int = 0,
     *,
+    like: Tree | Literal["buf"] | None = "buf",
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
@@ -27,19 +31,39 @@ def broadcast(
     ----------
     buf
         An array of the same dtype and number of elements on every rank; read at the
-        root, overwritten elsewhere.
+        root, overwritten elsewhere. Or a list, tuple or dictionary of arrays of any
+        dtypes, or of further ones; the small ones move in one message.
     comm
         The communicator.
     root
         The rank whose array it is.
+    like
+        On every rank None if only the root knows the shape and the dtype: they travel
+        in a message before, and ``buf`` of the others is ignored. An array here makes a
+        new one like it for the result. By default the result replaces ``buf``.
     algorithm, timeout
         See the module.
 
     Returns
     -------
     array
-        ``buf``.
+        ``buf``; with ``like`` a new array, except at the root.
+
+    Examples
+    --------
+    >>> import collalgo
+    >>> import numpy as np
+    >>> def from_first(comm):
+    ...     x = np.arange(3) if comm.rank == 0 else None
+    ...     return comm.broadcast(x, like=None)
+    >>> collalgo.threads(from_first, size=2)
+    [array([0, 1, 2]), array([0, 1, 2])]
     """
+    if not isinstance(like, str) or like != "buf":
+        runner = runner_of(comm)
+        buf = receiving(runner, buf, runner.root_of(root, "broadcast"), like, timeout)
+    if isinstance(buf, (list, tuple, dict)):
+        return broadcast_tree(runner_of(comm), buf, root, algorithm, timeout)
     return runner_of(comm).broadcast(buf, root, algorithm, timeout)
 
 
@@ -47,10 +71,10 @@ broadcast_async = in_background(broadcast)
 
 
 def allgather(
-    buf: ArrayLike,
+    buf: Tree,
     comm: Communicator | mpi4py.MPI.Comm | None = None,
     *,
-    out: ArrayLike | None = None,
+    out: Tree | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
@@ -61,19 +85,27 @@ def allgather(
     buf
         An array of the same dtype and number of elements on every rank. Shapes are not
         compared: with another one of as many elements, the rows are of the shape here.
+        Or a list, tuple or dictionary of arrays of any dtypes, or of further ones; the
+        small ones move in one message.
     comm
         The communicator.
     out
         The array for the result, of shape ``(size, *buf.shape)``; ``buf`` may be its
-        part ``out[rank]``. By default a new array.
+        part ``out[rank]``. By default a new array. Or a list with an array for each
+        rank, of the shape of its ``buf``, which may differ. For several arrays in
+        ``buf``, such arrays in its structure.
     algorithm, timeout
         See the module.
 
     Returns
     -------
     array
-        Of shape ``(size, *buf.shape)``.
+        Of shape ``(size, *buf.shape)``, or ``out``.
     """
+    if isinstance(buf, (list, tuple, dict)):
+        return allgather_tree(runner_of(comm), buf, out, algorithm, timeout)
+    if isinstance(out, (list, tuple)):
+        return allgather_into(runner_of(comm), buf, out, algorithm, timeout)
     return runner_of(comm).allgather(buf, out, algorithm, timeout)
 
 
@@ -118,10 +150,10 @@ allgatherv_async = in_background(allgatherv)
 
 
 def alltoall(
-    buf: ArrayLike,
+    buf: ArrayLike | Sequence[ArrayLike],
     comm: Communicator | mpi4py.MPI.Comm | None = None,
     *,
-    out: ArrayLike | None = None,
+    out: ArrayLike | Sequence[ArrayLike] | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Array:
@@ -131,20 +163,29 @@ def alltoall(
     ----------
     buf
         An array of the same dtype and shape on every rank, whose axis 0 has a
-        multiple of ``size`` rows.
+        multiple of ``size`` rows. Or a list with an array for each rank, of one dtype
+        and any shapes.
     comm
         The communicator.
     out
         The array for the blocks, of the shape of ``buf`` and with memory of its own;
-        by default a new array.
+        by default a new array. For a list, one of arrays of the shapes that the ranks
+        send; by default new arrays, whose shapes cost two small allgathers.
     algorithm, timeout
         See the module.
 
     Returns
     -------
     array
-        Of the shape of ``buf``: block i is that of rank i.
+        Of the shape of ``buf``: block i is that of rank i; for a list a list of them.
+
+    Raises
+    ------
+    MismatchError
+        If an array in ``out`` has another number of elements than was sent to it.
     """
+    if isinstance(buf, (list, tuple)):
+        return alltoall_list(runner_of(comm), buf, out, algorithm, timeout)
     return runner_of(comm).alltoall(buf, out, algorithm, timeout)
 
 

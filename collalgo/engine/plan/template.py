@@ -6,6 +6,8 @@ from functools import lru_cache, partial
 from math import lcm
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from collalgo.base.cache import REMEMBERED
 from collalgo.engine.plan.chunk_pipelining import Slicing
 from collalgo.engine.plan.layout import Grid, Region
@@ -13,7 +15,13 @@ from collalgo.engine.plan.lowering import UNSLICED, Averaging, Lowering
 from collalgo.engine.plan.rows import PlanTemplate
 from collalgo.errors import ScheduleError
 from collalgo.schedule import ScheduleFunction, Step, Steps, trace
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.collective import (
+    COLLECTIVES,
+    NOTHING,
+    Collective,
+    Place,
+    promise_of,
+)
 
 #: Parts of a buffer, at most: their numbers are of 64 bits.
 MOST_PARTS = 1 << 62
@@ -89,7 +97,11 @@ def _lowered(key: TemplateKey) -> PlanTemplate:
     collective, schedule, rank, size, root, averaging, slicing, hosts = key
     steps = trace(schedule, rank, size, root)
     grid = grid_of(steps, COLLECTIVES[collective].buffer_blocks(size), slicing)
-    ends = ends_of(collective, root, grid, rank, size)
+    promise = promise_of(schedule, collective)
+    if promise is COLLECTIVES[collective]:
+        ends = ends_of(collective, root, grid, rank, size)
+    else:
+        ends = ends_of_promise(promise, grid, Place.of(rank, size, root, promise))
     shared = collective == "allreduce"
     lowering = Lowering(grid, rank, size, *ends, slicing, hosts)
     return lowering.lower(steps, averaging, shared)
@@ -129,6 +141,18 @@ def ends_of(
         "exscan": (whole, whole if rank else nothing),
         "barrier": (nothing, nothing),
     }[collective]
+
+
+def ends_of_promise(
+    promise: Collective, grid: Grid, place: Place
+) -> tuple[Region, Region]:
+    """The same for a schedule that performs a part of a collective."""
+    before, after = (
+        np.flatnonzero(np.broadcast_to(codes(place), place.blocks.shape) != NOTHING)
+        for codes in (promise.before, promise.after)
+    )
+    given, result = (map(grid.block, blocks.tolist()) for blocks in (before, after))
+    return Region(given), Region(result)
 
 
 def averaging_of(collective: str, averages: bool, proved: bool) -> Averaging:

@@ -83,15 +83,6 @@ def narrow_array(tensor: Tensor) -> NDArray[Any] | None:
     return None
 
 
-def new_like(tensor: Tensor, shape: Sequence[int]) -> Tensor:
-    """A new tensor of another shape, and the dtype and device of a tensor."""
-    if tensor.dtype not in QUANTISED:
-        return torch.empty(tuple(shape), dtype=tensor.dtype, device=tensor.device)
-    quantiser = {"scale": tensor.q_scale(), "zero_point": tensor.q_zero_point()}
-    new = torch._empty_affine_quantized(list(shape), **quantiser, dtype=tensor.dtype)
-    return cast(Tensor, new)
-
-
 class DLPackView:
     """The memory of a tensor, through the DLPack protocol.
 

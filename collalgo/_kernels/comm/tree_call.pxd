@@ -1,0 +1,26 @@
+cimport numpy as cnp
+
+from collalgo._kernels.comm.call_runner cimport CallRunner
+from collalgo._kernels.comm.reducing cimport Reducing
+
+
+cdef class TreeCall:
+    cdef Reducing runner
+    cdef str name
+    cdef object names, algorithm
+    cdef list sources, targets
+    cdef bint reduces
+
+    cdef int write_to(self, buf, out) except -1
+    cdef int check_shared(self, str word) except -1
+    cdef list messages(self)
+    cdef object part(self, list places, bint is_first)
+    cdef cnp.ndarray buffer_for(self, list places)
+    cdef int in_place(self, call, bint reads, bint writes) except -1
+    cdef bint is_deferred(self) except -1
+    cdef object later(self, function, tuple args)
+
+
+cdef int run_between(CallRunner runner, make, before, after) except -1
+cdef bint must_be_later(CallRunner runner, list arrays, str name) except -1
+cdef int check_written(cnp.ndarray array, str word, str name, str caller) except -1

@@ -1,0 +1,210 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The messages of a call on a tree of arrays; see :mod:`collalgo.comm.tree`.
+
+Small arrays lie one after the other in one buffer, so that one message carries them; for
+a reduction those of one dtype. Long arrays have a call each, without a copy.
+"""
+
+cimport numpy as cnp
+from libc.stdint cimport int64_t
+
+from functools import partial
+
+import numpy as np
+
+from collalgo._kernels.comm.arrays cimport array_of, is_on_device, output_array
+from collalgo._kernels.comm.call_runner cimport CallRunner
+from collalgo._kernels.comm.reducing cimport Reducing
+
+from collalgo._kernels.comm.joined import join, shared_pair, spread
+from collalgo._kernels.engine.transport.transport import PART_OF_LAST, WHOLE_CALL
+from collalgo.base.cache import recalled
+from collalgo.comm.tree import leaves_of, results_like
+from collalgo.engine.arrays import check_apart, check_writeable
+from collalgo.engine.call import Part
+from collalgo.engine.dtypes import dtype_description
+
+cnp.import_array()
+
+cdef enum:
+    LONG = 1 << 16  # bytes from which on an array has a call of its own
+
+cdef dict descriptions = {}  # of dtypes
+
+
+cdef class TreeCall:
+    """The arrays of a call on a tree, in messages.
+
+    Attributes
+    ----------
+    sources, targets : list of array
+        The arrays that are read, and those that are written.
+    """
+
+    def __init__(self, Reducing runner, str name, buf, algorithm):
+        self.runner, self.name, self.algorithm = runner, name, algorithm
+        leaves, self.names = leaves_of(buf)
+        self.sources = [
+            leaf if type(leaf) is cnp.ndarray
+            else array_of(leaf, f"{name}: buf{self.names[place]}")
+            for place, leaf in enumerate(leaves)
+        ]
+        self.targets = []
+
+    cdef int write_to(self, buf, out) except -1:
+        """Write the results to ``out``, by default to the arrays that are read."""
+        cdef int64_t place
+        cdef str word = "buf" if out is None else "out"
+        self.targets = self.sources
+        if out is not None:
+            given = results_like(buf, out, self.name)
+            self.targets = [
+                output_array(
+                    given[place], self.sources[place],
+                    f"{self.name}: out{self.names[place]}",
+                )
+                for place in range(len(given))
+            ]
+        for place in range(len(self.targets)):
+            check_written(self.targets[place], word, self.names[place], self.name)
+        self.check_shared(word)
+        return 0
+
+    cdef int check_shared(self, str word) except -1:
+        """Check that no array is written that another one shares memory with."""
+        if len(self.targets) < 2:
+            return 0
+        others = [] if self.targets is self.sources else self.sources
+        pair = shared_pair(self.targets, others)
+        if pair is not None:
+            written, other = self.names[pair[0]], self.names[pair[1]]
+            raise ValueError(
+                f"{self.name}: {word}{written} shares memory with the array at {other}, "
+                "but the result is written to it; pass each array once"
+            )
+        return 0
+
+    cdef list messages(self):
+        """The places of the arrays of each message, the same on all ranks."""
+        cdef list found = []
+        cdef dict joined = {}
+        cdef cnp.ndarray array
+        for place, array in enumerate(self.sources):
+            if cnp.PyArray_NBYTES(array) >= LONG:
+                found.append([place])
+                continue
+            kind = (<object>array).dtype if self.reduces or is_on_device(array) else None
+            if is_on_device(array):
+                kind = kind, array.runtime
+            if kind not in joined:
+                joined[kind] = []
+                found.append(joined[kind])
+            joined[kind].append(place)
+        return found or [[]]
+
+    cdef object part(self, list places, bint is_first):
+        """The call of a message as a part of that of the user."""
+        cdef cnp.ndarray array
+        counts = []
+        for place in places:
+            array = self.sources[place]
+            count = str(cnp.PyArray_SIZE(array))
+            if not self.reduces:
+                dtype = (<object>array).dtype
+                count += " " + recalled(descriptions, dtype, dtype_description)
+            counts.append(count + named(self.names[place]))
+        return Part(
+            self.algorithm, "+".join(counts), WHOLE_CALL if is_first else PART_OF_LAST
+        )
+
+    cdef cnp.ndarray buffer_for(self, list places):
+        """A buffer for the arrays of a message."""
+        cdef cnp.ndarray array
+        cdef int64_t nbytes = 0
+        if not places:
+            return np.empty(0, np.uint8)
+        for place in places:
+            array = self.sources[place]
+            nbytes += cnp.PyArray_NBYTES(array)
+        if is_on_device(array):
+            return array.fresh((nbytes // array.itemsize,))
+        dtype = (<object>array).dtype if self.reduces else np.dtype(np.uint8)
+        return np.empty(nbytes // dtype.itemsize, dtype)
+
+    cdef int in_place(self, call, bint reads, bint writes) except -1:
+        """Make the calls of all messages: ``call(source, target, part)``.
+
+        Parameters
+        ----------
+        reads, writes
+            Whether this rank has input, and output.
+        """
+        cdef cnp.ndarray flat
+        cdef list places, sources, targets
+        for number, places in enumerate(self.messages()):
+            part = self.part(places, number == 0)
+            sources = [self.sources[place] for place in places]
+            targets = [self.targets[place] for place in places] if writes else []
+            if len(places) == 1:
+                call(sources[0], targets[0] if writes else None, part)
+                continue
+            flat = self.buffer_for(places)
+            make = partial(call, flat, flat if writes else None, part)
+            run_between(
+                self.runner, make, partial(join, sources, flat) if reads else None,
+                partial(spread, flat, targets) if writes else None,
+            )
+        return 0
+
+    cdef bint is_deferred(self) except -1:
+        """Whether the call must be made after those in the background."""
+        return must_be_later(self.runner, self.sources, self.name)
+
+    cdef object later(self, function, tuple args):
+        """Make the call after those in the background."""
+        return self.runner.submit(self.name, partial(function, *args)).wait()
+
+
+cdef int run_between(CallRunner runner, make, before, after) except -1:
+    """Make a call between two functions, each in its turn; either may be None."""
+    if runner.is_preparing():
+        make()
+        runner.prepared.add(before, after)
+        return 0
+    if before is not None:
+        before()
+    make()
+    if after is not None:
+        after()
+    return 0
+
+
+cdef bint must_be_later(CallRunner runner, list arrays, str name) except -1:
+    """Whether calls in the background may still access the arrays of this one.
+
+    Raises
+    ------
+    TypeError
+        If this call is one in the background, and arrays are on a device.
+    """
+    cdef cnp.ndarray array
+    on_device = any([is_on_device(array) for array in arrays])
+    if on_device and runner.is_preparing():
+        raise TypeError(
+            f"{name}_async: several arrays on devices are joined in the foreground "
+            "only; use comm.bucket()"
+        )
+    return runner.progress.used and not runner.is_preparing() and not on_device
+
+
+cdef str named(str name):
+    """The place of an array as the ranks compare it: the keys of dictionaries."""
+    return "" if "'" not in name and '"' not in name else f" {name}"
+
+
+cdef int check_written(cnp.ndarray array, str word, str name, str caller) except -1:
+    """Check that a result can be written to an array."""
+    if not (cnp.PyArray_ISWRITEABLE(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)):
+        check_writeable(array, word + name, caller)
+        check_apart(array, word + name, caller)
+    return 0

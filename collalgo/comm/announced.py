@@ -1,0 +1,203 @@
+"""A broadcast of arrays that only the root knows: their shapes and dtypes travel first.
+
+They travel as JSON, which the other ranks parse; nothing is unpickled.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
+from collalgo.base.foreign import package_of
+from collalgo.base.hooks import hook
+from collalgo.comm.frame_exchange import InvalidElsewhere
+from collalgo.comm.tree import leaves_of, rebuilt
+from collalgo.engine.arrays import as_array, result_array
+from collalgo.engine.call import Call
+from collalgo.engine.devices.arrays import Shadow
+
+#: The bytes of the first message, which has a length and the text if that is short.
+HEAD = 256
+
+NAME = "broadcast"
+
+
+def receiving(
+    runner: Any, buf: Any, root: int, like: Any, timeout: float | None
+) -> Any:
+    """What a rank passes to a broadcast if ``like`` describes the arrays of the root.
+
+    Parameters
+    ----------
+    runner
+        The runner of the communicator.
+    buf
+        At the root its array, or a tree of arrays.
+    root
+        The rank whose arrays they are.
+    like
+        Elsewhere, arrays like those of the root; None on all ranks if unknown.
+    timeout
+        The seconds to wait for the others.
+
+    Returns
+    -------
+    array or tree of arrays
+        ``buf`` at the root, new arrays elsewhere.
+    """
+    if isinstance(like, str):
+        raise TypeError(
+            f"{NAME}: like is {like!r}; pass None or an array, or leave it out"
+        )
+    if like is not None:
+        return buf if runner.rank == root else _new_like(like)
+    return _announced(runner, buf, root, timeout)
+
+
+def _announced(runner: Any, buf: Any, root: int, timeout: float | None) -> Any:
+    """The arrays of the root there, and new ones as it describes them elsewhere."""
+    text, failure = "", None
+    if runner.rank == root:
+        try:
+            text = json.dumps(described(buf))
+        except (TypeError, ValueError) as error:
+            failure = error
+    text = _from_root(runner, text, root, timeout)
+    if failure is not None:
+        raise failure
+    if not text:
+        raise InvalidElsewhere(
+            f"{NAME} #{runner.call_number + 1}: rank {root} passed no arrays that can "
+            "be described; see its own error"
+        )
+    return buf if runner.rank == root else made_from(json.loads(text))
+
+
+def _new_like(tree: Any) -> Any:
+    """New arrays like others."""
+    leaves = []
+    for leaf in leaves_of(tree).arrays:
+        array = as_array(leaf, f"{NAME}: like")
+        leaves.append(result_array(leaf, None, array, array.shape, NAME)[0])
+    return rebuilt(tree, iter(leaves))
+
+
+def _from_root(runner: Any, text: str, root: int, timeout: float | None) -> str:
+    """The text of the root, on all ranks."""
+    content = text.encode()
+    head, at_root = np.zeros(HEAD, np.uint8), runner.rank == root
+    if at_root:
+        head[:8] = np.frombuffer(len(content).to_bytes(8, "little"), np.uint8)
+        head[8 : 8 + len(content)] = np.frombuffer(content[: HEAD - 8], np.uint8)
+    _broadcast(runner, head, root, timeout)
+    length = int.from_bytes(head[:8].tobytes(), "little")
+    if length <= HEAD - 8:
+        return head[8 : 8 + length].tobytes().decode()
+    found = np.empty(length, np.uint8)
+    if at_root:
+        found[:] = np.frombuffer(content, np.uint8)
+    _broadcast(runner, found, root, timeout)
+    return found.tobytes().decode()
+
+
+def _broadcast(
+    runner: Any, array: np.ndarray[Any, Any], root: int, timeout: float | None
+) -> None:
+    """Broadcast bytes as a part of the next call."""
+    target = None if runner.rank == root else array
+    call = Call(NAME, array.dtype, array.size, root=root)
+    runner.run_for(NAME, call, array, target, counted=PART_OF_NEXT, timeout=timeout)
+
+
+def described(tree: Any) -> Any:
+    """A tree of arrays as values of JSON.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is not an array of the host, or a key neither a text nor a number.
+    """
+    if tree is None:
+        return None
+    if isinstance(tree, dict):
+        return {"dict": [[_key(key), described(node)] for key, node in tree.items()]}
+    if isinstance(tree, list | tuple):
+        kind = "list" if isinstance(tree, list) else "tuple"
+        return {kind: [described(node) for node in tree]}
+    return _described_array(tree)
+
+
+def _described_array(leaf: Any) -> dict[str, Any]:
+    """An array as values of JSON."""
+    array = as_array(leaf, NAME)
+    if isinstance(array, Shadow):
+        raise TypeError(
+            f"{NAME}: like=None is for arrays in host memory; pass an array of the "
+            "shape of the root's on each device"
+        )
+    if package_of(leaf) != "torch":
+        return {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
+    if array.dtype.names:
+        raise TypeError(
+            f"{NAME}: with like=None the scale of {leaf.dtype} is unknown elsewhere; "
+            "pass a quantised tensor on every rank"
+        )
+    return {"torch": str(leaf.dtype), "shape": list(array.shape)}
+
+
+def _key(key: object) -> str | int:
+    if isinstance(key, str | int) and not isinstance(key, bool):
+        return key
+    raise TypeError(
+        f"{NAME}: a dictionary has the key {key!r}; with like=None keys are text or "
+        "integers"
+    )
+
+
+def _name_of(dtype: np.dtype[Any]) -> Any:
+    """A dtype as NumPy writes it in files, or the name of one of ``ml_dtypes``."""
+    if dtype.kind == "V" and dtype.fields is None and dtype.type is not np.void:
+        return {"ml_dtypes": dtype.name}
+    return np.lib.format.dtype_to_descr(dtype)
+
+
+def made_from(node: Any) -> Any:
+    """New arrays as described by the root."""
+    if node is None:
+        return None
+    if "dict" in node:
+        return {key: made_from(child) for key, child in node["dict"]}
+    if "list" in node:
+        return [made_from(child) for child in node["list"]]
+    if "tuple" in node:
+        return tuple(made_from(child) for child in node["tuple"])
+    shape = tuple(map(int, node["shape"]))
+    if "torch" in node:
+        return hook("empty tensor of torch")(node["torch"], shape)
+    return np.empty(shape, _dtype_of(node["dtype"]))
+
+
+def _dtype_of(named: Any) -> np.dtype[Any]:
+    """The dtype of a name."""
+    if isinstance(named, dict):
+        import ml_dtypes
+
+        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, named["ml_dtypes"]))
+        return narrow
+    found: np.dtype[Any] = np.lib.format.descr_to_dtype(_as_tuples(named))
+    return found
+
+
+def _as_tuples(named: Any) -> Any:
+    """The fields of a dtype, which JSON has as lists, as tuples."""
+    if isinstance(named, str):
+        return named
+    return [_field(*field) for field in named]
+
+
+def _field(name: Any, kind: Any, shape: Sequence[int] | None = None) -> Any:
+    whole = tuple(name) if isinstance(name, list) else name
+    found = whole, _as_tuples(kind)
+    return found if shape is None else (*found, tuple(shape))

@@ -1,0 +1,228 @@
+"""Collectives among neighbors in a graph of the ranks."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo._kernels.comm.listed import move
+from collalgo._kernels.comm.work import Work
+from collalgo.algorithms.catalogue import Algorithm
+from collalgo.algorithms.neighbors import Graph, OnGraph
+from collalgo.comm.agreed_counts import agreed_counts
+from collalgo.comm.types import Array, ArrayLike
+from collalgo.engine.arrays import (
+    as_array,
+    check_counts,
+    check_overlap,
+    elements_of,
+    length,
+    result_array,
+)
+
+if TYPE_CHECKING:
+    from collalgo.comm.runner import Runner
+
+
+class Neighbors:
+    """The neighbors of this rank in a graph, and collectives among neighbors.
+
+    Made by :meth:`Communicator.neighbors`. Results are in the order of ``sources``,
+    blocks to send in that of ``targets``. Each call is a schedule like those of other
+    collectives: proved at its first use, and the cheaper one of sending to all
+    neighbors at once or to one after the other.
+
+    Attributes
+    ----------
+    graph : tuple of tuple of int
+        The ranks that each rank sends to.
+    sources, targets : tuple of int
+        The ranks that this rank receives from and sends to, in ascending order.
+    """
+
+    def __init__(self, runner: "Runner", graph: Graph):
+        self._runner, self.graph = runner, graph
+        rank = runner.rank
+        self.targets = graph[rank]
+        self.sources = tuple(r for r, targets in enumerate(graph) if rank in targets)
+
+    def __repr__(self) -> str:
+        return f"<Neighbors from {self.sources} to {self.targets}>"
+
+    def schedule(self, collective: str, nbytes: int) -> OnGraph:
+        """The schedule of an allgather or alltoall with blocks of ``nbytes``.
+
+        It is a function of a group, to be passed to :func:`collalgo.verify` and
+        :func:`collalgo.simulate`.
+        """
+        if collective not in ("allgather", "alltoall"):
+            raise ValueError(
+                f"neighbors: {collective!r} is not a collective among neighbors; "
+                "choose allgather or alltoall"
+            )
+        pricer, size = self._runner.programs.pricer, self._runner.size
+
+        def seconds(schedule: OnGraph) -> float:
+            row = Algorithm(collective, schedule.label, schedule)
+            return float(pricer.price_one(row).price.seconds(nbytes * size))
+
+        ways = [OnGraph(collective, self.graph, paced) for paced in (False, True)]
+        return min(ways, key=seconds)
+
+    def allgather(
+        self,
+        buf: ArrayLike,
+        *,
+        out: "ArrayLike | None" = None,
+        timeout: float | None = None,
+    ) -> Array:
+        """Send an array to all targets, and stack those of the sources.
+
+        Parameters
+        ----------
+        buf
+            An array of the same dtype and number of elements on every rank.
+        out
+            The array for the result, with memory of its own; by default a new array.
+        timeout
+            Seconds to wait for the other ranks.
+
+        Returns
+        -------
+        array
+            Of shape ``(len(sources), *buf.shape)``.
+        """
+        source = as_array(buf, "allgather")
+        shape = (len(self.sources), *source.shape)
+        result, target = result_array(buf, out, source, shape, "allgather")
+        check_overlap(source, target, None, "allgather")
+        schedule = self.schedule("allgather", source.nbytes)
+        move(self._runner, "allgather", source, target, timeout, schedule, None)
+        return result
+
+    def alltoall(
+        self,
+        buf: ArrayLike,
+        *,
+        out: "ArrayLike | None" = None,
+        timeout: float | None = None,
+    ) -> Array:
+        """Send a block to each target, and receive one from each source.
+
+        Parameters
+        ----------
+        buf
+            An array of shape ``(len(targets), *block)``, with the same dtype and block
+            on every rank.
+        out
+            The array for the result, with memory of its own; by default a new array.
+        timeout
+            Seconds to wait for the other ranks.
+
+        Returns
+        -------
+        array
+            Of shape ``(len(sources), *block)``.
+        """
+        source = as_array(buf, "alltoall")
+        if length(source, "alltoall") != len(self.targets):
+            raise ValueError(
+                f"alltoall: axis 0 of buf has length {len(source)}, but this rank "
+                f"sends to {len(self.targets)} neighbors; they must be equal"
+            )
+        table = np.zeros((self._runner.size,) * 2, np.int64)
+        for rank, targets in enumerate(self.graph):
+            table[rank, list(targets)] = 1
+        return self._alltoall(buf, source, table, out, timeout, "alltoall")
+
+    def alltoallv(
+        self,
+        buf: ArrayLike,
+        counts: Sequence[int],
+        receive_counts: Sequence[int] | None = None,
+        *,
+        out: "ArrayLike | None" = None,
+        timeout: float | None = None,
+    ) -> Array:
+        """Send rows to each target, and receive rows from each source.
+
+        Parameters
+        ----------
+        buf
+            An array whose axis 0 has the rows for each target, in their order.
+        counts
+            The number of rows for each target; all ranks exchange them, which costs a
+            small allgather.
+        receive_counts
+            The number of rows from each source, on every rank or on none; all ranks
+            raise an error if two differ in what one sends to the other.
+        out
+            The array for the result, with memory of its own; by default a new array.
+        timeout
+            Seconds to wait for the other ranks.
+
+        Returns
+        -------
+        array
+            The received rows, in the order of the sources.
+        """
+        source = as_array(buf, "alltoallv")
+        sent = self._of_all_ranks(counts, self.targets)
+        if sum(sent) != length(source, "alltoallv"):
+            raise ValueError(
+                f"alltoallv: buf has {len(source)} rows but counts add up to "
+                f"{sum(sent)}; they must be equal"
+            )
+        if receive_counts is None:
+            mine = np.array(sent, np.int64)
+            table = self._runner.exchange(mine, "alltoallv", timeout)
+        else:
+            received = self._of_all_ranks(receive_counts, self.sources)
+            table = agreed_counts(self._runner, sent, received, timeout)
+        return self._alltoall(buf, source, table, out, timeout, "alltoallv")
+
+    def _of_all_ranks(self, counts: Sequence[int], ranks: Sequence[int]) -> list[int]:
+        """The rows for all ranks, from those for some."""
+        found = [0] * self._runner.size
+        rows = check_counts(counts, len(ranks), "alltoallv") if len(ranks) else []
+        for rank, count in zip(ranks, rows, strict=True):
+            found[rank] = count
+        return found
+
+    def _alltoall(
+        self,
+        buf: Any,
+        source: NDArray[Any],
+        table: NDArray[np.int64],
+        out: Any,
+        timeout: float | None,
+        caller: str,
+    ) -> Array:
+        """Move the blocks of a table of rows."""
+        elements = elements_of(table.ravel().tolist(), source, caller)
+        rows = int(table[:, self._runner.rank].sum())
+        result, target = result_array(
+            buf, out, source, (rows, *source.shape[1:]), caller
+        )
+        check_overlap(source, target, None, caller)
+        schedule = self.schedule("alltoall", max(elements) * source.itemsize)
+        move(self._runner, "alltoall", source, target, timeout, schedule, elements)
+        return result
+
+    def allgather_async(self, *args: Any, **named: Any) -> Work:
+        """Make the call :meth:`allgather` in the background."""
+        return self._submit("allgather", self.allgather, args, named)
+
+    def alltoall_async(self, *args: Any, **named: Any) -> Work:
+        """Make the call :meth:`alltoall` in the background."""
+        return self._submit("alltoall", self.alltoall, args, named)
+
+    def alltoallv_async(self, *args: Any, **named: Any) -> Work:
+        """Make the call :meth:`alltoallv` in the background."""
+        return self._submit("alltoallv", self.alltoallv, args, named)
+
+    def _submit(self, name: str, call: Any, args: Any, named: Any) -> Work:
+        work: Work = self._runner.submit(name, partial(call, *args, **named))
+        return work

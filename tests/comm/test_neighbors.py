@@ -1,0 +1,146 @@
+"""Collectives among neighbors in a graph of the ranks."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import collalgo
+from collalgo import MismatchError, cartesian, threads, verify
+from collalgo.algorithms.neighbors import OnGraph
+
+#: Graphs of five ranks: with loops, without edges, one-sided, dense.
+GRAPHS = {
+    "ring": [[1], [2], [3], [4], [0]],
+    "star": [[1, 2, 3, 4], [0], [0], [0], [0]],
+    "loops": [[0, 1], [1], [], [0, 3], [0, 1, 2, 3, 4]],
+    "nothing": [[]] * 5,
+    "all": [list(range(5))] * 5,
+}
+
+
+def sources_of(graph, rank):
+    return [source for source, targets in enumerate(graph) if rank in targets]
+
+
+def blocks_of(graph, rank):
+    """A block of three elements for each target of a rank."""
+    rows = [[10 * rank + to] * 3 for to in graph[rank]]
+    return np.array(rows, int).reshape(-1, 3)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_neighbors_exchange_arrays(graph):
+    def on_each_rank(comm):
+        near, me = comm.neighbors(graph), comm.rank
+        sources, sent = sources_of(graph, me), blocks_of(graph, me)
+        assert (near.sources, near.targets) == (tuple(sources), tuple(graph[me]))
+        found = near.allgather(np.full((2, 3), me))
+        assert found.shape == (len(sources), 2, 3)
+        assert found[:, 1, 2].tolist() == sources
+        wanted = [10 * source + me for source in sources]
+        assert near.alltoall(sent)[:, 2].tolist() == wanted
+        out = np.empty((len(sources), 3), int)
+        assert near.alltoall(sent, out=out) is out
+        work = near.allgather_async(np.array(me))
+        assert near.alltoall_async(sent).wait()[:, 0].tolist() == wanted
+        assert work.wait().tolist() == sources
+
+    threads(on_each_rank, 5, timeout=60)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_neighbors_exchange_any_number_of_rows(graph):
+    def on_each_rank(comm):
+        near, me = comm.neighbors(graph), comm.rank
+        counts = [me + to for to in near.targets]
+        received = [source + me for source in near.sources]
+        rows = np.repeat(blocks_of(graph, me), counts, axis=0)
+        wanted = np.repeat([10 * source + me for source in near.sources], received)
+        for given in (None, received):
+            got = near.alltoallv(rows, counts, given)
+            assert got[:, 0].tolist() == wanted.tolist()
+
+    threads(on_each_rank, 5, timeout=60)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("collective", ["allgather", "alltoall"])
+def test_schedules_among_neighbors_are_proved(graph, collective):
+    fixed = tuple(map(tuple, graph))
+    messages = sum(to != rank for rank, targets in enumerate(graph) for to in targets)
+    for paced in (False, True):
+        proof = verify(OnGraph(collective, fixed, paced), size=5)
+        assert proof.links == messages
+    wrong = OnGraph(collective, ((1,), (0,), (), (), ()))
+    promised = OnGraph(collective, ((1,), (0, 2), (), (), ()))
+
+    class Wrong(OnGraph):
+        promise = promised.promise
+
+    with pytest.raises(collalgo.ScheduleError, match="rank 2 ends"):
+        verify(Wrong(wrong.collective, wrong.graph), size=5)
+
+
+def test_the_cheaper_schedule_is_chosen_and_can_be_priced_on_a_topology():
+    def on_each_rank(comm):
+        near = comm.neighbors(cartesian((2, 2)))
+        return near.schedule("alltoall", 1 << 20), near.schedule("allgather", 8)
+
+    chosen = threads(on_each_rank, 4, timeout=60)
+    assert len(set(chosen)) == 1
+    for schedule in chosen[0]:
+        topology = collalgo.Topology.load("dgx1v")
+        ring = OnGraph(schedule.collective, tuple(map(tuple, cartesian([8], True))))
+        made = collalgo.simulate(ring, topology, "1M", collective=ring.collective)
+        assert made.seconds > 0
+
+
+def test_graphs_are_taken_in_every_form():
+    forms = [
+        {0: [1], 1: [2, 0]},
+        [(1,), {0, 2}, []],
+        nx.DiGraph([(0, 1), (1, 2), (1, 0)]),
+        ([1], [2, 0], []),
+    ]
+
+    def on_each_rank(comm):
+        found = {comm.neighbors(form).graph for form in forms}
+        found.add(comm.neighbors(forms[-1][comm.rank]).graph)
+        assert found == {((1,), (0, 2), ())}
+        both = comm.neighbors(nx.path_graph(3))
+        assert both.graph == ((1,), (0, 2), (1,))
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def test_a_grid_has_the_ranks_next_to_each():
+    assert cartesian((2, 2), [True, False]) == [[1, 2], [0, 3], [0, 3], [1, 2]]
+    assert cartesian([3], periodic=True) == [[1, 2], [0, 2], [0, 1]]
+    assert cartesian([1], periodic=True) == [[]]
+    grid = nx.grid_graph((3, 4, 2), periodic=True)  # the first dimension is the last
+    order = sorted(grid)
+    numbers = {node: place for place, node in enumerate(order)}
+    wanted = [sorted(numbers[other] for other in grid[node]) for node in order]
+    assert cartesian((2, 4, 3), periodic=True) == wanted
+
+
+def test_wrong_graphs_are_refused():
+    def on_each_rank(comm):
+        with pytest.raises(ValueError, match=r"a neighbor.*2"):
+            comm.neighbors([2])
+        with pytest.raises(ValueError, match="neighbors of 1 ranks, but there are 2"):
+            comm.neighbors([[1]])
+        with pytest.raises(TypeError, match="graph is 3; pass the neighbors"):
+            comm.neighbors(3)
+        near = comm.neighbors([1 - comm.rank])
+        with pytest.raises(ValueError, match="length 2, but this rank sends to 1"):
+            near.alltoall(np.ones(2))
+        with pytest.raises(ValueError, match="1 rows but counts add up to 2"):
+            near.alltoallv(np.ones(1), [2])
+        with pytest.raises(ValueError, match="'scan' is not a collective among"):
+            near.schedule("scan", 8)
+        with pytest.raises(MismatchError, match="passed different graphs"):
+            comm.neighbors([[1], [0]] if comm.rank else [[1], []])
+        assert near.allgather(np.array(comm.rank)) == 1 - comm.rank
+
+    threads(on_each_rank, 2, timeout=60)
