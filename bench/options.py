@@ -44,15 +44,22 @@ def parse_border(context: object, parameter: object, text: str | None) -> int | 
     return None if text is None else parse_size(context, parameter, text)
 
 
+def check_borders(first: int | None, last: int | None) -> None:
+    """Refuse a smallest size above the largest, if both are given."""
+    if first is not None and last is not None and first > last:
+        raise click.UsageError(f"-b {first} is above -e {last}; give the smaller first")
+
+
 def sizes_of(options: dict[str, Any]) -> list[int]:
     """The sizes of a sweep: those of a list, or from the smallest to the largest.
 
     Raises
     ------
     click.UsageError
-        If both are given.
+        If both are given, or the smallest size is above the largest.
     """
     if options["sizes"] is None:
+        check_borders(options["first"], options["last"])
         borders = (options[name] or default for name, _, default in BORDERS)
         return sizes_between(*borders)
     for name, option, _ in BORDERS:

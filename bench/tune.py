@@ -16,6 +16,7 @@ from collalgo.bench.exports import (
     to_follow,
 )
 from collalgo.bench.jobs import on_each_rank
+from collalgo.bench.options import check_borders
 from collalgo.bench.records import Record
 from collalgo.bench.sweep import Sweep
 from collalgo.bench.tuning import RULES, TUNED, gained, nearness, rules_of, text_of
@@ -87,6 +88,7 @@ def tune(
     With COLLALGO_RULES=FILE, calls and collalgo select follow the rules for the
     measured numbers of ranks. Parameters of a topology are given as hosts=4.
     """
+    check_borders(first, last)
     if topology is not None:
         _export_priced(export, file, topology, parameters, force)
     elif parameters:

@@ -45,7 +45,13 @@ def algorithms_named(
         rows = _rows_of_file(algorithm)
     else:
         rows = _rows_named(algorithm, collective)
-    return [row for row in rows if collective in (None, row.collective)]
+    found = [row for row in rows if collective in (None, row.collective)]
+    if rows and not found:
+        others = ", ".join(sorted({row.collective for row in rows}))
+        raise click.UsageError(
+            f"{algorithm} has no algorithm for {collective}, only for {others}"
+        )
+    return found
 
 
 def _synthesized(

@@ -70,6 +70,11 @@ def price_command(
     topology = load(what, parameters, faults)
     try:
         calls = read_calls(file)
+        if not (calls.calls or calls.messages or calls.unknown):
+            raise click.ClickException(
+                f"{file} has no calls; name a Chakra execution trace of one rank, with "
+                "nodes that communicate"
+            )
         with patience("pricing"):
             found = priced(calls, topology, groups, assuming(figures, assume))
     except (CollalgoError, ValueError) as error:

@@ -154,7 +154,15 @@ def _choices(
 ) -> list[Selection]:
     """The choice for each size."""
     with patience("pricing"):
-        return [decide(nbytes, **options) for nbytes in sizes]
+        found = [decide(nbytes, **options) for nbytes in sizes]
+    policy = options.get("policy")
+    if policy and all(each.decider == PRICE for each in found):
+        click.echo(
+            f"the policy {policy} names no algorithm for this {found[0].collective}, "
+            "so that the price decides",
+            err=True,
+        )
+    return found
 
 
 def _sizes_and_parameters(

@@ -71,6 +71,8 @@ class Network:
                 f"{topology.name} has {len(self.ranks)} ranks; a bound needs two"
             )
         wanted = set(LinkKind if kinds is None else kinds)
+        only = () if kinds is None else sorted(kind.value for kind in wanted)
+        self._link_words = f"{' or '.join(only)} link".strip()
         self.all_links = wanted == set(LinkKind)
         some = topology.links if links is None else links
         self.links = [link for link in some if link.kind in wanted]
@@ -162,7 +164,8 @@ class Network:
             )
             if not out:
                 raise TopologyError(
-                    f"{self.topology.name}: no link leaves {self.describe(part)}"
+                    f"{self.topology.name}: no {self._link_words} leaves "
+                    f"{self.describe(part)}"
                 )
             total += out
         return Fraction(total, GRAIN)

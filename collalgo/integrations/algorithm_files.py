@@ -30,7 +30,7 @@ def load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name} cannot be run: {what}") from error
     return module

@@ -115,7 +115,7 @@ def test_aggregated_blocks_of_scontrol_join_their_blocks(tmp_path):
 
 
 def test_all_nodes_are_not_a_node(tmp_path):
-    with pytest.raises(TopologyError, match="s0 has Nodes=ALL, .*write the names"):
+    with pytest.raises(TopologyError, match=r"s0 has Nodes=ALL, .*write the names"):
         read(tmp_path, "SwitchName=s0 Nodes=ALL\n")
 
 

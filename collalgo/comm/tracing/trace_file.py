@@ -66,7 +66,8 @@ def read_trace(path: Path) -> TraceFile:
     try:
         return _content(read_json(path))
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise TraceError(f"{path} is not a trace of collalgo ({error})") from None
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise TraceError(f"{path} is not a trace of collalgo: {what}") from None
 
 
 def _content(document: Any) -> TraceFile:
