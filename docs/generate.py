@@ -11,6 +11,7 @@ from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from docs import (
     arena,
+    coverage,
     elastic_figures,
     folklore,
     layers,
@@ -159,6 +160,7 @@ def _properties(
 if __name__ == "__main__":
     write_page(Path(__file__).with_name("algorithms.md"), page())
     arena.write()
+    coverage.write()
     folklore.write()
     ratios.write()
     prices.write()
