@@ -15,6 +15,7 @@ from collalgo.algorithms.literature import FORMULAS, values_at
 from collalgo.schedule.collective import COLLECTIVES, Collective
 from docs import (
     arena,
+    coverage,
     elastic_figures,
     folklore,
     layers,
@@ -169,6 +170,7 @@ def write() -> None:
 PAGES = {
     "algorithms": write,
     "arena": arena.write,
+    "coverage": coverage.write,
     "folklore": folklore.write,
     "ratios": ratios.write,
     "prices": prices.write,
