@@ -17,6 +17,7 @@ from collalgo.bootstrap.store.protocol import (
     present,
 )
 from collalgo.comm.communicator import Communicator
+from collalgo.cost.host_profile import host_profile
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.errors import BootstrapError, RendezvousError
 
@@ -152,6 +153,7 @@ class Epochs:
             if store.read(SEVERAL_HOSTS) is not None:
                 without_mpi(None, 0).title()
                 import_module("collalgo.selection.on_topology")
+                host_profile()  # measured, which takes long on a busy host
 
     def _release_former(self) -> None:
         """Release the closed worlds of former epochs, which all members have left."""

@@ -114,10 +114,11 @@ def test_a_newcomer_loads_its_engine_before_the_others_wait_for_it(
 ):
     """Loading takes a while; members on one host need no engine."""
     engine, store = Engine(0, waits=False), connect()
-    engine.title = Mock()
+    engine.title, measure = Mock(), Mock()
     monkeypatch.setattr(epochs, "without_mpi", lambda *_: engine)
+    monkeypatch.setattr(epochs, "host_profile", measure)
     if is_several:
         store.set(epochs.SEVERAL_HOSTS, b"")
     rendezvous = NotingRendezvous(store, engine)
     Epochs(rendezvous).grow(1.0).abort("the test ends")
-    assert rendezvous.was_loaded == is_several
+    assert rendezvous.was_loaded == measure.called == is_several
