@@ -10,7 +10,7 @@ import click
 import numpy as np
 from collalgo.bench.cells import dtype_of
 from collalgo.bench.job_commands import ranks_option
-from collalgo.bench.options import parse_names, parse_sizes
+from collalgo.bench.options import parse_names
 from collalgo.bench.records import FOUND, environment, keep
 from collalgo.bench.report import micro
 from collalgo.bench.timing import race
@@ -21,11 +21,16 @@ from collalgo import Communicator
 from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human
 from collalgo.bootstrap.identity import identity
-from collalgo.cli.options import force_option, writes
+from collalgo.cli.options import force_option, parse_sizes, writes
+from collalgo.engine.call import Reproducible
 from collalgo.engine.reduction import EXACT_DTYPES
 
 #: The values of ``reproducible``, by the heads of their columns.
-MODES = {"plain": False, "in rank order": True, "invariant": "invariant"}
+MODES: dict[str, Reproducible] = {
+    "plain": False,
+    "in rank order": True,
+    "invariant": "invariant",
+}
 
 #: The sizes in bytes by default, and the calls of a mode in a row.
 SIZES, ROW = "8,512,4K,16K,64K,256K,1M,4M,16M", 10

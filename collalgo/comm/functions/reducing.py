@@ -61,7 +61,7 @@ def allreduce(
         rounded run as usual. Other ops of floats, and arrays on devices, are refused
         by TypeError. By default algorithms are those of True. Any other one may be
         named, but then messages have limbs of integers for each element: 24 bytes
-        for 8 and 16 bits, 64 for bfloat16 and float32, 360 for float64. See
+        for float8 and float16, 64 for bfloat16 and float32, 360 for float64. See
         :class:`~collalgo.ExactSum` for several contributions of a rank.
 
     Returns

@@ -177,6 +177,41 @@
         for (; i < length; i++) to[i] = float16_from_float(wide[i]);                  \
     }
 
+/* The sum of two inputs, which has a single rounding anyway, in one pass: loads of memory that
+ * another core has written overlap. */
+#define PAIR(name, type, wide, LOAD, STORE, nan)                                      \
+    static void IN_VARIANT(name##_pair)(type *dst, const type *a, const type *b,      \
+                                        int64_t count, const float8_tables *tables) { \
+        (void)tables;                                                                 \
+        ANY_ORDER                                                                     \
+        for (int64_t i = 0; i < count; i++) {                                         \
+            wide x = LOAD(a[i]), y = LOAD(b[i]);                                      \
+            x += y;                                                                   \
+            dst[i] = (type)STORE((wide)CANONICAL(x, nan));                            \
+        }                                                                             \
+    }
+#define PAIR_OF_HALVES                                                                \
+    static void IN_VARIANT(float16_pair)(uint16_t *dst, const uint16_t *a,            \
+                                         const uint16_t *b, int64_t count,            \
+                                         const float8_tables *tables) {               \
+        int64_t start = 0;                                                            \
+        (void)tables;                                                                 \
+        for (; start + LANES <= count; start += LANES) {                              \
+            float total[LANES], next[LANES];                                          \
+            WIDEN(total, a + start);                                                  \
+            WIDEN(next, b + start);                                                   \
+            for (int64_t i = 0; i < LANES; i++) {                                     \
+                float x = total[i] + next[i];                                         \
+                total[i] = CANONICAL(x, NAN_FLOAT);                                   \
+            }                                                                         \
+            NARROW(dst + start, total);                                               \
+        }                                                                             \
+        for (; start < count; start++) {                                              \
+            float x = float16_to_float(a[start]) + float16_to_float(b[start]);        \
+            dst[start] = float16_from_float(CANONICAL(x, NAN_FLOAT));                 \
+        }                                                                             \
+    }
+
 /* An exact sum or its mean: NARROW_SUM rounds a sum once, NARROW_MEAN divides it as the plain
  * kernel does. Two inputs have a single rounding anyway. */
 #define EXACT(name, type, NARROW_BLOCK, NARROW_SUM, NARROW_MEAN, CANONICALLY)         \
@@ -186,6 +221,10 @@
         type *dst = (type *)dst_;                                                     \
         const type *const *in = (const type *const *)inputs;                          \
         double sums[EXACT_BLOCK];                                                     \
+        if (n == 2 && !divisor) {                                                     \
+            IN_VARIANT(name##_pair)(dst, in[0], in[1], count, tables);                \
+            return;                                                                   \
+        }                                                                             \
         for (int64_t start = 0; start < count; start += EXACT_BLOCK) {                \
             int64_t length = count - start < EXACT_BLOCK ? count - start : EXACT_BLOCK;\
             type *to = dst + start;                                                   \
