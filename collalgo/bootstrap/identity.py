@@ -224,17 +224,12 @@ def _by_variables(
     """
     of_rank, of_size, of_local_size = names
     rank, size = _number(env, of_rank), _number(env, of_size)
-    here = _number(env, of_local_size) if env.get(of_local_size) else size
     if not 0 <= rank < size <= MOST_RANKS:
         raise BootstrapError(
             f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
             f"size <= {MOST_RANKS}"
         )
-    if not 0 < here <= size:
-        raise BootstrapError(
-            f"{launcher} sets {of_size}={size} but {of_local_size}={here}; need 1 <= "
-            f"{of_local_size} <= {of_size}"
-        )
+    here = _local_size(env, launcher, names, size)
     if across is Route.STORE:
         return Identity(rank, size, job, launcher, across)
     if here == size:
@@ -247,6 +242,20 @@ def _by_variables(
             rank=rank,
         )
     return Identity(rank, size, job, launcher, across)
+
+
+def _local_size(
+    env: Mapping[str, str], launcher: str, names: tuple[str, str, str], size: int
+) -> int:
+    """The number of ranks on this host; by default all of them."""
+    _, of_size, name = names
+    here = _number(env, name) if env.get(name) else size
+    if not 0 < here <= size:
+        raise BootstrapError(
+            f"{launcher} sets {of_size}={size} but {name}={here}; need 1 <= {name} <= "
+            f"{of_size}"
+        )
+    return here
 
 
 def _number(env: Mapping[str, str], name: str) -> int:

@@ -166,11 +166,9 @@ def _function(place: str, collective: str | None) -> Algorithm | ScheduleFunctio
 def the_only(
     meant: Sequence[Algorithm | ScheduleFunction],
 ) -> Algorithm | ScheduleFunction:
-    """The one algorithm that was named; an error of usage for several or none."""
+    """The one algorithm that was named; an error of usage for several."""
     if len(meant) != 1:
         rows = [row for row in meant if isinstance(row, Algorithm)]
         names = ", ".join(f"{row.collective} {row.name}" for row in rows)
-        raise click.UsageError(
-            f"choose one algorithm, by -c: {names or 'none has the collective'}"
-        )
+        raise click.UsageError(f"choose one algorithm, by -c: {names}")
     return meant[0]

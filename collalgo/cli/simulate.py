@@ -174,8 +174,8 @@ def _of_file(algorithm: str, collective: str) -> str | ScheduleFunction:
     if len(found) != 1:
         names = ", ".join(each.name for each in found if isinstance(each, Algorithm))
         raise click.UsageError(
-            f"{algorithm} has {len(found)} algorithms of {collective}"
-            + (f": {names}; name one of them, and the file by --load" if names else "")
+            f"{algorithm} has {len(found)} algorithms of {collective}: {names}; name "
+            "one of them, and the file by --load"
         )
     return found[0].name if isinstance(found[0], Algorithm) else found[0]
 

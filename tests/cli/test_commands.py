@@ -125,7 +125,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
         (["algorithms", "show", "ring"], "choose one algorithm, by -c: "),
         (
             ["algorithms", "show", "examples/own_algorithm.py", "-c", "scan"],
-            "none has the collective",
+            "has no algorithm for scan, only for",
         ),
         (["algorithms", "show", "nothing"], "there is no algorithm 'nothing'"),
         (

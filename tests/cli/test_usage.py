@@ -173,7 +173,7 @@ def test_a_file_is_simulated_as_it_is_verified(tmp_path):
         of[name] = re.sub(r"allreduce by \S+ of", "", shown)
     assert len(set(of.values())) == 1
     assert "bottleneck" in of["ring"]
-    reason = "has 0 algorithms of allgather"
+    reason = "has no algorithm for allgather, only for allreduce"
     assert reason in refused("simulate", "allgather", str(path), "dgx1v")
     assert "has no function 'x'" in refused(
         "simulate", "allreduce", f"{path}:x", "dgx1v"

@@ -1,6 +1,7 @@
 """Slurm's ``topology.conf``: a tree of switches, blocks, or rings of nodes."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from collalgo.errors import TopologyError
@@ -28,9 +29,7 @@ def parse(text: str, topology: Topology) -> None:
     entries: dict[str, list[dict[str, Any]]] = {"switch": [], "block": [], "ring": []}
     sizes: list[int] = []
     joined: list[str] = []
-    for number, line in _lines(text):
-        _check_line(topology, number, line)
-        pairs = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
+    for pairs in _pairs(text, topology):
         for kind, found in entries.items():
             if f"{kind}name" in pairs:
                 found.append({"name": pairs[f"{kind}name"], **pairs})
@@ -38,8 +37,6 @@ def parse(text: str, topology: Topology) -> None:
             joined.append(pairs["aggregatedblock"])
         if "blocksizes" in pairs:
             sizes = [int(n) for n in pairs["blocksizes"].split(",") if n.isdigit()]
-        if "linkspeed" in pairs:
-            topology.warn("LinkSpeed has no unit in Slurm and is ignored")
     if entries["switch"]:
         switches(topology, entries["switch"])
     if entries["block"]:
@@ -47,6 +44,16 @@ def parse(text: str, topology: Topology) -> None:
         join_blocks(topology, joined)
     for entry in entries["ring"]:
         ring(topology, entry)
+
+
+def _pairs(text: str, topology: Topology) -> Iterator[dict[str, str]]:
+    """The pairs of each line, their names in small letters."""
+    for number, line in _lines(text):
+        _check_line(topology, number, line)
+        pairs = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
+        if "linkspeed" in pairs:
+            topology.warn("LinkSpeed has no unit in Slurm and is ignored")
+        yield pairs
 
 
 def _check_line(topology: Topology, number: int, line: str) -> None:
