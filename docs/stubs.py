@@ -80,7 +80,7 @@ def _written(
     for parameter, default in zip(parameters, defaults, strict=True):
         if parameter.arg != "comm":
             value = "" if default is None else f" = {ast.unparse(default)}"
-            yield ast.unparse(parameter) + value.replace("'", '"')
+            yield (ast.unparse(parameter) + value).replace("'", '"')
 
 
 def write() -> None:

@@ -78,7 +78,7 @@ def _announced(runner: Any, buf: Any, root: int, timeout: float | None) -> Any:
 def _new_like(tree: Any) -> Any:
     """New arrays like others."""
     leaves = []
-    for leaf in leaves_of(tree).arrays:
+    for leaf in leaves_of(tree):
         array = as_array(leaf, f"{NAME}: like")
         leaves.append(result_array(leaf, None, array, array.shape, NAME)[0])
     return rebuilt(tree, iter(leaves))

@@ -1,7 +1,7 @@
 """Collectives among neighbors in a graph of the ranks."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from collalgo._kernels.comm.listed import move
 from collalgo._kernels.comm.work import Work
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.neighbors import Graph, OnGraph
+from collalgo.base.cache import recalled
 from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.comm.types import Array, ArrayLike
 from collalgo.engine.arrays import (
@@ -44,6 +45,7 @@ class Neighbors:
 
     def __init__(self, runner: "Runner", graph: Graph):
         self._runner, self.graph = runner, graph
+        self._chosen: dict[tuple[str, int], OnGraph] = {}
         rank = runner.rank
         self.targets = graph[rank]
         self.sources = tuple(r for r, targets in enumerate(graph) if rank in targets)
@@ -62,6 +64,10 @@ class Neighbors:
                 f"neighbors: {collective!r} is not a collective among neighbors; "
                 "choose allgather or alltoall"
             )
+        return recalled(self._chosen, (collective, nbytes), self._cheapest)
+
+    def _cheapest(self, question: tuple[str, int]) -> OnGraph:
+        collective, nbytes = question
         pricer, size = self._runner.programs.pricer, self._runner.size
 
         def seconds(schedule: OnGraph) -> float:
@@ -70,6 +76,14 @@ class Neighbors:
 
         ways = [OnGraph(collective, self.graph, paced) for paced in (False, True)]
         return min(ways, key=seconds)
+
+    @cached_property
+    def _blocks(self) -> NDArray[np.int64]:
+        """A block for each edge, as a table of all ranks."""
+        table = np.zeros((self._runner.size,) * 2, np.int64)
+        for rank, targets in enumerate(self.graph):
+            table[rank, list(targets)] = 1
+        return table
 
     def allgather(
         self,
@@ -132,10 +146,7 @@ class Neighbors:
                 f"alltoall: axis 0 of buf has length {len(source)}, but this rank "
                 f"sends to {len(self.targets)} neighbors; they must be equal"
             )
-        table = np.zeros((self._runner.size,) * 2, np.int64)
-        for rank, targets in enumerate(self.graph):
-            table[rank, list(targets)] = 1
-        return self._alltoall(buf, source, table, out, timeout, "alltoall")
+        return self._alltoall(buf, source, self._blocks, out, timeout, "alltoall")
 
     def alltoallv(
         self,

@@ -6,43 +6,47 @@ keys were added: ranks may differ in it. None has no leaves.
 
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, NamedTuple
-
-from collalgo.base.integers import shown
+from typing import Any
 
 
-class Leaves(NamedTuple):
-    """The leaves of a tree.
-
-    Attributes
-    ----------
-    arrays : list
-        The leaves, in their order.
-    names : list of str
-        Their places, as ``[0]['a']``.
-    """
-
-    arrays: list[Any]
-    names: list[str]
-
-
-def leaves_of(tree: Any) -> Leaves:
-    """The leaves of a tree; an array is its only leaf."""
-    found = Leaves([], [])
-    _collect(tree, "", found)
+def leaves_of(tree: Any) -> list[Any]:
+    """The leaves of a tree, in their order; an array is its only leaf."""
+    found: list[Any] = []
+    _collect(tree, found)
     return found
 
 
-def _collect(node: Any, name: str, found: Leaves) -> None:
+def _collect(node: Any, found: list[Any]) -> None:
     if isinstance(node, dict):
         for key in _keys(node):
-            _collect(node[key], f"{name}[{key!r}]", found)
+            _collect(node[key], found)
     elif isinstance(node, list | tuple):
-        for place, child in enumerate(node):
-            _collect(child, f"{name}[{place}]", found)
+        for child in node:
+            _collect(child, found)
     elif node is not None:
-        found.arrays.append(node)
-        found.names.append(name)
+        found.append(node)
+
+
+def names_of(tree: Any, name: str = "") -> list[str]:
+    """The places of the leaves, as ``[0]['a']``."""
+    if isinstance(tree, dict):
+        children = [(tree[key], f"{name}[{key!r}]") for key in _keys(tree)]
+    elif isinstance(tree, list | tuple):
+        children = [(child, f"{name}[{place}]") for place, child in enumerate(tree)]
+    else:
+        return [] if tree is None else [name]
+    return [place for child, inner in children for place in names_of(child, inner)]
+
+
+def keys_of(tree: Any) -> list[str] | None:
+    """The places of the leaves if dictionaries are in the tree, else None."""
+    return names_of(tree) if _has_keys(tree) else None
+
+
+def _has_keys(tree: Any) -> bool:
+    if isinstance(tree, list | tuple):
+        return any(map(_has_keys, tree))
+    return isinstance(tree, dict)
 
 
 def _keys(node: dict[Any, Any]) -> list[Any]:
@@ -61,17 +65,15 @@ def results_like(tree: Any, out: Any, caller: str) -> list[Any]:
     ValueError
         If it has another structure.
     """
-    wanted, found = leaves_of(tree), leaves_of(out)
-    if wanted.names == found.names:
-        return found.arrays
-    pairs = zip(wanted.names, found.names, strict=False)
+    wanted, found = names_of(tree), names_of(out)
+    if wanted == found:
+        return leaves_of(out)
+    pairs = zip(wanted, found, strict=False)
     place = next((one for one, other in pairs if one != other), None)
     if place is None:
-        longer = max(wanted.names, found.names, key=len)
-        place = longer[min(len(wanted.names), len(found.names))]
-    what = shown(len(found.names))
+        place = max(wanted, found, key=len)[min(len(wanted), len(found))]
     raise ValueError(
-        f"{caller}: out has {what} arrays and buf has {len(wanted.names)}, and they "
+        f"{caller}: out has {len(found)} arrays and buf has {len(wanted)}, and they "
         f"differ at {place}; pass lists, tuples and dictionaries of the same structure"
     )
 

@@ -31,7 +31,7 @@ def model(scale):
 
 
 def values(tree):
-    return [np.asarray(leaf) for leaf in leaves_of(tree).arrays]
+    return [np.asarray(leaf) for leaf in leaves_of(tree)]
 
 
 def check(tree, wanted):
@@ -76,7 +76,7 @@ def test_a_structure_of_arrays_is_moved_in_one_call(size):
         assert rows["empty"].shape == (size, 0, 3)
         assert rows["nothing"] is None
         for row in range(size):
-            check([leaf[row] for leaf in leaves_of(rows).arrays], row)
+            check([leaf[row] for leaf in leaves_of(rows)], row)
         again = model(0)
         out = comm.allgather(again, out=rebuilt(rows, iter(values(rows))))
         check(out, 0)
@@ -95,7 +95,7 @@ def test_structures_in_the_background_and_persistent():
         check(mine["long"], 6)
         check(other, 3)
         rows = comm.allgather_async(model(comm.rank)).wait()
-        check([leaf[2] for leaf in leaves_of(rows).arrays], 2)
+        check([leaf[2] for leaf in leaves_of(rows)], 2)
         ones = model(1)
         prepared = comm.persistent_allreduce(ones)
         for times in (1, 2):

@@ -75,6 +75,8 @@ def shared_pair(written, others):
     """
     cdef list spans = [], active = []
     cdef cnp.ndarray array
+    if not may_share(written, others):
+        return None
     for is_written, arrays in ((True, written), (False, others)):
         for number, array in enumerate(arrays):
             if cnp.PyArray_SIZE(array):
@@ -87,6 +89,19 @@ def shared_pair(written, others):
                 return (span[2], other[2]) if span[3] else (other[2], span[2])
         active.append(span)
     return None
+
+
+cdef bint may_share(written, others):
+    """Whether the spans of any two arrays overlap: a fast check."""
+    cdef list spans = [span_of(array) for array in written]
+    cdef int64_t last = 0, low, high
+    spans.extend([span_of(array) for array in others])
+    spans.sort()
+    for low, high in spans:
+        if low < last:
+            return True
+        last = max(last, high)
+    return False
 
 
 cdef tuple span_of(cnp.ndarray array):

@@ -1,4 +1,5 @@
 cimport numpy as cnp
+from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.call_runner cimport CallRunner
 from collalgo._kernels.comm.reducing cimport Reducing
@@ -7,10 +8,11 @@ from collalgo._kernels.comm.reducing cimport Reducing
 cdef class TreeCall:
     cdef Reducing runner
     cdef str name
-    cdef object names, algorithm
+    cdef object buf, keys, algorithm
     cdef list sources, targets
     cdef bint reduces
 
+    cdef str place_of(self, int64_t number)
     cdef int write_to(self, buf, out) except -1
     cdef int check_shared(self, str word) except -1
     cdef list messages(self)

@@ -19,7 +19,7 @@ from collalgo._kernels.comm.reducing cimport Reducing
 from collalgo._kernels.comm.joined import join, shared_pair, spread
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST, WHOLE_CALL
 from collalgo.base.cache import recalled
-from collalgo.comm.tree import leaves_of, results_like
+from collalgo.comm.tree import keys_of, leaves_of, names_of, results_like
 from collalgo.engine.arrays import check_apart, check_writeable
 from collalgo.engine.call import Part
 from collalgo.engine.dtypes import dtype_description
@@ -43,13 +43,17 @@ cdef class TreeCall:
 
     def __init__(self, Reducing runner, str name, buf, algorithm):
         self.runner, self.name, self.algorithm = runner, name, algorithm
-        leaves, self.names = leaves_of(buf)
+        self.buf, self.keys = buf, keys_of(buf)
         self.sources = [
             leaf if type(leaf) is cnp.ndarray
-            else array_of(leaf, f"{name}: buf{self.names[place]}")
-            for place, leaf in enumerate(leaves)
+            else array_of(leaf, f"{name}: buf{self.place_of(number)}")
+            for number, leaf in enumerate(leaves_of(buf))
         ]
         self.targets = []
+
+    cdef str place_of(self, int64_t number):
+        """The place of an array in the tree."""
+        return names_of(self.buf)[number]
 
     cdef int write_to(self, buf, out) except -1:
         """Write the results to ``out``, by default to the arrays that are read."""
@@ -61,12 +65,15 @@ cdef class TreeCall:
             self.targets = [
                 output_array(
                     given[place], self.sources[place],
-                    f"{self.name}: out{self.names[place]}",
+                    f"{self.name}: out{self.place_of(place)}",
                 )
                 for place in range(len(given))
             ]
         for place in range(len(self.targets)):
-            check_written(self.targets[place], word, self.names[place], self.name)
+            if not is_free(self.targets[place]):
+                check_written(
+                    self.targets[place], word, self.place_of(place), self.name
+                )
         self.check_shared(word)
         return 0
 
@@ -77,7 +84,7 @@ cdef class TreeCall:
         others = [] if self.targets is self.sources else self.sources
         pair = shared_pair(self.targets, others)
         if pair is not None:
-            written, other = self.names[pair[0]], self.names[pair[1]]
+            written, other = self.place_of(pair[0]), self.place_of(pair[1])
             raise ValueError(
                 f"{self.name}: {word}{written} shares memory with the array at {other}, "
                 "but the result is written to it; pass each array once"
@@ -88,10 +95,14 @@ cdef class TreeCall:
         """The places of the arrays of each message, the same on all ranks."""
         cdef list found = []
         cdef dict joined = {}
-        cdef cnp.ndarray array
+        cdef cnp.ndarray array, last = None
+        cdef list latest = None
         for place, array in enumerate(self.sources):
             if cnp.PyArray_NBYTES(array) >= LONG:
                 found.append([place])
+                continue
+            if last is not None and are_of_a_kind(array, last):
+                latest.append(place)
                 continue
             kind = (<object>array).dtype if self.reduces or is_on_device(array) else None
             if is_on_device(array):
@@ -99,7 +110,8 @@ cdef class TreeCall:
             if kind not in joined:
                 joined[kind] = []
                 found.append(joined[kind])
-            joined[kind].append(place)
+            latest, last = joined[kind], array
+            latest.append(place)
         return found or [[]]
 
     cdef object part(self, list places, bint is_first):
@@ -112,7 +124,7 @@ cdef class TreeCall:
             if not self.reduces:
                 dtype = (<object>array).dtype
                 count += " " + recalled(descriptions, dtype, dtype_description)
-            counts.append(count + named(self.names[place]))
+            counts.append(count if self.keys is None else f"{count} {self.keys[place]}")
         return Part(
             self.algorithm, "+".join(counts), WHOLE_CALL if is_first else PART_OF_LAST
         )
@@ -165,6 +177,14 @@ cdef class TreeCall:
         return self.runner.submit(self.name, partial(function, *args)).wait()
 
 
+cdef inline bint are_of_a_kind(cnp.ndarray array, cnp.ndarray other):
+    """Whether two arrays of the host have the same dtype."""
+    return (
+        type(array) is cnp.ndarray and type(other) is cnp.ndarray
+        and cnp.PyArray_DESCR(array) is cnp.PyArray_DESCR(other)
+    )
+
+
 cdef int run_between(CallRunner runner, make, before, after) except -1:
     """Make a call between two functions, each in its turn; either may be None."""
     if runner.is_preparing():
@@ -197,14 +217,14 @@ cdef bint must_be_later(CallRunner runner, list arrays, str name) except -1:
     return runner.progress.used and not runner.is_preparing() and not on_device
 
 
-cdef str named(str name):
-    """The place of an array as the ranks compare it: the keys of dictionaries."""
-    return "" if "'" not in name and '"' not in name else f" {name}"
+cdef inline bint is_free(cnp.ndarray array):
+    """Whether an array certainly can be written."""
+    return cnp.PyArray_ISWRITEABLE(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)
 
 
 cdef int check_written(cnp.ndarray array, str word, str name, str caller) except -1:
     """Check that a result can be written to an array."""
-    if not (cnp.PyArray_ISWRITEABLE(array) and cnp.PyArray_IS_C_CONTIGUOUS(array)):
+    if not is_free(array):
         check_writeable(array, word + name, caller)
         check_apart(array, word + name, caller)
     return 0

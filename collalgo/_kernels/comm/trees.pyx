@@ -10,7 +10,7 @@ from collalgo._kernels.comm.joined cimport join, spread_rows
 from collalgo._kernels.comm.reducing cimport Reducing
 from collalgo._kernels.comm.tree_call cimport TreeCall, check_written, run_between
 
-from collalgo.comm.tree import leaves_of, rebuilt, results_like
+from collalgo.comm.tree import leaves_of, names_of, rebuilt, results_like
 from collalgo.engine.arrays import result_array
 
 cnp.import_array()
@@ -92,10 +92,10 @@ def allgather_tree(Reducing runner, buf, out, algorithm, timeout):
 cdef list gathered_results(TreeCall made, buf, out):
     """The results of an allgather, whose arrays are the targets of the call."""
     cdef list results = []
-    leaves = leaves_of(buf).arrays
+    leaves = leaves_of(buf)
     given = [None] * len(leaves) if out is None else results_like(buf, out, made.name)
     made.targets = []
-    for leaf, source, each, name in zip(leaves, made.sources, given, made.names):
+    for leaf, source, each, name in zip(leaves, made.sources, given, names_of(buf)):
         shape = (made.runner.size, *(<object>source).shape)
         caller = f"{made.name}: out{name}"
         result, target = result_array(leaf, each, source, shape, caller)

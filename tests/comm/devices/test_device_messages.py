@@ -18,6 +18,23 @@ def test_a_bucket_collects_arrays_of_devices_and_of_the_host_apart(devices):
     assert devices(rank, 2, "several processes") == [[9, 12, 15, 9, 12]] * 2
 
 
+def test_structures_of_arrays_of_devices_and_of_the_host_are_reduced_and_moved(devices):
+    def rank(comm, runtime):
+        found = [runtime.array(np.full(n, 1.0 + comm.rank)) for n in (3, 4)]
+        mixed = {"device": found, "host": [np.full(5, 1.0 + comm.rank), np.ones(1)]}
+        with pytest.raises(
+            TypeError, match=r"in the foreground only; use comm\.bucket"
+        ):
+            comm.allreduce_async(mixed)
+        assert comm.allreduce(mixed) is mixed
+        comm.broadcast(mixed, 1)
+        rows = comm.allgather(found)
+        values = [*map(runtime.values, [*found, *rows]), *mixed["host"]]
+        return [float(each.sum()) for each in values]
+
+    assert devices(rank, 2, "several processes") == [[9, 12, 18, 24, 15, 2]] * 2
+
+
 @pytest.mark.parametrize("size", [2, 3])
 def test_ranks_that_add_other_arrays_of_devices_to_a_bucket_are_told(devices, size):
     def rank(comm, runtime):
