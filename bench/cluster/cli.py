@@ -6,10 +6,13 @@ from pathlib import Path
 import click
 from collalgo.bench.cluster.kernel import down, set_link, up
 from collalgo.bench.cluster.layout import layout_of_file
+from collalgo.bench.cluster.race import COLLECTIVES
 from collalgo.bench.cluster.running import run
+from collalgo.bench.cluster.star import Times, race_at, table
 
 from collalgo.base.units import counted
 from collalgo.cli.group import SETTINGS
+from collalgo.cli.options import parse_sizes
 from collalgo.cli.run import command_line
 from collalgo.errors import CollalgoError
 
@@ -105,3 +108,60 @@ def cut(file: Path, link: str) -> None:
 def mend(file: Path, link: str) -> None:
     """Restore a LINK that was cut."""
     set_link(layout_of_file(file), link, working=True)
+
+
+def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]:
+    """The link rates of an option, in Gbit/s; ``inf`` means unlimited."""
+    try:
+        rates = [float(word) for word in text.split(",")]
+    except ValueError:
+        raise click.BadParameter(f"{text!r}: write rates, as 1,10,inf") from None
+    if any(not rate > 0 for rate in rates):
+        raise click.BadParameter(f"{text!r}: a rate is above 0")
+    return rates
+
+
+@main.command("race")
+@click.option("--hosts", default=2, type=click.IntRange(2), help="Number of hosts.")
+@click.option("--ranks", default=1, type=click.IntRange(1), help="Ranks of each host.")
+@click.option(
+    "--rates",
+    default="1,10,40,100,inf",
+    callback=_parse_rates,
+    help="Rates of the links in Gbit/s; inf for no limit.",
+)
+@click.option("-c", "collectives", multiple=True, default=COLLECTIVES)
+@click.option(
+    "-s",
+    "sizes",
+    default="8,4K,64K,1M,4M,16M,64M",
+    callback=parse_sizes,
+    help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
+)
+@click.option(
+    "--mpi",
+    "environments",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    show_default="that of this Python",
+    help="Environment with collalgo, mpi4py and an MPI, also torch for gloo.",
+)
+def race_command(
+    hosts: int,
+    ranks: int,
+    rates: list[float],
+    collectives: tuple[str, ...],
+    sizes: list[int],
+    environments: tuple[Path, ...],
+) -> None:
+    """Compare collalgo with MPI and gloo between hosts with links of some rates.
+
+    The hosts are on one switch, and are made and removed here. Calls of collalgo and
+    the peers alternate in the same processes, over the MPI of each environment.
+    """
+    found: dict[float, list[Times]] = {}
+    for rate in rates:
+        places = environments or (Path(sys.prefix),)
+        found[rate] = race_at(hosts, ranks, rate, collectives, sizes, places)
+    for line in table(found):
+        click.echo(line)

@@ -1,5 +1,6 @@
 """Create and remove a cluster in the kernel, by ``ip`` and ``tc``."""
 
+import math
 import os
 import shutil
 import signal
@@ -199,7 +200,9 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
 
 
 def _token_bucket(rate: float) -> list[str]:
-    """The queueing discipline that limits an interface to a rate."""
+    """The queueing discipline that limits an interface to a rate, inf for no limit."""
+    if rate == math.inf:
+        return ["noqueue"]
     return [
         *("tbf", "rate", f"{8 * rate:.0f}bit"),
         *("burst", str(max(int(BURST * rate), 65536))),

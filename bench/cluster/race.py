@@ -66,14 +66,17 @@ class Entry:
 def contestants(
     comm: Communicator, collective: str, nbytes: int, most: int
 ) -> Iterator[Candidate]:
-    """The cheapest algorithms, one variant of each, and those always measured."""
+    """The cheapest algorithms, one variant of each, and those always measured.
+
+    With ``most`` of 1 it is the cheapest only.
+    """
     found = comm.select(collective, nbytes).candidates
     plain: set[str] = set()
     for candidate in found:
         name = candidate.row.base_name
         if candidate.obstacle is not None or name in plain:
             continue
-        if len(plain) < most or name in ALWAYS.get(collective, ()):
+        if len(plain) < most or (most > 1 and name in ALWAYS.get(collective, ())):
             plain.add(name)
             yield candidate
 
@@ -109,7 +112,7 @@ def race_cell(
     for library, call in peer_calls(bench, gloo):
         calls.append(call)
         entries.append(new_entry(library, 0.0))
-    times = race(comm, calls, rounds, warmup=1)
+    times = race(comm, calls, rounds or None, warmup=1)
     for entry, seconds in zip(entries, times, strict=True):
         entry.seconds = seconds.tolist()
     return entries
@@ -168,7 +171,11 @@ def _refuse_used(
     default=4,
     help="Number of cheapest algorithms to measure.",
 )
-@click.option("--rounds", default=4, help="Calls of each contestant.")
+@click.option(
+    "--rounds",
+    default=4,
+    help="Calls of each contestant; 0 for as many as fit into 0.4 s.",
+)
 @click.option(
     "--gloo",
     "store",
