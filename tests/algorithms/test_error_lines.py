@@ -86,7 +86,7 @@ def fails_on_its_own(group):
 
 
 def fails_in_the_library(group):
-    yield send(group.peer("right"), group.chunk(0))  # here
+    yield send(group.right, group.subset(7).whole)  # here
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,13 @@ def passes_no_chunk(group):
     yield send(group.right, group.chunks)  # here
 
 
-@pytest.mark.parametrize("schedule", [yields_no_transfer, passes_no_chunk])
+def passes_no_position(group):
+    yield send(group.peer("right"), group.chunk(0))  # here
+
+
+@pytest.mark.parametrize(
+    "schedule", [yields_no_transfer, passes_no_chunk, passes_no_position]
+)
 def test_what_is_not_a_step_is_named_with_its_line(schedule):
     (line,) = lines_of(schedule, "# here")
     with pytest.raises(ScheduleError) as found:

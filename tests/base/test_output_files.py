@@ -213,6 +213,7 @@ WRITERS = {
     "collalgo/launch/log_files.py",  # logs, which are appended to
     "examples/elastic_digits.py",  # a picture that the user names
     "bench/cluster/running.py",  # in a temporary folder
+    "bench/cluster/star.py",  # the same
     "bench/peers/contest.py",  # in a temporary folder
     "bench/recovery.py",  # in a temporary folder
 }
