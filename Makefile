@@ -68,9 +68,10 @@ SANITIZED := tests/comm/test_any_arguments.py tests/comm/test_arguments.py \
 	tests/comm/test_background_errors.py tests/comm/test_calls.py \
 	tests/comm/test_changing_sizes.py tests/comm/test_held_calls.py \
 	tests/comm/test_message_errors.py tests/comm/test_message_sequences.py \
+	tests/comm/test_invariant.py tests/comm/test_lists.py tests/comm/test_neighbors.py \
 	tests/comm/test_message_tags.py tests/comm/test_persistent_calls.py \
-	tests/comm/test_point_to_point.py tests/engine/plan tests/engine/test_heap.py \
-	tests/schedule
+	tests/comm/test_point_to_point.py tests/comm/test_trees.py tests/engine/plan \
+	tests/engine/test_exact_sums.py tests/engine/test_heap.py tests/schedule
 sanitize: .venv/installed
 	mkdir -p build/sanitize
 	git ls-files -z | xargs -0 cp --parents --preserve=timestamps -t build/sanitize
