@@ -216,9 +216,7 @@ class ProgramCache:
 
     def _decision(self, call: Call) -> Decision:
         """The decision for a plain call, whose schedule is proved."""
-        buffers = COLLECTIVES[call.collective].buffers(self.size)
-        nbytes = call.layout(self.size).nbytes // buffers
-        return self._decide(call, nbytes, call.counts)[0]
+        return self._decide(call, call.nbytes(self.size), call.counts)[0]
 
     def _decide(
         self, call: Call, nbytes: int, counts: tuple[int, ...] | None

@@ -166,6 +166,11 @@ class Call(NamedTuple):  # "count" hides a method of tuples that is not used
         parts = COLLECTIVES[self.collective].buffer_blocks(size)
         return Layout(count, self.dtype.itemsize, parts, counts)
 
+    def nbytes(self, size: int) -> int:
+        """Bytes of the larger of input and output of a rank, by which prices go."""
+        buffers = COLLECTIVES[self.collective].buffers(size)
+        return self.layout(size).nbytes // buffers
+
     def kernel(self, size: int) -> Reduction | None:
         """The kernel of the call, if it reduces.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from collalgo.base.units import counted, human_time
 from collalgo.comm.call_text import EXCHANGE, ON_DEVICES
-from collalgo.comm.tracing.track import Track, zeros
+from collalgo.comm.tracing.track import Track, with_zeros
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.call import Call
 from collalgo.errors import CollalgoError
@@ -49,12 +49,12 @@ class CallPrices:
         schedule of the user.
         """
         collective, algorithm = record["collective"], record["algorithm"]
-        is_plain = not algorithm.startswith(EXCHANGE)
-        if collective not in COLLECTIVES or algorithm.endswith(ON_DEVICES):
+        is_other = algorithm.startswith(EXCHANGE) or algorithm.endswith(ON_DEVICES)
+        if collective not in COLLECTIVES or is_other:
             return None
         key = collective, algorithm, record["count"], record["dtype"]
         if key not in self._found:
-            self._found[key] = self._price(*key) if is_plain else None
+            self._found[key] = self._price(*key)
         return self._found[key]
 
     def _price(
@@ -64,8 +64,7 @@ class CallPrices:
 
         try:
             call = Call(collective, np.dtype(dtype), count)
-            buffers = COLLECTIVES[collective].buffers(self._pricer.size)
-            nbytes = call.layout(self._pricer.size).nbytes // buffers
+            nbytes = call.nbytes(self._pricer.size)
             found = select(
                 collective, nbytes, topology=self._pricer, algorithm=algorithm
             )
@@ -115,7 +114,7 @@ def _calls(
 ) -> dict[int, dict[int, tuple[dict[str, Any], Part]]]:
     """The records and the parts of each call that has ended, by call and rank."""
     found: dict[int, dict[int, tuple[dict[str, Any], Part]]] = defaultdict(dict)
-    for rank, (track, zero) in enumerate(zip(tracks, zeros(tracks), strict=True)):
+    for rank, (track, zero) in enumerate(with_zeros(tracks)):
         for call in track.calls:
             if call["ended"] is not None:
                 times = _seconds(call, zero)
@@ -127,7 +126,7 @@ def _calls(
 def _steps(tracks: Sequence[Track]) -> dict[int, list[Step]]:
     """The steps of all ranks in each call."""
     found: dict[int, list[Step]] = defaultdict(list)
-    for rank, (track, zero) in enumerate(zip(tracks, zeros(tracks), strict=True)):
+    for rank, (track, zero) in enumerate(with_zeros(tracks)):
         for step in track.steps:
             sources = tuple({peer: None for peer, *_ in step["received"]})
             times = _seconds(step, zero)

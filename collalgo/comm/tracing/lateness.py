@@ -9,6 +9,7 @@ import numpy as np
 
 from collalgo.comm.call_text import EXCHANGE
 from collalgo.comm.current import runner_of
+from collalgo.comm.tracing.track import zeros
 from collalgo.comm.types import Communicator
 
 if TYPE_CHECKING:
@@ -74,16 +75,11 @@ def _begins(runner: "Runner") -> list[tuple[int, int]]:
 def _aligned(
     everyone: list[tuple[int, int, list[tuple[int, int]]]], common: set[int]
 ) -> list[list[float]]:
-    """For each rank the begins of common calls in seconds, since this call.
-
-    Ranks on one host share a clock; hosts are aligned by the first rank of each.
-    """
-    starts: dict[int, int] = {}
-    for own, host, _ in everyone:
-        starts.setdefault(host, own)
+    """For each rank the begins of common calls in seconds, since this call."""
+    starts, hosts, all_begins = zip(*everyone, strict=True)
     return [
-        [(begun - starts[host]) / 1e9 for number, begun in begins if number in common]
-        for _, host, begins in everyone
+        [(begun - zero) / 1e9 for number, begun in begins if number in common]
+        for zero, begins in zip(zeros(starts, hosts), all_begins, strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ from collalgo.comm import current
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.call_prices import add_prices
 from collalgo.comm.tracing.dump import named_records
-from collalgo.comm.tracing.track import Track, zeros
+from collalgo.comm.tracing.track import Track, with_zeros
 from collalgo.comm.tracing.view import Trace
 from collalgo.comm.types import Communicator
 from collalgo.errors import OutputError
@@ -179,7 +179,7 @@ def _messages(plan: "Plan", step: int, size: int) -> dict[str, Any]:
 def events(tracks: list[Track]) -> Iterator[Event]:
     """The events of a trace; times in microseconds since its beginning."""
     arrows = _Arrows()
-    for rank, (track, zero) in enumerate(zip(tracks, zeros(tracks), strict=True)):
+    for rank, (track, zero) in enumerate(with_zeros(tracks)):
         missing = f", {track.lost} steps missing" * bool(track.lost)
         yield chrome_trace.title(rank, f"rank {rank}{missing}")
         for call in track.calls:

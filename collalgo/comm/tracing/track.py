@@ -1,6 +1,6 @@
 """The calls of a rank in a trace, and its steps with their messages."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 
@@ -18,10 +18,17 @@ class Track(NamedTuple):
     lost: int
 
 
-def zeros(tracks: Sequence[Track]) -> list[int]:
-    """The begin of the trace by the clock of each rank, in nanoseconds.
+def zeros(starts: Iterable[int], hosts: Iterable[int]) -> list[int]:
+    """One moment by the clock of each rank, which has read it, in nanoseconds.
 
     Ranks on one host share a clock; hosts are aligned by their first ranks.
     """
-    starts = dict[int, int]()
-    return [starts.setdefault(track.host, track.start) for track in tracks]
+    first = dict[int, int]()
+    pairs = zip(starts, hosts, strict=True)
+    return [first.setdefault(host, start) for start, host in pairs]
+
+
+def with_zeros(tracks: Sequence[Track]) -> Iterator[tuple[Track, int]]:
+    """Each track with the begin of the trace by its clock."""
+    found = zeros((one.start for one in tracks), (one.host for one in tracks))
+    return zip(tracks, found, strict=True)
