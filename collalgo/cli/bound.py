@@ -12,7 +12,7 @@ from collalgo.cli.machine import (
     assuming,
     check_has_root,
     faults_options,
-    parameters_argument,
+    machine_arguments,
     root_option,
     sizes_option,
     with_and_without,
@@ -29,8 +29,7 @@ from collalgo.topology.model import LinkKind, Topology
 
 @click.command("bound", epilog=epilog("bound", "cut", "assumed"))
 @click.argument("collective", type=click.Choice(list(BOUNDED)))
-@click.argument("what")
-@parameters_argument
+@machine_arguments
 @sizes_option
 @root_option
 @click.option(

@@ -19,7 +19,6 @@ from collalgo.topology import assumed, presets
 from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import Topology
 
-what_argument = click.argument("what")
 parameters_argument = click.argument("parameters", nargs=-1, metavar="[NAME=VALUE]...")
 
 sizes_option = click.option(
@@ -145,6 +144,40 @@ def shape(options: dict[str, Any]) -> tuple[str, ...]:
     """The parameters of a topology that have options of their own, taken from them."""
     given = {name: options.pop(name) for name in ("hosts", "nics")}
     return tuple(f"{name}={n}" for name, n in given.items() if n is not None)
+
+
+def split_what(
+    words: tuple[str, ...], topology: str | None
+) -> tuple[str | None, tuple[str, ...]]:
+    """The topology, of the option or the first word, if any, and its parameters."""
+    if not words or "=" in words[0]:
+        return topology, words
+    if topology is not None:
+        raise click.UsageError(
+            f"{words[0]!r} must be of the form name=value: the topology is that of "
+            f"--topology {topology}"
+        )
+    return words[0], words[1:]
+
+
+def machine_arguments(command: Callable[..., None]) -> Callable[..., None]:
+    """Add a topology, as WHAT or as options, passed as ``what`` and ``parameters``."""
+
+    @wraps(command)
+    def with_machine(
+        *others: Any, words: tuple[str, ...], topology: str | None, **options: Any
+    ) -> None:
+        what, parameters = split_what(words, topology)
+        if what is None:
+            raise click.UsageError(
+                "which topology? pass as WHAT, or to --topology, a file, a name that "
+                "collalgo topo list shows, or here"
+            )
+        parameters += shape(options)
+        command(*others, what=what, parameters=parameters, **options)
+
+    added = topology_option(hosts_option(nics_option(with_machine)))
+    return click.argument("words", nargs=-1, metavar="WHAT [NAME=VALUE]...")(added)
 
 
 def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:

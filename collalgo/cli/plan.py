@@ -16,10 +16,9 @@ from collalgo.cli.machine import (
     faults_options,
     figures_option,
     load,
-    parameters_argument,
+    machine_arguments,
     root_option,
     sizes_option,
-    what_argument,
 )
 from collalgo.cli.words import epilog
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -40,8 +39,7 @@ COLUMNS = (
 
 
 @click.command("plan", epilog=epilog("time", "bound", "x bound", "kept", "equal"))
-@what_argument
-@parameters_argument
+@machine_arguments
 @click.option(
     "-c",
     "--collective",

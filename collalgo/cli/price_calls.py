@@ -15,7 +15,7 @@ from collalgo.cli.machine import (
     faults_options,
     figures_option,
     load,
-    parameters_argument,
+    machine_arguments,
 )
 from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
@@ -39,8 +39,7 @@ def _parse_groups(
 
 @click.command("price", epilog=epilog("time", "x bound", "bound"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("what")
-@parameters_argument
+@machine_arguments
 @click.option(
     "--group",
     "groups",

@@ -20,6 +20,7 @@ from collalgo.cli.machine import (
     hosts_option,
     nics_option,
     shape,
+    split_what,
     topology_option,
     with_and_without,
 )
@@ -55,7 +56,7 @@ SAID = epilog(
 
 @click.command("select", epilog=SAID)
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
-@click.argument("words", nargs=-1, metavar="[SIZE] [NAME=VALUE]...")
+@click.argument("words", nargs=-1, metavar="[SIZE] [WHAT] [NAME=VALUE]...")
 @click.option(
     "--size",
     "range_",
@@ -110,10 +111,11 @@ def select_command(
     """Choose the fastest algorithm and explain why.
 
     For ranks on this machine (-n), or on a topology with its parameters, as --topology
-    dgx1v --hosts 4. One size prints the prices of all algorithms, a range of sizes, the
-    default, a table of the choices.
+    dgx1v --hosts 4 or dgx1v hosts=4. One size prints the prices of all algorithms, a
+    range of sizes, the default, a table of the choices.
     """
     sizes, words = _sizes_and_parameters(words, range_, only_one=everything)
+    topology, words = split_what(words, topology)
     words += shape(options)
     _check_target(ranks, topology, words, assume, faults)
     machine, whole = _machines(topology, words, faults)
@@ -168,8 +170,8 @@ def _choices(
 def _sizes_and_parameters(
     words: tuple[str, ...], range_: str | None, *, only_one: bool
 ) -> tuple[list[int], tuple[str, ...]]:
-    """The sizes, if any precede the parameters of the topology, and the parameters."""
-    if words and "=" not in words[0]:
+    """The sizes, if any precede the topology and its parameters, and the rest."""
+    if words and words[0][:1].isdigit() and "=" not in words[0]:
         if range_ is not None:
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
         parts = 1 + any(map(UNIT.fullmatch, words[1:2]))  # as 64 MiB in two words

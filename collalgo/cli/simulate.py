@@ -21,7 +21,7 @@ from collalgo.cli.machine import (
     faults_options,
     figures_option,
     load_machine,
-    parameters_argument,
+    machine_arguments,
     root_option,
     sizes_option,
 )
@@ -53,8 +53,7 @@ CHEAPER = 0.95
 )
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
 @click.argument("algorithm")
-@click.argument("what")
-@parameters_argument
+@machine_arguments
 @sizes_option
 @root_option
 @click.option(

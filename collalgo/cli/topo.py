@@ -13,8 +13,7 @@ from collalgo.cli.machine import (
     assume_option,
     faults_options,
     load,
-    parameters_argument,
-    what_argument,
+    machine_arguments,
 )
 from collalgo.cli.options import force_option, writes
 from collalgo.errors import CollalgoError, TopologyError
@@ -55,8 +54,7 @@ def _shown(value: object) -> str:
 
 
 @main.command(epilog=HELP)
-@what_argument
-@parameters_argument
+@machine_arguments
 @click.option(
     "--matrix",
     is_flag=True,
@@ -109,8 +107,7 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
 
 
 @main.command(epilog=HELP)
-@what_argument
-@parameters_argument
+@machine_arguments
 @click.option(
     "-o",
     "--output",
@@ -165,8 +162,7 @@ def diff(first: str, second: str) -> None:
 
 
 @main.command(epilog=HELP)
-@what_argument
-@parameters_argument
+@machine_arguments
 @click.option(
     "-o",
     "--output",

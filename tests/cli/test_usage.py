@@ -77,9 +77,30 @@ ON_MACHINE = {
     "bound": ("bound", "allreduce", "--size", "1M"),
     "simulate": ("simulate", "allreduce", "ring", "--size", "1M"),
     "select": (*SELECT, "1M", "--topology"),
+    "select WHAT": (*SELECT, "1M"),
     "topo show": ("topo", "show"),
     "topo convert": ("topo", "convert"),
 }
+
+
+@pytest.mark.parametrize("command", ON_MACHINE)
+@pytest.mark.parametrize(
+    "given", [("--topology", "dgx1v", "--hosts", "2"), ("dgx1v", "--hosts", "2")]
+)
+def test_a_topology_is_given_as_a_word_or_by_options(command, given):
+    words = [word for word in ON_MACHINE[command] if word != "--topology"]
+    named = CliRunner().invoke(main, [*words, "--topology", "dgx1v", "hosts=2"])
+    found = CliRunner().invoke(main, [*words, *given])
+    assert found.exit_code == named.exit_code == 0, found.output + named.output
+    assert found.output == named.output
+
+
+@pytest.mark.parametrize("command", ON_MACHINE)
+def test_two_topologies_and_none_are_refused(command):
+    words = [word for word in ON_MACHINE[command] if word != "--topology"]
+    assert "--topology" in refused(*words)
+    said = refused(*words, "dgx2", "--topology", "dgx1v")
+    assert "'dgx2' must be of the form name=value: the topology is that of" in said
 
 
 @pytest.mark.parametrize("command", ON_MACHINE)
