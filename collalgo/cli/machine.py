@@ -147,17 +147,21 @@ def shape(options: dict[str, Any]) -> tuple[str, ...]:
 
 
 def split_what(
-    words: tuple[str, ...], topology: str | None
+    words: tuple[str, ...], topology: str | None, options: dict[str, Any]
 ) -> tuple[str | None, tuple[str, ...]]:
-    """The topology, of the option or the first word, if any, and its parameters."""
+    """The topology, of the option or the first word, if any, and its parameters.
+
+    Those that have options of their own are taken from ``options``.
+    """
+    more = shape(options)
     if not words or "=" in words[0]:
-        return topology, words
+        return topology, words + more
     if topology is not None:
         raise click.UsageError(
             f"{words[0]!r} must be of the form name=value: the topology is that of "
             f"--topology {topology}"
         )
-    return words[0], words[1:]
+    return words[0], words[1:] + more
 
 
 def machine_arguments(command: Callable[..., None]) -> Callable[..., None]:
@@ -167,13 +171,12 @@ def machine_arguments(command: Callable[..., None]) -> Callable[..., None]:
     def with_machine(
         *others: Any, words: tuple[str, ...], topology: str | None, **options: Any
     ) -> None:
-        what, parameters = split_what(words, topology)
+        what, parameters = split_what(words, topology, options)
         if what is None:
             raise click.UsageError(
                 "which topology? pass as WHAT, or to --topology, a file, a name that "
                 "collalgo topo list shows, or here"
             )
-        parameters += shape(options)
         command(*others, what=what, parameters=parameters, **options)
 
     added = topology_option(hosts_option(nics_option(with_machine)))

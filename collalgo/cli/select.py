@@ -19,7 +19,6 @@ from collalgo.cli.machine import (
     figures_option,
     hosts_option,
     nics_option,
-    shape,
     split_what,
     topology_option,
     with_and_without,
@@ -114,9 +113,8 @@ def select_command(
     dgx1v --hosts 4 or dgx1v hosts=4. One size prints the prices of all algorithms, a
     range of sizes, the default, a table of the choices.
     """
-    sizes, words = _sizes_and_parameters(words, range_, only_one=everything)
-    topology, words = split_what(words, topology)
-    words += shape(options)
+    sizes, words = _sizes_and_rest(words, range_, only_one=everything)
+    topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, assume, faults)
     machine, whole = _machines(topology, words, faults)
     pricer_of = partial(_pricer, assuming(figures, assume))
@@ -167,7 +165,7 @@ def _choices(
     return found
 
 
-def _sizes_and_parameters(
+def _sizes_and_rest(
     words: tuple[str, ...], range_: str | None, *, only_one: bool
 ) -> tuple[list[int], tuple[str, ...]]:
     """The sizes, if any precede the topology and its parameters, and the rest."""

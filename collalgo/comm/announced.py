@@ -158,9 +158,15 @@ def _key(key: object) -> str | int:
 
 def _name_of(dtype: np.dtype[Any]) -> Any:
     """A dtype as NumPy writes it in files, or the name of one of ``ml_dtypes``."""
-    if dtype.kind == "V" and dtype.fields is None and dtype.type is not np.void:
+    if dtype.type.__module__ == "ml_dtypes":
         return {"ml_dtypes": dtype.name}
-    return np.lib.format.dtype_to_descr(dtype)
+    named = np.lib.format.dtype_to_descr(dtype)
+    if _dtype_of(json.loads(json.dumps(named))) != dtype:
+        raise TypeError(
+            f"{NAME}: with like=None {dtype} cannot be described to the other ranks; "
+            "pass an array of this dtype and of the shape of the root's on every rank"
+        )
+    return named
 
 
 def made_from(node: Any) -> Any:

@@ -26,7 +26,8 @@ class ExactSum:
     shape
         The shape of the arrays.
     dtype
-        Their dtype: floats of up to 64 bits, or complex numbers of two of them.
+        Their dtype: floats of up to 64 bits, or complex numbers of two of them; sums
+        have the byte order of the machine.
 
     Raises
     ------
@@ -59,7 +60,7 @@ class ExactSum:
     """
 
     def __init__(self, shape: int | tuple[int, ...], dtype: DTypeLike):
-        self.dtype = np.dtype(dtype)
+        self.dtype = np.dtype(dtype).newbyteorder("=")
         self.shape = np.empty(shape, np.bool_).shape
         if invariant_op("sum", self.dtype, NAME) == "sum":
             raise TypeError(

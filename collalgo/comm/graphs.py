@@ -46,7 +46,7 @@ def cartesian(
     [[1, 3], [0, 2], [1, 3], [0, 2]]
     """
     lengths = [integer(length, "dims", "cartesian", 1) for length in dims]
-    around = np.broadcast_to(np.asarray(periodic, bool), (len(lengths),))
+    around = _around(periodic, len(lengths))
     places = np.arange(prod(lengths)).reshape(lengths)
     found: list[set[int]] = [set() for _ in range(places.size)]
     for axis, (length, is_periodic) in enumerate(zip(lengths, around, strict=True)):
@@ -58,6 +58,20 @@ def cartesian(
                 found[one].add(other)
                 found[other].add(one)
     return [sorted(each - {rank}) for rank, each in enumerate(found)]
+
+
+def _around(periodic: Any, count: int) -> list[bool]:
+    """Whether the last rank of each dimension is next to the first."""
+    if isinstance(periodic, bool | np.bool_):
+        return [bool(periodic)] * count
+    found = list(periodic) if isinstance(periodic, Iterable) else [periodic]
+    are_bools = all(isinstance(one, bool | np.bool_) for one in found)
+    if len(found) != count or not are_bools:
+        raise ValueError(
+            f"cartesian: periodic is {shown(periodic)} for {count} dimensions; pass "
+            f"True or False, or {count} of them"
+        )
+    return [bool(one) for one in found]
 
 
 def agreed_graph(runner: Any, graph: Any) -> Graph:

@@ -45,7 +45,6 @@ class Neighbors:
 
     def __init__(self, runner: "Runner", graph: Graph):
         self._runner, self.graph = runner, graph
-        self._chosen: dict[tuple[str, int], OnGraph] = {}
         rank = runner.rank
         self.targets = graph[rank]
         self.sources = tuple(r for r, targets in enumerate(graph) if rank in targets)
@@ -57,17 +56,20 @@ class Neighbors:
         """The schedule of an allgather or alltoall with blocks of ``nbytes``.
 
         It is a function of a group, to be passed to :func:`collalgo.verify` and
-        :func:`collalgo.simulate`.
+        :func:`collalgo.simulate`. It is chosen for the next power of two, so that few
+        sizes are priced.
         """
         if collective not in ("allgather", "alltoall"):
             raise ValueError(
                 f"neighbors: {collective!r} is not a collective among neighbors; "
                 "choose allgather or alltoall"
             )
-        return recalled(self._chosen, (collective, nbytes), self._cheapest)
+        upper = 1 << max(0, nbytes - 1).bit_length()
+        chosen = self._runner.programs.on_graphs
+        return recalled(chosen, (self.graph, collective, upper), self._cheapest)
 
-    def _cheapest(self, question: tuple[str, int]) -> OnGraph:
-        collective, nbytes = question
+    def _cheapest(self, question: tuple[Graph, str, int]) -> OnGraph:
+        _, collective, nbytes = question
         pricer, size = self._runner.programs.pricer, self._runner.size
 
         def seconds(schedule: OnGraph) -> float:
@@ -197,7 +199,7 @@ class Neighbors:
     def _of_all_ranks(self, counts: Sequence[int], ranks: Sequence[int]) -> list[int]:
         """The rows for all ranks, from those for some."""
         found = [0] * self._runner.size
-        rows = check_counts(counts, len(ranks), "alltoallv") if len(ranks) else []
+        rows = check_counts(counts, len(ranks), "alltoallv", "neighbor")
         for rank, count in zip(ranks, rows, strict=True):
             found[rank] = count
         return found

@@ -35,7 +35,13 @@ SHORT = 16384
 
 
 class ProgramCache:
-    """The kinds of calls of one rank of a communicator, each made at its first call."""
+    """The kinds of calls of one rank of a communicator, each made at its first call.
+
+    Attributes
+    ----------
+    on_graphs : dict
+        The schedules chosen for calls among neighbors in a graph.
+    """
 
     def __init__(
         self,
@@ -54,6 +60,7 @@ class ProgramCache:
         self._own: Kinds = {}
         self._of_counts: dict[Call, SharedRange] = {}
         self._ahead: PricesAhead | None = None
+        self.on_graphs: dict[Any, Any] = {}
 
     @property
     def _profile(self) -> HostProfile:
@@ -119,6 +126,7 @@ class ProgramCache:
         self.release()
         self._own.clear()
         self._of_counts.clear()
+        self.on_graphs.clear()
 
     @property
     def _shared(self) -> Kinds:

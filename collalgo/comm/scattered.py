@@ -26,12 +26,12 @@ def shares_of(rows: int, counts: Any, size: int, caller: str) -> list[int]:
 
 
 def block_result(
-    buf: Any, source: Array, start: int, rows: int, out: Any
+    buf: Any, source: Array, start: int, rows: int, out: Any, caller: str
 ) -> tuple[Any, Array]:
     """The result of a rank that receives a block of ``source``, and its array."""
     shape = (rows, *source.shape[1:])
-    result, target = result_array(buf, out, source, shape, "reduce_scatter")
+    result, target = result_array(buf, out, source, shape, caller)
     if out is not None:
         twins = (source[start : start + rows], target)
-        check_overlap(source, target, twins, "reduce_scatter")
+        check_overlap(source, target, twins, caller)
     return result, target

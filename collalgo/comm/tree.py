@@ -1,7 +1,8 @@
 """Trees of arrays: lists, tuples and dictionaries, of arrays or of further ones.
 
 The leaves are ordered by place, in a dictionary by key, whatever the order in which the
-keys were added: ranks may differ in it. None has no leaves.
+keys were added: ranks may differ in it. Only keys of one type that cannot be compared
+keep their order, which must then be the same on all ranks. None has no leaves.
 """
 
 from collections.abc import Iterator
@@ -50,9 +51,13 @@ def _has_keys(tree: Any) -> bool:
 
 
 def _keys(node: dict[Any, Any]) -> list[Any]:
-    """The keys in ascending order, or in theirs if they cannot be compared."""
+    """The keys in ascending order, of several types by the names of these."""
     try:
         return sorted(node)
+    except TypeError:
+        pass
+    try:
+        return sorted(node, key=lambda key: (type(key).__name__, key))
     except TypeError:
         return list(node)
 

@@ -248,16 +248,16 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
         raise ValueError(f"{caller}: {why}") from None
 
 
-def check_counts(counts: Any, size: int, caller: str) -> list[int]:
+def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[int]:
     """The numbers of rows of all ranks, checked, as a list."""
     if not isinstance(counts, Iterable) or isinstance(counts, Set | Mapping):
-        advice = f"pass {size} numbers of rows, one for each rank"
+        advice = f"pass {size} numbers of rows, one for each {of}"
         raise TypeError(f"{caller}: counts is {shown(counts)}; {advice}")
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
-    if len(checked) != size or min(checked) < 0:
+    if len(checked) != size or min(checked, default=0) < 0:
         raise ValueError(
             f"{caller}: counts {shown(checked)} must be {size} numbers of rows, one "
-            "for each rank, none negative"
+            f"for each {of}, none negative"
         )
     return checked
 

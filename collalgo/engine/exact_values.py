@@ -22,7 +22,9 @@ REST = np.uint64((1 << 29) - 1)
 def parts_of(values: NDArray[Any]) -> NDArray[np.float64]:
     """All elements as doubles, complex ones by their parts."""
     if values.dtype.kind == "c":
-        values = np.ascontiguousarray(values).view(f"f{values.dtype.itemsize // 2}")
+        part = np.dtype(f"f{bytes_of_part(values.dtype)}")
+        own = part.newbyteorder(values.dtype.byteorder)
+        values = np.ascontiguousarray(values).view(own)
     return np.ascontiguousarray(values, np.float64).ravel()
 
 

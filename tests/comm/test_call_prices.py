@@ -10,25 +10,32 @@ from click.testing import CliRunner
 
 import collalgo
 from collalgo.cli.main import main
-from collalgo.comm.tracing.call_prices import CallPrices, Figures, Part, Step, reason
+from collalgo.comm.tracing.call_prices import (
+    CallPrices,
+    Expectation,
+    RankTimes,
+    Step,
+    reason,
+)
 from collalgo.comm.tracing.trace_file import read_trace
 from collalgo.comm.tracing.view import Trace
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.presets import load
 
-PRICE = Figures(1e-3, None)
+PRICE = Expectation(1e-3, None)
 
 
-def parts(*begins, ended):
+def ranks(*begins, ended):
     return [
-        Part(rank, begun, ended, f"t.py:{rank}") for rank, begun in enumerate(begins)
+        RankTimes(rank, begun, ended, f"t.py:{rank}")
+        for rank, begun in enumerate(begins)
     ]
 
 
 FAST, LATE, SLOW = (
-    parts(0.0, 1e-4, 0.0, ended=1e-3),
-    parts(0.0, 4e-2, 0.0, ended=4.1e-2),
-    parts(0.0, 1e-4, 0.0, ended=4e-2),
+    ranks(0.0, 1e-4, 0.0, ended=1e-3),
+    ranks(0.0, 4e-2, 0.0, ended=4.1e-2),
+    ranks(0.0, 1e-4, 0.0, ended=4e-2),
 )
 STEPS = [
     Step(0, 0, 0.0, 1e-3, (1,)),
@@ -57,9 +64,9 @@ def test_a_slow_call_has_a_likely_reason(of, steps, hosts, cores, found):
 
 
 def test_what_a_trace_itself_takes_is_not_slow():
-    short = Figures(1e-7, None)
-    assert not reason(parts(0.0, 0.0, ended=2e-5), [], short, (0, 0), 8)
-    assert reason(parts(0.0, 0.0, ended=3e-5), [], short, (0, 0), 8)
+    short = Expectation(1e-7, None)
+    assert not reason(ranks(0.0, 0.0, ended=2e-5), [], short, (0, 0), 8)
+    assert reason(ranks(0.0, 0.0, ended=3e-5), [], short, (0, 0), 8)
 
 
 def record(collective, algorithm, count=1000, dtype="float32"):

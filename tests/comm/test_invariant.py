@@ -112,6 +112,26 @@ def test_contributions_may_be_distributed_in_any_way(sizes):
         assert set(threads(on_each_rank, size)) == {expected}, size
 
 
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">c8", ">c16"])
+def test_exact_sums_take_either_order_of_bytes(dtype):
+    rng = np.random.default_rng(3)
+    parts = rng.standard_normal((6, 5)) + 1j * rng.standard_normal((6, 5))
+    contributions = (parts if "c" in dtype else parts.real).astype(dtype)
+
+    def on_each_rank(comm, dtype):
+        total = ExactSum(5, dtype)
+        for each in contributions[comm.rank :: comm.size]:
+            total.add(each)
+        assert comm.size > 1 or bits(total.value()) == bits(total.allreduce(comm))
+        return total.dtype, bits(total.allreduce(comm))
+
+    native = np.dtype(dtype).newbyteorder("=")
+    expected = set(threads(lambda comm: on_each_rank(comm, native), 1))
+    for size in (1, 2, 3):
+        assert set(threads(lambda comm: on_each_rank(comm, dtype), size)) == expected
+    assert expected.pop()[1] == bits(exact_sums(list(contributions.astype(native))))
+
+
 def test_a_sum_of_nothing_is_zero():
     def on_each_rank(comm):
         mine = ExactSum((2, 2), np.float32)

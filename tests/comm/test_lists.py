@@ -1,10 +1,14 @@
 """Lists with an array for each rank, of different shapes, and arrays of the root."""
 
+import itertools
+
+import ml_dtypes
 import numpy as np
 import pytest
 
 from collalgo import MismatchError, threads
 from collalgo.comm.current import runner_of
+from collalgo.engine.dtypes import FLOAT8
 
 
 def shape_of(source, target=0):
@@ -56,7 +60,7 @@ def test_an_alltoall_exchanges_a_list_of_arrays(size):
 def test_lists_that_do_not_fit_are_refused():
     def on_each_rank(comm):
         x = np.ones(2)
-        with pytest.raises(ValueError, match="out is 1 arrays, but there are 2 ranks"):
+        with pytest.raises(ValueError, match="out has 1 array, but there are 2 ranks"):
             comm.allgather(x, out=[x])
         with pytest.raises(ValueError, match=r"out\[\d\] has shape \(3,\) but buf"):
             comm.allgather(x, out=[np.ones(3), np.ones(3)])
@@ -64,7 +68,7 @@ def test_lists_that_do_not_fit_are_refused():
             comm.allgather(x, out=[np.ones(2), np.ones(2, int)])
         with pytest.raises(ValueError, match=r"out\[\d\] shares memory with out\[\d\]"):
             comm.allgather(x, out=[x, x])
-        with pytest.raises(ValueError, match="buf is 1 arrays"):
+        with pytest.raises(ValueError, match="buf has 1 array"):
             comm.alltoall([x])
         with pytest.raises(ValueError, match="buf is empty"):
             comm.alltoall([])
@@ -76,6 +80,15 @@ def test_lists_that_do_not_fit_are_refused():
     threads(on_each_rank, 2, timeout=60)
 
 
+def test_an_array_is_no_list():
+    def on_each_rank(comm):
+        x = np.ones(2)
+        with pytest.raises(TypeError, match="out is of type ndarray; pass a list of 2"):
+            comm.alltoall([x, x], out=np.zeros((2, 3)))
+
+    threads(on_each_rank, 2, timeout=60)
+
+
 FORMS = {
     "plain": np.arange(6.0).reshape(2, 3),
     "scalar": np.array(7, np.int8),
@@ -83,6 +96,9 @@ FORMS = {
     "structure": np.array([(1, [2.5, 3])], [("a", ">i2"), ("b", "f4", (2,))]),
     "text": np.array(["x", "abc"]),
     "time": np.array(["2020-01-01"], "M8[D]"),
+    **{name: np.ones(2).astype(getattr(ml_dtypes, name)) for name in FLOAT8},
+    "bfloat16": np.ones(2).astype(ml_dtypes.bfloat16),
+    "int4": np.ones(2).astype(ml_dtypes.int4),
     "many fields": np.zeros(2, [(f"a long name {n}", "i4") for n in range(40)]),
 }
 
@@ -131,6 +147,10 @@ def test_what_cannot_be_described_fails_on_all_ranks():
     def on_each_rank(comm):
         with pytest.raises((TypeError, ValueError)) as caught:
             comm.broadcast("text", like=None)
+        inner = np.zeros(2, [("a", ml_dtypes.bfloat16)])
+        refused = "described" if comm.rank else "with like=None .* cannot be described"
+        with pytest.raises((TypeError, ValueError), match=refused):
+            comm.broadcast(inner, like=None)
         with pytest.raises(TypeError, match="like is 'x'; pass None or an array"):
             comm.broadcast(np.ones(1), like="x")
         assert comm.broadcast(np.ones(1), like=None) == 1
@@ -166,5 +186,12 @@ def test_blocks_that_do_not_fit_are_refused():
             comm.reduce_scatter_block(np.ones(5))
         with pytest.raises(ValueError, match="reduce_scatterv: counts add up to 3"):
             comm.reduce_scatterv(np.ones(6), counts=[1, 2])
+        swapped = np.ones(6, ">f8")
+        for x, name in itertools.product(
+            (np.ones(6), swapped), ("reduce_scatterv", "reduce_scatter_block")
+        ):
+            more = {"counts": [3, 3]} if name == "reduce_scatterv" else {}
+            with pytest.raises(ValueError, match=f"^{name}: out has shape"):
+                getattr(comm, name)(x, out=np.ones(2, x.dtype), **more)
 
     threads(on_each_rank, 2, timeout=60)

@@ -7,6 +7,7 @@ import pytest
 import collalgo
 from collalgo import MismatchError, cartesian, threads, verify
 from collalgo.algorithms.neighbors import OnGraph
+from collalgo.comm.current import runner_of
 
 #: Graphs of five ranks: with loops, without edges, one-sided, dense.
 GRAPHS = {
@@ -95,6 +96,18 @@ def test_the_cheaper_schedule_is_chosen_and_can_be_priced_on_a_topology():
         assert made.seconds > 0
 
 
+def test_schedules_are_chosen_anew_after_a_replan_and_for_few_sizes():
+    def on_each_rank(comm):
+        near, programs = comm.neighbors(cartesian((2, 2))), runner_of(comm).programs
+        for rows in range(1, 40):
+            near.alltoallv(np.zeros((2 * rows, 4)), [rows] * 2, [rows] * 2)
+        before = len(programs.on_graphs)
+        comm.replan()
+        return before, len(programs.on_graphs)
+
+    assert set(threads(on_each_rank, 4, timeout=60)) == {(7, 0)}
+
+
 def test_graphs_are_taken_in_every_form():
     forms = [
         {0: [1], 1: [2, 0]},
@@ -122,6 +135,20 @@ def test_a_grid_has_the_ranks_next_to_each():
     numbers = {node: place for place, node in enumerate(order)}
     wanted = [sorted(numbers[other] for other in grid[node]) for node in order]
     assert cartesian((2, 4, 3), periodic=True) == wanted
+    for periodic in ([True], [True, False, True], 2, "yes", [1, 0]):
+        with pytest.raises(ValueError, match="for 2 dimensions; pass True or False"):
+            cartesian((2, 3), periodic)
+
+
+def test_counts_have_one_for_each_neighbor():
+    def on_each_rank(comm):
+        near, lonely = comm.neighbors([1 - comm.rank]), comm.neighbors([[], []])
+        with pytest.raises(ValueError, match="must be 1 numbers of rows, one for each"):
+            near.alltoallv(np.ones(2), [1, 1])
+        with pytest.raises(ValueError, match="must be 0 numbers of rows, one for each"):
+            lonely.alltoallv(np.ones(0), [], [7])
+
+    threads(on_each_rank, 2, timeout=60)
 
 
 def test_wrong_graphs_are_refused():

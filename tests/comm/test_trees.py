@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from collalgo import MismatchError, threads
+from collalgo._kernels.comm import tree_call
 from collalgo.comm.current import runner_of
 from collalgo.comm.tree import leaves_of, rebuilt
 
@@ -119,6 +120,20 @@ def test_small_arrays_of_a_dtype_share_a_message():
     threads(on_each_rank, 2, timeout=60)
 
 
+@pytest.mark.parametrize("way", ["foreign", "out"])
+def test_places_are_named_once_for_all_arrays(monkeypatch, way):
+    named = []
+    monkeypatch.setattr(
+        tree_call, "names_of", lambda tree: named.append(1) or [""] * 50
+    )
+    buf = [np.ones(4) for _ in range(50)]
+    out = [np.empty(4) for _ in range(50)] if way == "out" else None
+    if way == "foreign":
+        buf = [memoryview(leaf) for leaf in buf]
+    threads(lambda comm: comm.allreduce(buf, out=out), 1, timeout=60)
+    assert len(named) <= 1
+
+
 def test_means_of_integers_and_ops_of_the_user_take_structures():
     def on_each_rank(comm):
         tree = {"a": np.array([comm.rank, 5]), "b": np.array([2 * comm.rank])}
@@ -132,6 +147,16 @@ def test_means_of_integers_and_ops_of_the_user_take_structures():
         assert [each.tolist() for each in swapped] == [[3, 6], [3]]
 
     threads(on_each_rank, 3, timeout=60)
+
+
+def test_keys_may_be_of_several_types():
+    def of_several_types(comm):
+        keys = ["a", 1, 2.5, "b", (3,)]
+        tree = {key: np.ones(2) for key in (keys[::-1] if comm.rank else keys)}
+        comm.allreduce(tree)
+        assert all(leaf[0] == 2 for leaf in tree.values())
+
+    threads(of_several_types, 2, timeout=60)
 
 
 def test_dictionaries_in_any_order_agree_and_other_keys_do_not():

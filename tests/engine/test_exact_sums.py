@@ -83,15 +83,15 @@ def sum_of_limbs(way, contributions):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_kernel_takes_blocks_and_any_number_of_inputs(variant):
-    """70 inputs are more than the plain kernel takes, 1000 elements several blocks."""
+    """Up to 64 inputs the plain kernel, up to 4096 limbs of 64 bits, then others."""
     rng = np.random.default_rng(5)
     for dtype in (np.dtype("f4"), np.dtype(ml_dtypes.bfloat16)):
-        x = rng.integers(-99, 99, (70, 1000)).astype(dtype)
-        found = reduction(dtype, INVARIANT_SUM, variant)(
-            np.empty_like(x[0]), list(x[:64])
-        )
-        expected = x[:64].astype(np.float64).sum(0).astype(np.float32).astype(dtype)
-        assert bits(found) == bits(expected)
+        kernel = reduction(dtype, INVARIANT_SUM, variant)
+        for count in (63, 64, 65, 70, 4096, 4097):
+            x = rng.integers(-99, 99, (count, 1000)).astype(dtype)
+            found = kernel(np.empty_like(x[0]), list(x))
+            expected = x.astype(np.float64).sum(0).astype(np.float32).astype(dtype)
+            assert bits(found) == bits(expected), count
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,6 +17,7 @@ from collalgo._kernels.comm.tree_call cimport (
 )
 
 from collalgo._kernels.comm.joined import join, shared_pair, spread
+from collalgo.base.units import counted
 from collalgo.comm.agreed_counts import agreed_counts, all_shapes
 from collalgo.engine.arrays import result_array
 
@@ -103,12 +104,7 @@ cdef list arrays_of(Reducing runner, given, str word, cnp.ndarray like, str name
     """The arrays of a list, one for each rank, all of the dtype of another."""
     cdef list found = []
     cdef cnp.ndarray array
-    if not isinstance(given, (list, tuple)) or len(given) != runner.size:
-        what = f"{len(given)} arrays" if hasattr(given, "__len__") else type(given).__name__
-        raise ValueError(
-            f"{name}: {word} is {what}, but there are {runner.size} ranks; pass a list of "
-            "arrays, one for each rank"
-        )
+    check_length(given, runner.size, f"{name}: {word}")
     for place, one in enumerate(given):
         array = array_of(one, f"{name}: {word}[{place}]")
         if (<object>array).dtype != (<object>like).dtype:
@@ -118,6 +114,21 @@ cdef list arrays_of(Reducing runner, given, str word, cnp.ndarray like, str name
             )
         found.append(array)
     return found
+
+
+cdef int check_length(given, int64_t size, str what) except -1:
+    """Check that a list has an array for each rank."""
+    if not isinstance(given, (list, tuple)):
+        raise TypeError(
+            f"{what} is of type {type(given).__name__}; pass a list of {size} arrays, "
+            "one for each rank"
+        )
+    if len(given) != size:
+        raise ValueError(
+            f"{what} has {counted(len(given), 'array')}, but there are {size} ranks; "
+            "pass a list of arrays, one for each rank"
+        )
+    return 0
 
 
 cdef int check_list(list targets, str name) except -1:

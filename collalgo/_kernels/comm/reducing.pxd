@@ -21,7 +21,8 @@ cdef class Reducing(Combining):
         self, buf, op, counts, out, algorithm, reproducible, timeout
     )
     cdef object scatter_converted(
-        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout,
+        str caller
     )
     cdef tuple uneven_block(self, cnp.ndarray source, int64_t rows, counts, str caller)
     cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout)

@@ -99,13 +99,13 @@ cdef class Reducing(Combining):
             op, source, None, "reduce_scatter", algorithm, reproducible
         ):
             return self.scatter_converted(
-                buf, found, source, counts, out, algorithm, timeout
+                buf, found, source, counts, out, algorithm, timeout, caller
             )
         if counts is not None or rows % self.size:
             mine, start, elements = self.uneven_block(source, rows, counts, caller)
         result = target = fast_result(buf, out, source, mine, 1)
         if target is None:
-            result, target = block_result(buf, source, start, mine, out)
+            result, target = block_result(buf, source, start, mine, out, caller)
         self.combine(
             "reduce_scatter", source, target, timeout, algorithm, op, 0, elements,
             reproducible,
@@ -137,22 +137,23 @@ cdef class Reducing(Combining):
             )
         if counts is None:
             rows = length_of(array_of(out, name), name)
-            counts = self.gather_rows(rows, "reduce_scatter", timeout)
+            counts = self.gather_rows(rows, name, timeout)
         return self.reduce_scatter(
             buf, op, counts, out, algorithm, reproducible, timeout, name
         )
 
     cdef object scatter_converted(
-        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout
+        self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout,
+        str caller
     ):
         """Scatter the reduction of converted elements."""
         way, inner = found
         inner = self.reduce_scatter(
-            inner, way.op, counts, None, algorithm, way.reproducible, timeout
+            inner, way.op, counts, None, algorithm, way.reproducible, timeout, caller
         )
         shape = (len(inner), *(<object>source).shape[1:])
-        result, target = result_array(buf, out, source, shape, "reduce_scatter")
-        check_result(target, "reduce_scatter")
+        result, target = result_array(buf, out, source, shape, caller)
+        check_result(target, caller)
         self.convert_back(way, inner, target)
         return result
 
@@ -161,7 +162,7 @@ cdef class Reducing(Combining):
     ):
         """The rows and the first row of my block, and the elements of all blocks."""
         counts = shares_of(rows, counts, self.size, caller)
-        elements = elements_of(counts, source, "reduce_scatter")
+        elements = elements_of(counts, source, caller)
         return counts[self.rank], sum(counts[: self.rank]), elements
 
     cdef object prefix(self, bint is_exclusive, buf, op, out, algorithm, timeout):

@@ -9,7 +9,7 @@ cdef class TreeCall:
     cdef Reducing runner
     cdef str name
     cdef object buf, keys, algorithm
-    cdef list sources, targets
+    cdef list sources, targets, names
     cdef bint reduces
 
     cdef str place_of(self, int64_t number)

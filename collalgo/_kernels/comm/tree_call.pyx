@@ -53,7 +53,9 @@ cdef class TreeCall:
 
     cdef str place_of(self, int64_t number):
         """The place of an array in the tree."""
-        return names_of(self.buf)[number]
+        if self.names is None:
+            self.names = names_of(self.buf)
+        return self.names[number]
 
     cdef int write_to(self, buf, out) except -1:
         """Write the results to ``out``, by default to the arrays that are read."""

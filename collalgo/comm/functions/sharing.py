@@ -39,8 +39,9 @@ def broadcast(
         The rank whose array it is.
     like
         On every rank None if only the root knows the shape and the dtype: they travel
-        in a message before, and ``buf`` of the others is ignored. An array here makes a
-        new one like it for the result. By default the result replaces ``buf``.
+        in a message before, for which ``broadcast_async`` waits, and ``buf`` of the
+        others is ignored. An array here makes a new one like it for the result. By
+        default the result replaces ``buf``.
     algorithm, timeout
         See the module.
 

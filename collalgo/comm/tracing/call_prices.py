@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SLOW, UNNOTICED = 2.0, 20e-6
 
 
-class Figures(NamedTuple):
+class Expectation(NamedTuple):
     """The price of a call, and its lower bound if it is known, in seconds."""
 
     price: float
@@ -40,10 +40,10 @@ class CallPrices:
 
     def __init__(self, pricer: "Pricer"):
         self._pricer = pricer
-        self._found: dict[tuple[object, ...], Figures | None] = {}
+        self._found: dict[tuple[object, ...], Expectation | None] = {}
 
-    def of(self, record: dict[str, Any]) -> Figures | None:
-        """The figures of a call by its record with names; None if they are unknown.
+    def of(self, record: dict[str, Any]) -> Expectation | None:
+        """The price and the bound of a recorded call; None if they are unknown.
 
         They are unknown for calls with counts, on devices, of the library, and by a
         schedule of the user.
@@ -59,7 +59,7 @@ class CallPrices:
 
     def _price(
         self, collective: str, algorithm: str, count: int, dtype: str
-    ) -> Figures | None:
+    ) -> Expectation | None:
         from collalgo.selection.choice import select  # which few traces need
 
         try:
@@ -70,11 +70,11 @@ class CallPrices:
             )
         except (CollalgoError, TypeError, ValueError):
             return None
-        return Figures(float(found.seconds), found.bound_seconds)
+        return Expectation(float(found.seconds), found.bound_seconds)
 
 
-class Part(NamedTuple):
-    """The part of a rank in a call; times in seconds on one clock."""
+class RankTimes(NamedTuple):
+    """The times of a rank in a call, in seconds on one clock."""
 
     rank: int
     begun: float
@@ -98,28 +98,28 @@ def add_prices(tracks: Sequence[Track], pricer: "Pricer") -> None:
     cores = host_profile().cores
     calls, steps = _calls(tracks), _steps(tracks)
     for number, records in calls.items():
-        if figures := prices.of(next(iter(records.values()))[0]):
-            about: dict[str, Any] = {"price": figures.price}
-            if figures.bound is not None:
-                about["bound"] = figures.bound
+        if expected := prices.of(next(iter(records.values()))[0]):
+            about: dict[str, Any] = {"price": expected.price}
+            if expected.bound is not None:
+                about["bound"] = expected.bound
             if len(records) == len(tracks):
-                parts = [part for _, part in records.values()]
-                about["slow"] = reason(parts, steps[number], figures, hosts, cores)
+                times = [one for _, one in records.values()]
+                about["slow"] = reason(times, steps[number], expected, hosts, cores)
             for record, _ in records.values():
                 record.update({name: value for name, value in about.items() if value})
 
 
 def _calls(
     tracks: Sequence[Track],
-) -> dict[int, dict[int, tuple[dict[str, Any], Part]]]:
-    """The records and the parts of each call that has ended, by call and rank."""
-    found: dict[int, dict[int, tuple[dict[str, Any], Part]]] = defaultdict(dict)
+) -> dict[int, dict[int, tuple[dict[str, Any], RankTimes]]]:
+    """The records and the times of each call that has ended, by call and rank."""
+    found: dict[int, dict[int, tuple[dict[str, Any], RankTimes]]] = defaultdict(dict)
     for rank, (track, zero) in enumerate(with_zeros(tracks)):
         for call in track.calls:
             if call["ended"] is not None:
                 times = _seconds(call, zero)
-                part = Part(rank, *times, str(call.get("place") or ""))
-                found[call["sequence"]][rank] = call, part
+                own = RankTimes(rank, *times, str(call.get("place") or ""))
+                found[call["sequence"]][rank] = call, own
     return found
 
 
@@ -139,9 +139,9 @@ def _seconds(what: dict[str, Any], zero: int) -> tuple[float, float]:
 
 
 def reason(
-    parts: Sequence[Part],
+    ranks: Sequence[RankTimes],
     steps: Sequence[Step],
-    figures: Figures,
+    expected: Expectation,
     hosts: Sequence[int],
     cores: int,
 ) -> str:
@@ -149,32 +149,32 @@ def reason(
 
     Parameters
     ----------
-    parts
-        The part of each rank.
+    ranks
+        The times of each rank.
     steps
         The steps of all ranks, if they are traced.
-    figures
+    expected
         The price of the call.
     hosts
         The host of each rank.
     cores
         The cores that the ranks of a host may use.
     """
-    took = max(part.ended - part.begun for part in parts)
-    if took <= max(SLOW * figures.price, figures.price + UNNOTICED):
+    took = max(one.ended - one.begun for one in ranks)
+    if took <= max(SLOW * expected.price, expected.price + UNNOTICED):
         return ""
-    begins = sorted(parts, key=lambda part: part.begun)
+    begins = sorted(ranks, key=lambda one: one.begun)
     first, last = begins[0], begins[-1]
     late = last.begun - first.begun
     crowd = max(Counter(hosts).values())
-    if late >= (took - figures.price) / 2:
+    if late >= (took - expected.price) / 2:
         place = f" at {last.place}" if last.place else ""
         why = f"rank {last.rank} began it {human_time(late)} after others{place}"
     elif crowd > cores:
         why = f"{crowd} ranks share {counted(cores, 'core')}"
     else:
         why = _of_steps(steps, last.begun, hosts)
-    times = took / figures.price
+    times = took / expected.price
     return f"{human_time(took)}, {times:.{times < 100:d}f} times its price: {why}"
 
 

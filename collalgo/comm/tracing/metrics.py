@@ -1,8 +1,8 @@
 """Counters of the calls of this process, as OpenMetrics text.
 
 Counting begins with the first call of :func:`metrics`. Each communicator then passes
-the sums of its flight recorder on, before records are overwritten; calls themselves do
-nothing for it.
+the sums of its flight recorder on, before records are overwritten: one call in some
+hundreds does it, the others do nothing for it.
 """
 
 import os
@@ -110,7 +110,8 @@ def metrics(comm: "Communicator | mpi4py.MPI.Comm | None" = None) -> str:
 
     Notes
     -----
-    Of messages and exchanges of the library nothing is counted. If ranks are threads
+    Messages are not counted; calls that exchange objects or make groups have the
+    algorithm ``exchange``. If ranks are threads
     of a process, its text has the sums of all of them. The clocks of several hosts are
     aligned at the call, and the last 1024 calls are compared.
 

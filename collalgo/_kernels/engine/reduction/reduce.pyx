@@ -10,6 +10,8 @@ cimport numpy as cnp
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+import numpy as np
+
 cnp.import_array()
 
 cdef extern from "reduce_kernels.h":
@@ -93,12 +95,13 @@ cdef class Reduction:
         All arrays are contiguous and of the same number of bytes; ``out`` may be one
         of the inputs. A ``divisor`` other than 0 divides the result.
         """
-        cdef const void *pointers[64]
         cdef int64_t n = len(inputs), i
         cdef int64_t count = cnp.PyArray_NBYTES(out) // self.itemsize
         cdef cnp.ndarray array
-        if not 1 <= n <= 64:
-            raise ValueError(f"can reduce 1 to 64 inputs at once, not {n}")
+        cdef cnp.ndarray places = np.empty(n, np.uintp)
+        cdef const void **pointers = <const void **>cnp.PyArray_DATA(places)
+        if not n:
+            raise ValueError("there is nothing to reduce; pass one input or more")
         for i in range(n):
             array = inputs[i]
             if cnp.PyArray_NBYTES(array) != cnp.PyArray_NBYTES(out):

@@ -29,6 +29,7 @@ cdef struct carriage:  # of a channel
     int64_t unmatched  # the bytes begun since a send that waits for its receive
     int64_t request, nbytes
     bint accepted, under_way  # the receive
+    bint abandoned            # whether the engine may still write what it received
     char *target
     char *staging
     int64_t staging_bytes
@@ -53,5 +54,8 @@ cdef class Network(Packets):
     cdef bint find_carried(self, int64_t channel, segment_state *segment) noexcept nogil
     cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil
+    cdef int test_receive(
+        self, int64_t channel, carriage *one, int64_t *nbytes
+    ) noexcept nogil
     cdef void forget(self) noexcept nogil
     cdef void forget_receive(self, int64_t channel, carriage *one) noexcept nogil

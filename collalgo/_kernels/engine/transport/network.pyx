@@ -72,7 +72,7 @@ cdef class Network(Packets):
             self.forget()
             for i in range(LANE_LIMIT * self.size):
                 one = self.carriages[i]
-                if one != NULL and not one.under_way:
+                if one != NULL and not one.under_way and not one.abandoned:
                     free(one.staging)
                     free(one)
                 self.carriages[i] = NULL
@@ -204,14 +204,22 @@ cdef class Network(Packets):
         cdef int64_t nbytes = one.nbytes
         cdef int status
         if one.under_way:
-            status = self.wire.test(
-                self.addresses[channel % self.size], &one.request, &nbytes
-            )
-            one.under_way = status == UNDER_WAY
+            status = self.test_receive(channel, one, &nbytes)
             if status == LOST or (status != UNDER_WAY and nbytes != one.nbytes):
                 self.lost = channel % self.size
-                self.in_use = self.in_use or status == LOST
         return not one.under_way and self.lost == NONE_LOST
+
+    cdef int test_receive(
+        self, int64_t channel, carriage *one, int64_t *nbytes
+    ) noexcept nogil:
+        """The status of a receive under way; the engine may still write a lost one."""
+        cdef int status = self.wire.test(
+            self.addresses[channel % self.size], &one.request, nbytes
+        )
+        one.under_way = status == UNDER_WAY
+        if status == LOST:
+            one.abandoned = self.in_use = True
+        return status
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the segment last peeked at, which has been consumed."""
@@ -248,8 +256,6 @@ cdef class Network(Packets):
             self.wire.cancel(&one.request)
             while one.under_way and turn < PATIENCE:
                 turn += 1
-                one.under_way = self.wire.test(
-                    self.addresses[channel % self.size], &one.request, &nbytes
-                ) == UNDER_WAY
+                self.test_receive(channel, one, &nbytes)
             self.in_use = self.in_use or one.under_way
         one.accepted = False

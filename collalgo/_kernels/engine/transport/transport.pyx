@@ -15,7 +15,8 @@ A call runs ``enter``, its steps, and ``leave``. In each step, the engine calls
   Every transport has these.
 - A transport may have shorter paths: :meth:`post` for whole short messages,
   :meth:`send_direct` with :meth:`fetch`, :meth:`offer` with :meth:`put` and
-  :meth:`locate`, and :meth:`carry` with :meth:`accept` between hosts. The defaults of this class refuse, and the engine then uses staging.
+  :meth:`locate`, and :meth:`carry` with :meth:`accept` between hosts. The defaults of
+  this class refuse, and the engine then uses staging.
 
 A failure (timeout, death or exit of a peer, mismatch) is found by :meth:`pause`, which
 returns STOP. The Python side of the interface describes it:
