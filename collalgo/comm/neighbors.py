@@ -65,7 +65,7 @@ class Neighbors:
                 "choose allgather or alltoall"
             )
         upper = 1 << max(0, nbytes - 1).bit_length()
-        chosen = self._runner.programs.on_graphs
+        chosen: dict[Any, OnGraph] = self._runner.programs.on_graphs
         return recalled(chosen, (self.graph, collective, upper), self._cheapest)
 
     def _cheapest(self, question: tuple[Graph, str, int]) -> OnGraph:
