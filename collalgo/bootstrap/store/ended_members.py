@@ -2,8 +2,10 @@
 
 import json
 from contextlib import closing, suppress
-from dataclasses import replace
+from functools import partial
+from threading import Thread
 
+from collalgo.base.threads import ThreadRefused, start
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.errors import BootstrapError
@@ -16,17 +18,23 @@ WITH_LEASES_ONLY = ("etcd", "replicated")
 
 
 def report_end(place: StorePlace, name: str) -> None:
-    """Delete the keys of a member whose process has ended, as its launcher knows.
+    """Begin to delete the keys of a member whose process has ended.
 
     An etcd would keep them until the lease of the process ends, and the other members
-    would wait so long. Nothing is done if the store cannot be connected at once; one
-    that is slow delays the caller by the time of its answers.
+    would wait so long. A thread deletes them, as a store that is not reached would
+    delay the caller. Nothing is done if it cannot be connected.
     """
     if place.url.scheme not in WITH_LEASES_ONLY:
         return
+    report = partial(_report_end, place, name)
+    with suppress(ThreadRefused):
+        start(Thread(target=report, name=f"collalgo end of {name}", daemon=True))
+
+
+def _report_end(place: StorePlace, name: str) -> None:
     with (
         suppress(BootstrapError, OSError),
-        closing(running_store(replace(place, seconds=0.0))) as store,
+        closing(running_store(place)) as store,
     ):
         remove_member(store, name)
 
