@@ -40,10 +40,16 @@ class Faults(NamedTuple):
     slow: tuple[tuple[str, float], ...] = ()
 
     def of(self, topology: Topology) -> Topology:
-        """The topology with these faults; a slow element may be lost as well."""
-        for name, factor in self.slow:
-            topology = degraded(topology, name, factor)
-        return without(topology, *self.lost) if self.lost else topology
+        """The topology with these faults; a part of a slow element may be lost.
+
+        Raises
+        ------
+        TopologyError
+            If an element is named twice, or a name is of none.
+        """
+        _check_once(topology, self)
+        slower = _slowed(topology, self.slow) if self.slow else topology
+        return without(slower, *self.lost) if self.lost else slower
 
 
 #: No faults.
@@ -62,18 +68,48 @@ def without(topology: Topology, *names: str) -> Topology:
 
 def degraded(topology: Topology, name: str, factor: float) -> Topology:
     """The topology with slower links."""
-    if not isinstance(factor, Real) or not 0 < factor <= 1:
-        raise TopologyError(
-            f"{name}={factor!r}: the remaining fraction of the bandwidth must be "
-            "above 0 and at most 1; remove a failed element by without()"
-        )
-    element = _element(topology, name)
-    of_devices = [link for one in element.devices for link in topology.links_of(one)]
+    return _slowed(topology, ((name, factor),))
+
+
+def _check_once(topology: Topology, faults: Faults) -> None:
+    """Refuse an element with two faults, maybe by two of its names."""
+    named = [(f"{name} at {factor}", name) for name, factor in faults.slow]
+    named += [(f"without {name}", name) for name in faults.lost]
+    first: dict[object, str] = {}
+    for fault, name in named:
+        element = _element(topology, name)
+        key = element.devices, frozenset(element.links)
+        if key in first:
+            raise TopologyError(
+                f"{topology.name}: {element.name} has two faults: {first[key]}, and "
+                f"{fault}; give one"
+            )
+        first[key] = fault
+
+
+def _slowed(topology: Topology, faults: tuple[tuple[str, float], ...]) -> Topology:
+    """The topology with slower links; of the fractions of a link the least counts."""
+    left: dict[Link, float] = {}
+    for name, factor in faults:
+        if not isinstance(factor, Real) or not 0 < factor <= 1:
+            raise TopologyError(
+                f"{name}={factor!r}: the remaining fraction of the bandwidth must be "
+                "above 0 and at most 1; remove a failed element by without()"
+            )
+        for link in _links(topology, _element(topology, name)):
+            left[link] = min(left.get(link, 1.0), factor)
     known = with_assumed_speeds(topology)
     found = topology.part({device.id for device in topology.devices()})
-    for link in {*element.links, *of_devices}:
+    for link, factor in left.items():
         _slow_down(found, known.between(*link.ends)[link.kind], factor)
-    return _named(found, topology, f"with {name} at {factor:g}")
+    words = " ".join(f"with {name} at {factor:g}" for name, factor in faults)
+    return _named(found, topology, words)
+
+
+def _links(topology: Topology, element: Element) -> set[Link]:
+    """The links of an element, or of its devices."""
+    of_devices = [link for one in element.devices for link in topology.links_of(one)]
+    return {*element.links, *of_devices}
 
 
 def _slow_down(topology: Topology, link: Link, factor: float) -> None:

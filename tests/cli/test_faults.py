@@ -91,6 +91,11 @@ def test_bound_and_simulate_and_topo_see_the_faults():
         (("bound", "broadcast", "dgx1v", "--without", "gpu9"), "no device, host or"),
         (("bound", "broadcast", "dgx1v", "--degraded", "gpu0"), "NAME=FRACTION"),
         (("bound", "broadcast", "dgx1v", "--degraded", "gpu0=2"), "at most 1"),
+        (
+            ("bound", "broadcast", "dgx1v", *FAULTS, "--degraded", "gpu5-gpu1=0.25"),
+            "has two faults: gpu1-gpu5 at 0.5, and gpu5-gpu1 at 0.25; give one",
+        ),
+        (("topo", "show", "dgx1v", *FAULTS, "--without", "gpu3-gpu0"), "two faults"),
         (("select", "broadcast", "8", "-n", "2", "--without", "gpu0"), "--topology"),
         (
             (*("select", "broadcast", "8", "--topology", "mesh", "dims=2"), *APART),

@@ -7,6 +7,7 @@ import pytest
 from collalgo import Topology, TopologyError
 from collalgo.cost.bounds import bound
 from collalgo.cost.placement import Placement
+from collalgo.topology.faults import Faults
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
@@ -50,6 +51,34 @@ def test_the_original_is_left_as_it_is_and_faults_add_up():
     assert ends(slow)[key] == ends(whole)[key] / 4
     assert key not in ends(slow.without("gpu0-gpu3"))
     assert pickle.dumps(ends(whole)) == before
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_an_element_with_two_faults_is_refused_by_any_of_its_names(size):
+    whole = network(size, seed=size)
+    for link in whole.links:
+        a, b = link.ends
+        names = f"{a}-{b}", f"{b} - {a}"
+        for faults in (
+            Faults(slow=((names[0], 0.5), (names[1], 0.25))),
+            Faults(slow=((names[0], 0.5), (names[1], 0.5))),
+            Faults(lost=names),
+            Faults(lost=names[:1], slow=((names[1], 0.5),)),
+        ):
+            with pytest.raises(TopologyError, match="has two faults") as caught:
+                faults.of(whole)
+            assert all(name in str(caught.value) for name in names)
+
+
+def test_of_two_elements_with_one_link_the_slower_decides():
+    whole = Topology.load("dgx1v")
+    key = ("host0/gpu0", "host0/gpu3", LinkKind.NVLINK)
+    for fractions in ((0.5, 0.25), (0.25, 0.5), (0.25, 0.25), (1.0, 0.25)):
+        for names in (("gpu0", "gpu3"), ("host0", "gpu0-gpu3"), ("gpu0", "gpu0-gpu3")):
+            slow = Faults(slow=tuple(zip(names, fractions, strict=True))).of(whole)
+            assert ends(slow)[key] == ends(whole)[key] / 4
+    part = Faults(lost=("gpu0-gpu3",), slow=(("host0", 0.5),)).of(whole)
+    assert key not in ends(part)
 
 
 @pytest.mark.parametrize("name", ["host0/gpu1-gpu5", "gpu1-host0/gpu5"])
