@@ -139,11 +139,11 @@ def record(
     )
 
 
-FOUND = output_files.Format("a result of a benchmark")
+FOUND = output_files.Format("a result of a benchmark", endings=("json",))
 
-RESULTS = output_files.Format("results of collalgo bench")
+RESULTS = output_files.Format("results of collalgo bench", endings=("json",))
 
-CSV = output_files.Format("a table of collalgo bench")
+CSV = output_files.Format("a table of collalgo bench", endings=("csv",))
 
 
 def keep(file: Path, found: Any, *, force: bool = False) -> None:

@@ -16,7 +16,7 @@ from collalgo.selection.rules import FORMAT
 #: The relative gain that an algorithm needs to replace another.
 CLEARLY = 0.05
 
-RULES = output_files.Format("a rules file")
+RULES = output_files.Format("a rules file", endings=("yaml", "yml"))
 
 #: The prefix of the names of such rules.
 TUNED = "tuned on"

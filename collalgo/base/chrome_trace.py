@@ -11,7 +11,7 @@ from collalgo.base import output_files
 
 Event = dict[str, Any]
 
-TRACE = output_files.Format("a trace")
+TRACE = output_files.Format("a trace", endings=("json",))
 
 
 def document(events: Iterable[Event]) -> dict[str, Any]:

@@ -46,11 +46,14 @@ class Format(NamedTuple):
         sealed, as they may be too large to be read whole.
     has_force : bool
         Whether the writer can pass ``force``.
+    endings : tuple of str
+        The suffixes of the files' names, the usual one first; empty for any.
     """
 
     name: str
     magic: bytes = b""
     has_force: bool = True
+    endings: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -64,14 +67,15 @@ def check(path: str | Path, kind: Format, *, force: bool = False) -> None:
     Raises
     ------
     OutputError
-        If another program wrote the file or it was changed since, unless ``force``; or
-        if the file cannot be written.
+        If another program wrote the file or it was changed since, unless ``force``; if
+        the file cannot be written; or if its suffix is that of another format.
     """
     try:
         target = _target(Path(path))
         if _is_stream(target):
             _check_stream(path, target)
         else:
+            _check_suffix(Path(path), kind)
             _check_file(path, target, kind, force)
     except OSError as error:
         if isinstance(error, OutputError):
@@ -125,6 +129,11 @@ def make_folder(folder: Path) -> None:
         ) from None
 
 
+def ending(path: Path) -> str:
+    """The suffix of a file's name, without its dot and in lower case."""
+    return path.suffix.removeprefix(".").lower()
+
+
 def is_standard_output(path: str | Path | None) -> bool:
     """Whether a path is standard output, which then carries nothing else."""
     return path is not None and str(path) in (STANDARD_OUTPUT, "/dev/stdout")
@@ -156,6 +165,16 @@ def _is_stream(path: Path) -> bool:
 def _check_stream(path: str | Path, target: Path) -> None:
     if str(target) != STANDARD_OUTPUT and not target.exists():
         raise OutputError(f"{path} is not an open stream; name a file")
+
+
+def _check_suffix(path: Path, kind: Format) -> None:
+    """Refuse a name that promises another format; one without a suffix does not."""
+    if kind.endings and path.suffix and ending(path) not in kind.endings:
+        known = " or ".join(f".{each}" for each in kind.endings)
+        raise OutputError(
+            f"{path}: the suffix {path.suffix} is not that of {kind.name}; name the "
+            f"file with {known}"
+        )
 
 
 def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> None:

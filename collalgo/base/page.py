@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from collalgo.base import output_files
 
-PAGE = output_files.Format("a page")
+PAGE = output_files.Format("a page", endings=("html", "htm"))
 
 #: What a browser may do for a page: apply its own style and run its own scripts.
 POLICY = (

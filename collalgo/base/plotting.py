@@ -95,4 +95,4 @@ def literal(words: str) -> str:
 
 
 def _format(path: Path) -> str:
-    return path.suffix.removeprefix(".").lower() or USUAL
+    return output_files.ending(path) or USUAL

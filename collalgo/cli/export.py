@@ -8,7 +8,7 @@ import click
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.verify import MOST_RANKS
-from collalgo.base.output_files import Format
+from collalgo.base.output_files import Format, ending
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.machine import check_has_root, root_option
 from collalgo.cli.on_topology import Ranks, ranks_options
@@ -67,18 +67,20 @@ def _goal(row: Algorithm, wanted: Wanted) -> str:
 
 
 class Writer(NamedTuple):
-    """A format: its files, the ending of their names, and what writes one."""
+    """A format: its files, and what writes one."""
 
     kind: Format
-    ending: str
     write: Callable[[Algorithm, Wanted], str]
 
 
 FORMATS = {
-    "msccl": Writer(MSCCL, "xml", _msccl),
-    "mscclpp": Writer(document.PLAN, "json", _mscclpp),
-    "goal": Writer(GOAL, "goal", _goal),
+    "msccl": Writer(MSCCL, _msccl),
+    "mscclpp": Writer(document.PLAN, _mscclpp),
+    "goal": Writer(GOAL, _goal),
 }
+
+#: The kinds of files by the names of the formats.
+KINDS = {name: writer.kind for name, writer in FORMATS.items()}
 
 
 @click.command("export")
@@ -95,6 +97,7 @@ FORMATS = {
     "--format",
     "name",
     type=click.Choice(list(FORMATS)),
+    is_eager=True,
     show_default="by the suffix of --output, else msccl",
     help="Format: MSCCL XML (.xml), MSCCL++ execution plan (.json), or GOAL of "
     "LogGOPSim (.goal).",
@@ -122,7 +125,7 @@ FORMATS = {
 @click.option(
     "-o",
     "--output",
-    **writes(MSCCL, json=document.PLAN, goal=GOAL),
+    **writes(MSCCL, by_option=("name", KINDS), json=document.PLAN, goal=GOAL),
     default="-",
     help="File to write; - is standard output.",
 )
@@ -154,8 +157,8 @@ def export(
     if root >= size:
         raise click.UsageError(f"root {root} is out of range; there are {size} ranks")
     prove_roots(row, collective, size, root)
-    endings = {f".{each.ending}": name for name, each in FORMATS.items()}
-    writer = FORMATS[name or endings.get(output.suffix, "msccl")]
+    by_suffix = (key for key, kind in KINDS.items() if ending(output) in kind.endings)
+    writer = FORMATS[name or next(by_suffix, "msccl")]
     wanted = Wanted(size, nbytes, root, protocol, channel, ranks.link_model)
     try:
         text = writer.write(row, wanted)

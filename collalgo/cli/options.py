@@ -122,7 +122,7 @@ def writes(
     ) -> Path | None:
         if path is not None:
             force = bool(context.params.get("force"))
-            meant = by_ending.get(path.suffix.removeprefix("."), kind)
+            meant = by_ending.get(output_files.ending(path), kind)
             meant = kinds.get(context.params.get(name, ""), meant)
             _refuse(path, meant, force, by_ranks)
         return path

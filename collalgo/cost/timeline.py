@@ -110,7 +110,7 @@ class Timeline(NamedTuple):
         ImportError
             For a picture without matplotlib; ``pip install 'collalgo[plot]'``.
         """
-        if path.suffix == ".json":
+        if output_files.ending(path) == "json":
             found = json.dumps(self.chrome())
             output_files.write(path, found, chrome_trace.TRACE, force=force)
         else:

@@ -14,7 +14,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.replay import Replay
 from collalgo.schedule.transfers import Ints
 
-GOAL = output_files.Format("a schedule in GOAL")
+GOAL = output_files.Format("a schedule in GOAL", endings=("goal",))
 
 #: The most bytes of a message, so that sizes and times fit their fields in LogGOPSim.
 LARGEST = (1 << 63) - 1

@@ -13,7 +13,7 @@ from collalgo.schedule.drawing import label
 from collalgo.schedule.replay import Replay
 from collalgo.schedule.steps import Step
 
-DRAWING = output_files.Format("a drawing")
+DRAWING = output_files.Format("a drawing", endings=("svg",))
 
 COPIED, REDUCED = "#2166ac", "#b2182b"
 

@@ -17,6 +17,7 @@ may be written as a parameter, a multiple of a parameter, or null if unknown.
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from collalgo.base import output_files
@@ -31,7 +32,7 @@ from collalgo.topology.values import name, number
 
 VERSION = "topology/1"
 
-TOPOLOGY = output_files.Format("a topology")
+TOPOLOGY = output_files.Format("a topology", endings=("yaml", "yml", "json"))
 
 _TOP = {"collalgo", "maker", "name", "about", "source", "sources", "parameters",
         "devices", "links", "warnings"}  # fmt: skip
@@ -224,5 +225,5 @@ def text(topology: Topology, form: str = "yaml") -> str:
 
 def write(topology: Topology, path: Any, *, force: bool = False) -> None:
     """Write a file, as JSON if its name ends in ``.json``, else as YAML."""
-    form = "json" if str(path).endswith(".json") else "yaml"
+    form = "json" if output_files.ending(Path(path)) == "json" else "yaml"
     output_files.write(path, text(topology, form), TOPOLOGY, force=force)

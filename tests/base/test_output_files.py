@@ -119,6 +119,22 @@ def test_folders_and_what_is_not_there_are_refused(tmp_path):
         check(tmp_path / ("x" * 300), KIND)
 
 
+@pytest.mark.parametrize("name", ["a.md", "a.MD", "a", ".a", "a.b.md", "a.txt"])
+def test_a_suffix_of_the_format_or_none_is_taken(name, tmp_path):
+    for kind in (KIND, KIND._replace(endings=("md", "txt"))):
+        write(tmp_path / name, ours(1), kind)
+
+
+@pytest.mark.parametrize("name", ["a.png", "a.md.gz", "a.mdx"])
+def test_a_suffix_of_another_format_is_refused_before_the_work(name, tmp_path):
+    kind = KIND._replace(endings=("md", "txt"))
+    for force in (False, True):
+        with pytest.raises(OutputError, match=r"the suffix .* with \.md or \.txt"):
+            check(tmp_path / name, kind, force=force)
+    assert not names(tmp_path)
+    check("/dev/null", kind)
+
+
 @pytest.fixture
 def special(tmp_path):
     """A path of each kind that is no regular file."""

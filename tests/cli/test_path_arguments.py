@@ -35,6 +35,53 @@ READING = {
 }
 
 
+#: Each command that writes a file, with a place for it; before its work.
+WRITING = {
+    "timeline": ["simulate", "allreduce", "ring", "dgx1v", "--timeline", "{}"],
+    "plot": ["select", "allreduce", "--topology", "dgx1v", "--plot", "{}"],
+    "svg": ["algorithms", "show", "ring", "-c", "allgather", "--svg", "{}"],
+    "export": ["algorithms", "export", "ring", "-c", "allgather", "-o", "{}"],
+    "goal": ["algorithms", "export", "ring", "--format", "goal", "-o", "{}"],
+    "detect": ["topo", "detect", "-o", "{}"],
+    "convert": ["topo", "convert", "dgx1v", "-o", "{}"],
+    "draw": ["topo", "draw", "dgx1v", "-o", "{}"],
+    "view": ["trace", "view", __file__, "-o", "{}"],
+    "tune": ["tune", "{}"],
+    "json": ["bench", "--json", "{}"],
+    "csv": ["bench", "--csv", "{}"],
+    "html": ["bench", "--html", "{}"],
+    "bench plot": ["bench", "--plot", "{}"],
+    "limits": ["bench", "messages", "--json", "{}"],
+}
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_a_suffix_of_no_format_and_a_missing_folder_are_refused_before_the_work(
+    name, tmp_path, monkeypatch
+):
+    for module in ("collalgo.spawn", "collalgo.topology.model.Topology.detect"):
+        monkeypatch.setattr(module, None)
+    for path, reason in (
+        (tmp_path / "a.foo", "a.foo: "),
+        (tmp_path / "none" / "a", "there is no folder"),
+    ):
+        done = CliRunner().invoke(main, [w.format(path) for w in WRITING[name]])
+        assert done.exit_code == 1, done.output
+        assert reason in " ".join(done.output.split()), done.output
+        assert isinstance(done.exception, SystemExit), done.exception
+    assert not [*tmp_path.iterdir()]
+
+
+def test_the_format_of_an_export_contradicts_no_suffix(tmp_path, monkeypatch):
+    monkeypatch.setattr("collalgo.cli.export.prove_roots", None)
+    export = ["algorithms", "export", "ring", "-c", "allgather"]
+    for form, suffix in (("goal", "xml"), ("msccl", "json"), ("mscclpp", "goal")):
+        words = [*export, "-o", str(tmp_path / f"a.{suffix}"), "--format", form]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 1
+        assert f"the suffix .{suffix} is not that of" in done.output
+
+
 def paths(folder):
     """A path of each kind, under a name that every command takes for a file."""
     for kind in ("folder", "pipe", "socket", "binary", "none"):

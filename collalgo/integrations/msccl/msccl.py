@@ -18,7 +18,7 @@ from collalgo.integrations.schedule_files import read_schedule
 from collalgo.topology.readers.text import xml
 from collalgo.topology.values import integer
 
-MSCCL = output_files.Format("an algorithm of MSCCL")
+MSCCL = output_files.Format("an algorithm of MSCCL", endings=("xml",))
 
 #: The most bytes, GPUs, channels and chunks of a file.
 LARGEST, GPUS, CHANNELS, CHUNKS = 1 << 26, 1024, 64, 1 << 16

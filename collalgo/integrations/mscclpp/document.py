@@ -8,7 +8,7 @@ from collalgo.integrations.msccl.msccl import exceeded
 from collalgo.integrations.mscclpp.parsing import lengths
 from collalgo.integrations.mscclpp.plan import SHAPES, Channel, Operation, Plan, Span
 
-PLAN = output_files.Format("an execution plan of MSCCL++")
+PLAN = output_files.Format("an execution plan of MSCCL++", endings=("json",))
 
 #: The limits of MSCCL++ itself: operations of a block, and channels of a block.
 OPERATIONS_TAKEN, CHANNELS_TAKEN = 64, 16
