@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from threading import Thread
 from typing import Any
@@ -23,6 +23,7 @@ from collalgo.bootstrap.interfaces import Interface, Port, ports, rdma_devices
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import BootstrapError, CollalgoError
 from collalgo.launch import binding, environment, network
+from collalgo.launch.farewell import farewell, noting
 from collalgo.launch.local import LocalLaunch, Scope
 from collalgo.launch.ranks import RankSpec
 from collalgo.launch.signals import FORWARDED, signals_forwarded
@@ -198,17 +199,21 @@ def main() -> int:
         name, content = found
         if name == "run":
             listener.close()
-            return _run(AgentJob.decode(content), requests.rest)
+            return _run(AgentJob.decode(content), requests.rest, listener.word)
         _say(json.dumps(ANSWERS[name](**content)))
     return NO_JOB  # the launcher has only asked
 
 
-def _run(job: AgentJob, numbers: bytes) -> int:
-    """Run a job: the exit code. Signals of the launcher may have come with it."""
+def _run(job: AgentJob, numbers: bytes, word: str = "") -> int:
+    """Run a job: the exit code, and the farewell if it is that of a rank.
+
+    Signals of the launcher may have come with the job.
+    """
     with signals_forwarded(_ignore, stops=False):  # until there are ranks
         try:
             _enter(job.folder)
-            plan = job.plan()
+            plan, failed = job.plan(), list[RankFailure]()
+            plan = replace(plan, supervision=noting(plan.supervision, failed))
             watch = Thread(target=_watch_launcher, args=[numbers], daemon=True)
             start(watch)
         except (CollalgoError, OSError) as error:
@@ -216,7 +221,10 @@ def _run(job: AgentJob, numbers: bytes) -> int:
             failures = [RankFailure(int(rank), reason) for rank in job.ranks]
             job.supervision().tell(failures, False)
             return 1
-        return plan.run()
+        code = plan.run()
+        if code and failed:
+            _say(farewell(word))
+        return code
 
 
 def _ignore(_number: int) -> None:

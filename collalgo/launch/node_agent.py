@@ -7,9 +7,10 @@ from typing import IO
 
 from collalgo.errors import BootstrapError
 from collalgo.launch.agent import AgentJob
+from collalgo.launch.farewell import AgentOutput
 from collalgo.launch.hosts import Host
 from collalgo.launch.network import Answers, Endpoint, HostNetwork, networks
-from collalgo.launch.output import Sinks, Stream
+from collalgo.launch.output import Sinks
 from collalgo.launch.remote_agent import RemoteAgent
 from collalgo.launch.remote_shell import RemoteShell
 
@@ -17,11 +18,11 @@ from collalgo.launch.remote_shell import RemoteShell
 JobOf = Callable[["NodeAgent", list[str]], AgentJob]
 
 
-class _AgentOutput(Stream):
-    """The output of an agent: at first its answers, then the output of its ranks."""
+class _AnsweringOutput(AgentOutput):
+    """The output of an agent, of which the launcher takes the answers as they come."""
 
     def __init__(self, pipe: IO[bytes], sinks: Sinks, take: Callable[[], bool]):
-        super().__init__(pipe, sinks.out, log=sinks.log(None, "stdout"))
+        super().__init__(pipe, sinks)
         self._take_answers = take
         self.is_answering = True
 
@@ -52,6 +53,8 @@ class NodeAgent(RemoteAgent):
         Whether it was asked to stop.
     """
 
+    output: _AnsweringOutput
+
     def __init__(
         self,
         host: Host,
@@ -64,9 +67,10 @@ class NodeAgent(RemoteAgent):
         self._launcher, self._job_of = launcher, job_of
         self.problem, self.began = "", time.monotonic()
         self.is_stopping = False
+
+    def _output_to(self, sinks: Sinks) -> _AnsweringOutput:
         assert self.process.stdout is not None
-        self._output = _AgentOutput(self.process.stdout, sinks, self._take)
-        self.streams[0] = self._output
+        return _AnsweringOutput(self.process.stdout, sinks, self._take)
 
     def network(self, nics: list[str]) -> HostNetwork:
         """The interfaces of the host that may lead to others; bridges do not.
@@ -123,4 +127,4 @@ class NodeAgent(RemoteAgent):
                 "host"
             )
         self.send(self._job_of(self, reached))
-        self._output.is_answering = False
+        self.output.is_answering = False

@@ -39,9 +39,6 @@ REPORT_SECONDS = 600.0
 #: Seconds between two checks of deadlines, at most and at least.
 POLL_SECONDS, SHORTEST_POLL = 1.0, 0.01
 
-#: The exit code of a remote shell that has lost its host.
-SHELL_FAILED = 255
-
 
 @dataclass
 class Node:
@@ -87,8 +84,8 @@ class Node:
         Without an agent, it could not be started.
         """
         worked = agent is not None and agent.has_job
-        code = agent.returncode if agent is not None else None
-        self.is_excluded = worked and 0 < (code or 0) != SHELL_FAILED
+        failed = agent is not None and agent.returncode and not agent.has_lost_host()
+        self.is_excluded = bool(worked and failed)
         if agent is not None and worked and time.monotonic() - agent.began > STEADY:
             self.failures = 0
         pause = EXCLUSION if self.is_excluded else FIRST_PAUSE
@@ -230,7 +227,8 @@ class Nodes:
         if agent.has_job and code == 0:
             self._has_finished, self._next_report = True, Deadline(REPORT_SECONDS)
         elif self._has_finished or not node.is_wanted:
-            if agent.has_job and 0 < code != SHELL_FAILED and node.is_wanted:
+            failed = code and not agent.has_lost_host()
+            if agent.has_job and failed and node.is_wanted:
                 self._late = code  # whose work after the end of the job is missing
         elif not agent.is_stopping:  # else it was no host of the job for a while
             self._fail(node, agent)

@@ -14,10 +14,12 @@ from typing import Any
 from collalgo.errors import BootstrapError
 from collalgo.launch.agent import GREETING, NO_JOB, AgentJob, Greeting, request
 from collalgo.launch.child import Child
+from collalgo.launch.farewell import AgentOutput
 from collalgo.launch.hosts import Host
 from collalgo.launch.output import Sinks
 from collalgo.launch.remote_shell import RemoteShell, advice
 from collalgo.launch.signals import clear_wakeup, register_wakeup
+from collalgo.launch.supervision import PEER_FAILED
 
 #: The command line of an agent.
 AGENT = [sys.executable, "-m", "collalgo.launch.agent"]
@@ -31,6 +33,9 @@ SHOWN_LINES = 5
 #: Seconds in which an agent ends once its output has.
 END_SECONDS = 0.5
 
+#: The exit code of a remote shell that has lost its host.
+SHELL_FAILED = 255
+
 
 class RemoteAgent(Child):
     """The process that starts the ranks of a host, and its output.
@@ -43,6 +48,8 @@ class RemoteAgent(Child):
         The greeting of the agent, once it has started.
     has_job : bool
         Whether it was sent its job.
+    output : AgentOutput
+        Its standard output, and that of its ranks.
 
     Raises
     ------
@@ -58,11 +65,24 @@ class RemoteAgent(Child):
         self.command = shell.line(host.name, AGENT)
         try:
             super().__init__(self.command, sinks, stdin=subprocess.PIPE)
+            self.output = self._output_to(sinks)
+            self.streams[0] = self.output
         except OSError as error:
             raise BootstrapError(
                 f"host {host.name} cannot be used: {self.command[0]} cannot be started "
                 f"({error.strerror})"
             ) from None
+
+    def _output_to(self, sinks: Sinks) -> AgentOutput:
+        """The stream of its standard output."""
+        assert self.process.stdout is not None
+        return AgentOutput(self.process.stdout, sinks)
+
+    def has_lost_host(self) -> bool:
+        """Whether its exit code is not that of a rank that has failed by itself."""
+        code = self.returncode or 0
+        of_rank = self.output.has_farewell
+        return code < 0 or (code in (SHELL_FAILED, PEER_FAILED) and not of_rank)
 
     def lines(self) -> Iterator[str]:
         """The lines of the agent that are complete after one read of its output.
@@ -102,6 +122,7 @@ class RemoteAgent(Child):
         try:
             greeting = Greeting(**json.loads(line.removeprefix(GREETING)))
             greeting.endpoint(self.host.name), greeting.nics()
+            self.output.expect(greeting.word)
         except (TypeError, ValueError):
             raise self._misunderstood(line) from None
         self.greeting = greeting

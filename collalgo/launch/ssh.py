@@ -181,16 +181,20 @@ class SshJob:
         if not failed:
             return 0
         self._agents.stop()
-        failed.sort(key=lambda agent: agent.returncode == PEER_FAILED)
+        failed.sort(key=_is_of_victims)
         self._report_loss(failed[0])
         return exit_code(failed[0].returncode or 0)
 
     def _report_loss(self, first: RemoteAgent) -> None:
         """Report a failure that the ranks of the host could not report."""
-        code = first.returncode or 0
-        if code in (255, PEER_FAILED) or code < 0:
-            line = shlex.join(first.command)
+        if first.has_lost_host():
+            line, code = shlex.join(first.command), first.returncode
             reason = f"host {first.host.name} is lost: {line} ended with {code}"
             ranks = self._positions[first.host]
             lost = [RankFailure(each.rank, reason) for each in ranks]
             self._supervision.tell(lost, False)
+
+
+def _is_of_victims(agent: RemoteAgent) -> bool:
+    """Whether only ranks of other hosts have failed by themselves."""
+    return agent.returncode == PEER_FAILED and not agent.output.has_farewell

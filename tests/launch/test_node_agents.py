@@ -121,7 +121,7 @@ def test_a_host_that_is_dropped_and_told_again_at_once_has_not_failed(agent_of):
     def start(node):
         started.append((node.failures, node.is_excluded))
         agent = agent_of("cat; sleep 0.3; exit 143" if len(started) == 1 else "exit 0")
-        agent.has_job, agent._output.is_answering = True, False
+        agent.has_job, agent.output.is_answering = True, False
         return agent
 
     hosts = nodes.Nodes(start, 1, 30, Script([a], [], [a]))
@@ -138,7 +138,7 @@ def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
 
     def start(node):
         agent = agent_of('[ "$0" = a ] || { sleep 1; exit 5; }', node.host.name)
-        agent.has_job, agent._output.is_answering = True, False
+        agent.has_job, agent.output.is_answering = True, False
         return agent
 
     closed = []

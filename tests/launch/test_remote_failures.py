@@ -69,6 +69,21 @@ def test_a_host_that_cannot_be_reached_is_named_with_the_command():
     assert "-m collalgo.launch.agent" in done.stderr
 
 
+@pytest.mark.usefixtures("rsh")
+@pytest.mark.parametrize("code", [1, 76, 77, 255])
+@pytest.mark.parametrize("elastic", [(), ("--min", "1", "--max-restarts", "0")])
+def test_a_rank_that_ends_with_a_code_of_ours_or_of_ssh_has_lost_no_host(
+    code, elastic, tmp_path
+):
+    script = tmp_path / "ends.py"
+    script.write_text(f"import sys\nprint('begun')\nsys.exit({code})\n")
+    done = run("a:1", *elastic, script)
+    assert done.returncode == code
+    assert f"rank 0 ended with exit code {code}" in done.stderr, done.stderr
+    assert "lost" not in done.stderr
+    assert done.stdout == "[0] begun\n"
+
+
 @pytest.mark.deadline
 @pytest.mark.usefixtures("rsh")
 @pytest.mark.parametrize("duty", ["killed", "killed_joining"])
