@@ -1,38 +1,28 @@
 """The rank of this process, and the size of its job, from the launcher's variables."""
 
 import os
-import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
 from collalgo.base.environment import JOB, MEMBER, STORE
-from collalgo.base.integers import shown
 from collalgo.bootstrap.ancestors import depth
-from collalgo.errors import BootstrapError
-
-#: The variables of rank, size and local size, as torchrun and horovodrun call them.
-TORCH = ("RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
-HOROVOD = ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_SIZE")
-
-#: The variables of rank and size of Open MPI, and of MPICH and what derives from it.
-OPEN_MPI = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")
-MPICH = ("PMI_RANK", "PMI_SIZE")
-
-#: The variables of a step of Slurm: job, step, rank, size, number of nodes.
-SRUN = (
-    "SLURM_JOB_ID",
-    "SLURM_STEP_ID",
-    "SLURM_PROCID",
-    "SLURM_STEP_NUM_TASKS",
-    "SLURM_STEP_NUM_NODES",
+from collalgo.bootstrap.launcher_variables import (
+    HOROVOD,
+    JSRUN,
+    MPICH,
+    MVAPICH,
+    OPEN_MPI,
+    PALS,
+    RESTART_COUNT,
+    SRUN,
+    TORCH,
+    in_range,
+    local_size,
+    number,
+    refuse_half,
 )
-
-#: The variable of the number of restarts of a rank, as torchrun calls it.
-RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
-
-#: The most ranks of a job.
-MOST_RANKS = 1 << 17
+from collalgo.errors import BootstrapError
 
 #: The launcher of this library.
 RUN = "collalgo run"
@@ -120,7 +110,7 @@ def identity(environment: Mapping[str, str] | None = None) -> Identity:
         return chosen.read(env)
     if env.get(STORE.name) or env.get(JOB.name):
         return _of_run(env)  # which says what is missing
-    _refuse_half(env)
+    refuse_half(env)
     return Identity(0, 1, "", "none")
 
 
@@ -140,19 +130,6 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
     if nearest == [BY_HAND]:  # a launcher that agrees knows how the ranks connect
         return next(e for e in found if e.numbers(env) == BY_HAND.numbers(env))
     return nearest[0] if nearest else None
-
-
-def _refuse_half(env: Mapping[str, str]) -> None:
-    """Refuse a rank without a size, or a size above 1 without a rank."""
-    for rank, size in (TORCH[:2], HOROVOD[:2], OPEN_MPI, MPICH):
-        found = {name: env.get(name, "").strip() for name in (rank, size)}
-        given = next((name for name in found if found[name]), rank)
-        missing = size if given == rank else rank
-        if found[given] and not found[missing] and (given, found[size]) != (size, "1"):
-            raise BootstrapError(
-                f"{given}={found[given]} is set, but {missing} is not; set both on "
-                f"every rank, or unset {given} for a world of one"
-            )
 
 
 def _of_run(env: Mapping[str, str]) -> Identity:
@@ -178,14 +155,16 @@ def _by_hand(env: Mapping[str, str]) -> Identity:
     return _of_torchrun(env, "the environment")
 
 
-def _of_open_mpi(env: Mapping[str, str]) -> Identity:
-    rank, size = (_number(env, name) for name in OPEN_MPI)
-    return Identity(rank, size, "", "mpiexec of Open MPI", Route.MPI)
+def _of_mpi(
+    names: tuple[str, str], launcher: str
+) -> Callable[[Mapping[str, str]], Identity]:
+    """The reader of a launcher whose ranks connect over MPI."""
 
+    def read(env: Mapping[str, str]) -> Identity:
+        rank, size = in_range(env, launcher, names)
+        return Identity(rank, size, "", launcher, Route.MPI)
 
-def _of_mpich(env: Mapping[str, str]) -> Identity:
-    rank, size = (_number(env, name) for name in MPICH)
-    return Identity(rank, size, "", "mpiexec of MPICH", Route.MPI)
+    return read
 
 
 def _of_horovodrun(env: Mapping[str, str]) -> Identity:
@@ -204,8 +183,8 @@ def torchrun_keeps_a_store(env: Mapping[str, str]) -> bool:
 def _of_srun(env: Mapping[str, str]) -> Identity:
     """A rank of srun; ranks of one node connect there, whatever MPI srun has."""
     job, step, rank, size, nodes = SRUN
-    numbers = _number(env, rank), _number(env, size)
-    if _number(env, nodes) > 1:
+    numbers = in_range(env, "srun", (rank, size))
+    if number(env, nodes) > 1:
         return Identity(*numbers, "", "srun", Route.MPI)
     return Identity(*numbers, f"srun/{env[job]}.{env[step]}", "srun")
 
@@ -214,7 +193,7 @@ def _by_variables(
     env: Mapping[str, str],
     job: str,
     launcher: str,
-    names: tuple[str, str, str] = TORCH,
+    names: tuple[str, str, str, str] = TORCH,
     *,
     across: Route | None = None,
 ) -> Identity:
@@ -222,14 +201,9 @@ def _by_variables(
 
     ``across`` is how ranks on several hosts can connect, if they can.
     """
-    of_rank, of_size, of_local_size = names
-    rank, size = _number(env, of_rank), _number(env, of_size)
-    if not 0 <= rank < size <= MOST_RANKS:
-        raise BootstrapError(
-            f"{launcher} sets {of_rank}={rank} and {of_size}={size}; need 0 <= rank < "
-            f"size <= {MOST_RANKS}"
-        )
-    here = _local_size(env, launcher, names, size)
+    _, of_size, of_local_size, _ = names
+    rank, size = in_range(env, launcher, names[:2])
+    here = local_size(env, launcher, names, size)
     if across is Route.STORE:
         return Identity(rank, size, job, launcher, across)
     if here == size:
@@ -244,37 +218,6 @@ def _by_variables(
     return Identity(rank, size, job, launcher, across)
 
 
-def _local_size(
-    env: Mapping[str, str], launcher: str, names: tuple[str, str, str], size: int
-) -> int:
-    """The number of ranks on this host; by default all of them."""
-    _, of_size, name = names
-    here = _number(env, name) if env.get(name) else size
-    if not 0 < here <= size:
-        raise BootstrapError(
-            f"{launcher} sets {of_size}={size} but {name}={here}; need 1 <= {name} <= "
-            f"{of_size}"
-        )
-    return here
-
-
-def _number(env: Mapping[str, str], name: str) -> int:
-    if not env.get(name, "").strip():
-        known = (JOB.name, STORE.name, *TORCH, *HOROVOD, *OPEN_MPI, *MPICH, *SRUN)
-        others = [other for other in known if env.get(other, "").strip()]
-        verb = "is" if len(others) == 1 else "are"
-        raise BootstrapError(
-            f"the environment variable {name} is not set, but {' and '.join(others)} "
-            f"{verb}; start all ranks by their launcher, or unset its variables"
-        )
-    if re.fullmatch("-?[0-9]{1,20}", env[name].strip()):
-        return int(env[name])
-    raise BootstrapError(
-        f"the environment variable {name} is {shown(env[name])}, not a number; "
-        "set it to one, or unset it"
-    )
-
-
 #: Sources that set RANK and WORLD_SIZE only: a script, a platform, a user.
 BY_HAND = Launcher(*TORCH[:2], _by_hand)
 
@@ -283,8 +226,11 @@ LAUNCHERS = (
     Launcher(*TORCH[:2], _of_run, JOB.name),
     Launcher(*TORCH[:2], _of_torchrun, "TORCHELASTIC_RUN_ID"),
     Launcher(*TORCH[:2], _of_run, STORE.name, fresh=False),
-    Launcher(*OPEN_MPI, _of_open_mpi),
-    Launcher(*MPICH, _of_mpich),
+    Launcher(*OPEN_MPI, _of_mpi(OPEN_MPI, "mpiexec of Open MPI")),
+    Launcher(*MPICH, _of_mpi(MPICH, "mpiexec of MPICH")),
+    Launcher(*MVAPICH, _of_mpi(MVAPICH, "mpirun_rsh of MVAPICH")),
+    Launcher(*JSRUN, _of_mpi(JSRUN, "jsrun")),
+    Launcher(*PALS, _of_mpi(PALS, "mpiexec of PALS")),
     # In a shell within an allocation of Slurm there is a job, but no step.
     Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", _of_srun, "SLURM_STEP_ID"),
     Launcher(*HOROVOD[:2], _of_horovodrun),

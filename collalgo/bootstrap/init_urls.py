@@ -21,9 +21,10 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import SizesDiffer
 from collalgo.bootstrap.folder import Folder
 from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchStore
-from collalgo.bootstrap.identity import RESTART_COUNT, identity, torchrun_keeps_a_store
+from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.interfaces import is_address, is_loopback
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd

@@ -8,8 +8,9 @@ from threading import Timer
 from collalgo.base.environment import JOB, RENDEZVOUS
 from collalgo.base.threads import start
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.identity import RESTART_COUNT, Identity, Route, launcher_of
+from collalgo.bootstrap.identity import Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError

@@ -6,7 +6,8 @@ from typing import Any
 
 from collalgo.base.integers import integer
 from collalgo.bootstrap.context import JOIN_TIMEOUT
-from collalgo.bootstrap.identity import MOST_RANKS, Identity, Route, identity
+from collalgo.bootstrap.identity import Identity, Route, identity
+from collalgo.bootstrap.launcher_variables import MOST_RANKS
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging, of_thread

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo.base.hostlist import expand
-from collalgo.bootstrap.identity import MOST_RANKS
+from collalgo.bootstrap.launcher_variables import MOST_RANKS
 from collalgo.errors import BootstrapError, TopologyError
 from collalgo.launch.hosts import Host, checked_host, text_of
 

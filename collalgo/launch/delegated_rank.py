@@ -39,11 +39,20 @@ class Numbers(NamedTuple):
         try:
             rank, size, local_rank, local_size = (int(env[name]) for name in self)
         except ValueError:
-            shown = ", ".join(f"{name}={env[name]}" for name in self)
             raise BootstrapError(
-                f"the launcher's variables of rank and size are not numbers: {shown}"
+                "the launcher's variables of rank and size are not numbers: "
+                f"{self._shown(env)}"
             ) from None
+        if not (0 <= rank < size and 0 <= local_rank < local_size <= size):
+            raise BootstrapError(
+                f"the launcher's variables contradict each other: {self._shown(env)}; "
+                "need 0 <= rank < size, and the same of local rank and size"
+            )
         return rank, size, local_rank, local_size
+
+    def _shown(self, env: Mapping[str, str]) -> str:
+        """The variables with their values."""
+        return ", ".join(f"{name}={env[name]}" for name in self)
 
 
 #: Those of MPICH and Intel MPI, whose process manager is Hydra.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from collalgo.base.environment import MEMBER, MEMBERS, RENDEZVOUS, SECRET
-from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.interfaces import in_url
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.store.job_end import close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output

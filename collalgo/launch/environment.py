@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from collalgo.base.environment import JOB, NICS, VARIABLES
-from collalgo.bootstrap.identity import RESTART_COUNT
 from collalgo.bootstrap.interfaces import rdma_devices
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
 

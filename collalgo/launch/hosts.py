@@ -12,7 +12,7 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.segment import RANKS
 from collalgo.base.input_files import read_text
-from collalgo.bootstrap.identity import MOST_RANKS
+from collalgo.bootstrap.launcher_variables import MOST_RANKS
 from collalgo.errors import BootstrapError
 
 #: Limit of ranks on one host.

@@ -16,7 +16,7 @@ from functools import cache, partial
 
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.base.units import counted
-from collalgo.bootstrap.identity import RESTART_COUNT
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.store.at_url import StorePlace, store_place
 from collalgo.bootstrap.store.ended_members import report_end
 from collalgo.bootstrap.store.exclusion import excluded_at

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from collalgo.base.environment import SECRET, STORE
 from collalgo.base.integers import integer, shown
-from collalgo.bootstrap.identity import MOST_RANKS
+from collalgo.bootstrap.launcher_variables import MOST_RANKS
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.timeouts import checked_timeout
 from collalgo.comm.communicator import Communicator

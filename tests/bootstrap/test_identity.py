@@ -38,6 +38,18 @@ MISSING = STEP | {"SLURM_STEP_NUM_NODES": ""}
             {"PMI_RANK": "0", "PMI_SIZE": "2"},
             Identity(0, 2, "", "mpiexec of MPICH", Route.MPI),
         ),
+        (
+            {"MV2_COMM_WORLD_RANK": "1", "MV2_COMM_WORLD_SIZE": "3"},
+            Identity(1, 3, "", "mpirun_rsh of MVAPICH", Route.MPI),
+        ),
+        (
+            {"JSM_NAMESPACE_RANK": "1", "JSM_NAMESPACE_SIZE": "3", "PMIX_RANK": "1"},
+            Identity(1, 3, "", "jsrun", Route.MPI),
+        ),
+        (
+            {"PALS_RANKID": "1", "PALS_SIZE": "3"},
+            Identity(1, 3, "", "mpiexec of PALS", Route.MPI),
+        ),
         ({"SLURM_PROCID": "0", "SLURM_JOB_ID": "7"}, Identity(0, 1, "", "none")),
         (STEP, Identity(3, 4, "srun/7.2", "srun")),
         (
@@ -73,6 +85,13 @@ def test_two_jobs_of_torchrun_have_different_names():
         ({"WORLD_SIZE": "1_0"}, "WORLD_SIZE is '1_0', not a number"),
         ({"LOCAL_WORLD_SIZE": "5"}, "WORLD_SIZE=4 but LOCAL_WORLD_SIZE=5; need 1 <= L"),
         ({"LOCAL_WORLD_SIZE": "0"}, "WORLD_SIZE=4 but LOCAL_WORLD_SIZE=0; need 1 <= L"),
+        ({"LOCAL_RANK": "x"}, "LOCAL_RANK is 'x', not a number"),
+        (
+            {"LOCAL_RANK": "-1"},
+            "LOCAL_RANK=-1, but 4 ranks are on this host; need 0 <=",
+        ),
+        ({"LOCAL_RANK": "4"}, "need 0 <= LOCAL_RANK < LOCAL_WORLD_SIZE"),
+        ({"LOCAL_RANK": "4", "LOCAL_WORLD_SIZE": ""}, "0 <= LOCAL_RANK < WORLD_SIZE"),
         (dict.fromkeys(RUN, "") | MISSING, "SLURM_STEP_NUM_NODES is not set"),
         ({"RANK": "", "COLLALGO_MEMBER": "m"}, r"use collalgo.elastic.run\(fn\) in"),
         (
@@ -84,6 +103,40 @@ def test_two_jobs_of_torchrun_have_different_names():
 def test_malformed_variables_are_refused(change, message):
     with pytest.raises(BootstrapError, match=message):
         identity({**RUN, **change})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        ("MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+        ("JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"),
+        ("PALS_RANKID", "PALS_SIZE"),
+        ("HOROVOD_RANK", "HOROVOD_SIZE"),
+        ("RANK", "WORLD_SIZE"),
+        ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ],
+)
+@pytest.mark.parametrize("values", [("3", "3"), ("-1", "3"), ("0", "0"), ("x", "2")])
+def test_a_rank_is_a_number_below_the_size_under_every_launcher(names, values):
+    step = STEP if names[0] in STEP else {}
+    with pytest.raises(BootstrapError, match=rf"{names[0]}(=| is )"):
+        identity(step | dict(zip(names, values, strict=True)))
+
+
+@pytest.mark.parametrize(
+    "names", [("RANK", "WORLD_SIZE", ""), ("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_")]
+)
+def test_the_local_rank_is_below_the_local_size(names):
+    rank, size, prefix = names
+    given = {rank: "1", size: "4"}
+    local = f"{prefix}LOCAL_RANK"
+    for value in ("0", "3", " 1 ", ""):
+        assert identity({**given, local: value})[:2] == (1, 4)
+    for value in ("4", "-1", "1.0", "1_0"):
+        with pytest.raises(BootstrapError, match=local):
+            identity({**given, local: value})
 
 
 def test_an_empty_variable_is_not_set():

@@ -129,6 +129,9 @@ def test_a_child_of_a_rank_is_told_so_at_once(tmp_path, who, way):
         ({"OMPI_COMM_WORLD_SIZE": "2"}, "OMPI_COMM_WORLD_RANK"),
         ({"PMI_RANK": "0"}, "PMI_SIZE"),
         ({"PMI_SIZE": "2"}, "PMI_RANK"),
+        ({"MV2_COMM_WORLD_RANK": "0"}, "MV2_COMM_WORLD_SIZE"),
+        ({"JSM_NAMESPACE_RANK": "0"}, "JSM_NAMESPACE_SIZE"),
+        ({"PALS_RANKID": "0"}, "PALS_SIZE"),
     ],
 )
 def test_half_of_an_identity_is_no_world_of_one(variables, missing):
@@ -137,6 +140,12 @@ def test_half_of_an_identity_is_no_world_of_one(variables, missing):
         identity(variables)
     assert identity(variables | MPICH | OPEN_MPI).size == 3
     assert identity({"WORLD_SIZE": "1"}).size == 1
+
+
+def test_the_rank_of_pmix_alone_is_no_world_of_one():
+    with pytest.raises(BootstrapError, match="PMIX_RANK=1 is set, but no variable of"):
+        identity({"PMIX_RANK": "1"})
+    assert identity({"PMIX_RANK": "1"} | OPEN_MPI).size == 3
 
 
 def test_who_waits_in_vain_names_the_variables_and_the_time(who):

@@ -91,6 +91,17 @@ LAUNCHERS = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["Open MPI", "MPICH", "jsrun"])
+@pytest.mark.parametrize("change", [(0, 3), (0, -1), (1, 0), (2, 2), (2, -1), (3, 4)])
+def test_numbers_of_a_launcher_that_contradict_each_other_are_refused(name, change):
+    right = LAUNCHERS[name](RankPosition(1, 3, 1, 2, 0, 1), [2, 1], 0)
+    place, value = change
+    wrong = right | {list(right)[place]: value}
+    env = {key: str(each) for key, each in wrong.items()}
+    with pytest.raises(BootstrapError, match="contradict each other: .*need 0 <= rank"):
+        position_of(env)
+
+
 @pytest.mark.parametrize(
     "counts", [[1], [5], [3, 1, 2], [1, 2, 3, 4], [8, 8], [1] * 17]
 )
