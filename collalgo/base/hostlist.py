@@ -9,6 +9,8 @@ MOST_NAMES, LONGEST_NAME = 65_536, 255
 
 #: An entry between commas outside of brackets.
 _TOP_LEVEL = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
+#: The characters of a pattern of a shell, which stands for unknown names.
+_PATTERN = re.compile(r"[*?{}]")
 _RANGES = re.compile(r"\[([0-9,\- ]*)\]")
 
 
@@ -23,7 +25,8 @@ def expand(text: str) -> list[str]:
     Raises
     ------
     TopologyError
-        If brackets hold no ranges, or there are too many or too long names.
+        If brackets hold no ranges, a name is a pattern, or there are too many or too
+        long names.
     """
     names: list[str] = []
     for word in _TOP_LEVEL.findall(text):
@@ -36,6 +39,10 @@ def _words(word: str, room: int) -> list[str]:
     names = [""]
     for i, part in enumerate(_RANGES.split(word)):
         numbers = _numbers(part, word, room) if i % 2 else [part]
+        if _PATTERN.search(part):
+            raise TopologyError(
+                f"{word[:60]!r} is a pattern; list the names, as n[1-4] or n1,n2"
+            )
         if len(names) * len(numbers) > room:
             raise _too_many(word)
         if len(names[0]) + len(numbers[0]) > LONGEST_NAME:

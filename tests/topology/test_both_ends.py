@@ -3,7 +3,9 @@
 import pytest
 
 from collalgo import Topology, TopologyError
+from collalgo.cost.bounds import bound
 from collalgo.topology.model import LinkKind
+from collalgo.topology.readers import parse
 
 
 def read(tmp_path, text, name="file.txt"):
@@ -133,8 +135,134 @@ def test_an_element_of_simgrid_that_is_not_read_is_refused(element, tmp_path):
         read(tmp_path, text, "platform.xml")
 
 
-def test_a_limit_of_the_nodes_of_a_cluster_is_not_left_out_in_silence(tmp_path):
-    text = '<platform><cluster id="c" prefix="n" suffix="" radical="0-1" bw="1MBps" '
-    text += 'lat="1us" limiter_link="1MBps"/></platform>'
-    found = read(tmp_path, text, "platform.xml")
-    assert "limiter_link is not part of the model" in str(found.warnings)
+def cluster(hosts, limits):
+    return (
+        f'<platform><cluster id="c" prefix="n" suffix="" radical="0-{hosts - 1}" '
+        f'bw="1GBps" lat="1us" {limits}/></platform>'
+    )
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 3, 8, 17])
+def test_hosts_of_a_cluster_share_its_backbone_and_their_limit(hosts, tmp_path):
+    for limits, speed, latency in (
+        ("", 1.0, 1e-6),
+        ('bb_bw="1GBps" bb_lat="4us"', 1 / hosts, 3e-6),
+        ('bb_bw="100GBps" bb_lat="4us"', 1.0, 3e-6),
+        ('bb_bw="500MBps" bb_sharing_policy="FATPIPE"', 0.5, 1e-6),
+        ('limiter_link="1GBps"', 0.5, 1e-6),
+        ('limiter_link="1GBps" bb_bw="500MBps"', 0.5 / hosts, 1e-6),
+    ):
+        found = read(tmp_path, cluster(hosts, limits), "platform.xml")
+        assert {link.bandwidth for link in found.links} == {speed}
+        assert found.links[0].latency == pytest.approx(latency)
+        assert bool(found.warnings) == (speed < 1.0)
+
+
+def test_a_backbone_bounds_what_all_hosts_exchange(tmp_path):
+    found = read(tmp_path, cluster(8, 'bb_bw="1GBps"'), "platform.xml")
+    sent = 8 * 7 / 8 * 1e9  # bytes of all hosts together, each to each an eighth
+    assert bound("alltoall", found).seconds(1e9) == pytest.approx(sent / 1e9)
+
+
+def routes(*lines, links="xyz"):
+    hosts = "".join(f'<host id="{name}"/>' for name in "ab")
+    speeds = dict(zip(links, (1, 2, 3), strict=False))
+    given = "".join(
+        f'<link id="{name}" bandwidth="{speed}GBps" latency="1us"/>'
+        for name, speed in speeds.items()
+    )
+    return f'<platform><zone id="q">{hosts}{given}{"".join(lines)}</zone></platform>'
+
+
+def route(source, target, *links, ways="NO", direction=None):
+    inner = "".join(
+        f'<link_ctn id="{name}"'
+        + (f' direction="{direction}"/>' if direction else "/>")
+        for name in links
+    )
+    return f'<route src="{source}" dst="{target}" symmetrical="{ways}">{inner}</route>'
+
+
+@pytest.mark.parametrize("ways", ["NO", "no", "False", "0"])
+def test_a_route_without_one_back_is_refused(ways, tmp_path):
+    text = routes(route("a", "b", "x", ways=ways))
+    with pytest.raises(TopologyError, match="from a to b is one-way, and there is no"):
+        read(tmp_path, text, "platform.xml")
+    assert read(tmp_path, routes(route("a", "b", "x", ways="YES")), "p.xml").links
+
+
+@pytest.mark.parametrize("back", [("x",), ("y",), ("x", "y"), ("z", "x")])
+def test_routes_there_and_back_are_one_of_the_narrower(back, tmp_path):
+    for there, other in ((("x",), back), (back, ("x",))):
+        text = routes(route("a", "b", *there), route("b", "a", *other))
+        found = read(tmp_path, text, "platform.xml")
+        assert bound("broadcast", found).bandwidth == pytest.approx(1.0)
+        assert bool(found.warnings) == (set(back) != {"x"})
+
+
+@pytest.mark.parametrize("direction", ["LEFT", "up", ""])
+def test_a_direction_of_no_link_is_refused(direction, tmp_path):
+    text = routes(route("a", "b", "x", ways="YES", direction=direction or " "))
+    with pytest.raises(TopologyError, match="is not one of DOWN, NONE, UP"):
+        read(tmp_path, text, "platform.xml")
+    for right in ("UP", "DOWN", "NONE", None):
+        text = routes(route("a", "b", "x", ways="YES", direction=right))
+        assert not read(tmp_path, text, "platform.xml").warnings
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("s1 Level=1 Nodes=a,b", "s1 has Level=1 but lists no switches"),
+        (
+            "s1 Level=1 Switches=s2\nSwitchName=s2 Level=1 Nodes=a,b",
+            "s1 of Level=1 lists switch s2 of Level=1, which must be lower",
+        ),
+        (
+            "s1 Level=0 Switches=s2\nSwitchName=s2 Level=0 Nodes=a,b",
+            "s1 of Level=0 lists switch s2 of Level=0",
+        ),
+        ("s1 Level=x Nodes=a,b", "Level of s1: 'x' is not an integer"),
+        ("s1 Nodes=n*", r"'n\*' is a pattern; list the names"),
+        ("s1 Nodes=n?,b", r"'n\?' is a pattern"),
+        ("s1 Nodes=n{1,2}", "is a pattern"),
+        ("s1 Switches=s[1-2]*", "is a pattern"),
+    ],
+)
+def test_levels_and_names_that_contradict_the_lines_are_refused(
+    lines, message, tmp_path
+):
+    with pytest.raises(TopologyError, match=message):
+        read(tmp_path, f"SwitchName={lines}\n")
+
+
+@pytest.mark.parametrize("lossy", [1, 2, 3])
+def test_an_error_rate_of_a_link_is_a_warning(lossy, tmp_path):
+    rates = [0.01] * lossy + [0] * (3 - lossy)
+    text = "4 1 3\n3\n" + "".join(
+        f"3 {i} 100Gbps 1us {rate}\n" for i, rate in enumerate(rates)
+    )
+    found = read(tmp_path, text)
+    several = "links" if lossy > 1 else "link"
+    assert f"{lossy} {several} with an error rate (line 3: 0.01)" in found.warnings[0]
+    assert not read(tmp_path, text.replace("0.01", "0")).warnings
+    for wrong in ("1.5", "-0.1", "e", "1-2"):
+        with pytest.raises(TopologyError, match="line 3: error rate: "):
+            read(tmp_path, text.replace("0.01", wrong))
+
+
+def test_gpus_of_one_number_or_one_rank_are_a_warning():
+    def system(*gpus):
+        inner = "".join(
+            gpu(f"0000:0{i}:00.0", dev, "").replace(f'rank="{dev}"', f'rank="{rank}"')
+            for i, (dev, rank) in enumerate(gpus)
+        )
+        text = (
+            f'<system version="1"><cpu numaid="0" arch="x86_64">{inner}</cpu></system>'
+        )
+        return [w for w in parse(text, "x").warnings if "have one" in w]
+
+    assert system((0, 0), (0, 1)) == ["host0/gpu0 and host0/gpu1 have one dev, 0"]
+    assert system((0, 0), (1, 0)) == ["host0/gpu0 and host0/gpu1 have one rank, 0"]
+    assert not system((0, 0), (1, 1))
+    assert not system((0, -1), (1, -1))

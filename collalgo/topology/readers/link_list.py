@@ -8,6 +8,7 @@ NVSwitches.
 import re
 from typing import NamedTuple
 
+from collalgo.base.units import counted
 from collalgo.errors import TopologyError
 from collalgo.topology.graph import LARGEST
 from collalgo.topology.model import Kind, LinkKind, Topology
@@ -15,7 +16,7 @@ from collalgo.topology.values import integer, number
 
 LINK = re.compile(
     r"(\d{1,7})\s+(\d{1,7})\s+([\d.]{1,20})(Gbps|Mbps|Kbps|bps)\s+"
-    r"([\d.]{1,20})(s|ms|us|ns)(?:\s+[\d.eE+-]+)?\s*"
+    r"([\d.]{1,20})(s|ms|us|ns)(?:\s+([\d.eE+-]{1,30}))?\s*"
 )
 GIGABITS = {"Gbps": 1.0, "Mbps": 1e-3, "Kbps": 1e-6, "bps": 1e-9}
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -36,13 +37,20 @@ def parse(text: str, topology: Topology) -> None:
     lines = text.strip().splitlines()
     counts = _counts(lines[0])
     ids = _nodes(topology, counts, _switches(lines[1], counts))
-    found = 0
-    for i, line in enumerate(lines[2:], 3):
-        if line.strip():
-            _link(topology, ids, line.strip(), i)
-            found += 1
-    if found != counts.links:
-        topology.warn(f"the first line counts {counts.links} links, {found} are listed")
+    rates = {
+        i: _link(topology, ids, line.strip(), i)
+        for i, line in enumerate(lines[2:], 3)
+        if line.strip()
+    }
+    if len(rates) != counts.links:
+        topology.warn(
+            f"the first line counts {counts.links} links, {len(rates)} are listed"
+        )
+    if lossy := [f"line {i}: {rate:g}" for i, rate in rates.items() if rate > 0]:
+        topology.warn(
+            f"{counted(len(lossy), 'link')} with an error rate ({lossy[0]}): prices "
+            "are those without errors"
+        )
 
 
 class Counts(NamedTuple):
@@ -93,7 +101,8 @@ def _nodes(topology: Topology, counts: Counts, kinds: dict[int, Kind]) -> list[s
     return ids
 
 
-def _link(topology: Topology, ids: list[str], line: str, number_of: int) -> None:
+def _link(topology: Topology, ids: list[str], line: str, number_of: int) -> float:
+    """Add the link of a line, and return its error rate."""
     found = LINK.fullmatch(line)
     if found is None:
         raise TopologyError(f"line {number_of}: {line[:60]!r} is not a link")
@@ -111,3 +120,4 @@ def _link(topology: Topology, ids: list[str], line: str, number_of: int) -> None
         number(found[3], what) * GIGABITS[found[4]] / 8,
         latency=number(found[5], what) * SECONDS[found[6]],
     )
+    return number(found[7] or 0, f"{what}: error rate", most=1.0)

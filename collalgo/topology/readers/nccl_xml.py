@@ -46,6 +46,7 @@ class System:
         self.by_busid: dict[tuple[str, str], str] = {}
         self.numbers: dict[tuple[str, str], int] = {}
         self.cpus: dict[str, list[str]] = {}
+        self.named: dict[tuple[str, str, int], tuple[str, Any]] = {}
         self.fast: list[tuple[str, str, Any]] = []  # host, id of a GPU, element
 
     def read(self, root: Any) -> None:
@@ -187,9 +188,22 @@ class System:
                 attributes[key] = integer(element.get(key), what, least=-1)
         if element.get("gcn"):
             attributes["gcn"] = element.get("gcn")
+        for key in ("dev", "rank"):
+            self._check_number(id, key, attributes.get(key, -1), host)
         if "rank" not in attributes and "dev" not in attributes:
             self.topology.warn(f"{id} has neither rank nor dev; NCCL ignores it")
         self.fast += [(host, id, link) for link in element]
+
+    def _check_number(self, id: str, key: str, value: int, host: str) -> None:
+        """Warn of a second GPU with a rank, or of a host with a device number.
+
+        Ranks that share a GPU have one device number.
+        """
+        busid = self.topology.device(id).attributes.get("busid")
+        scope = "" if key == "rank" else host
+        first, place = self.named.setdefault((key, scope, value), (id, busid))
+        if value >= 0 and id != first and (key == "rank" or place != busid):
+            self.topology.warn(f"{first} and {id} have one {key}, {value}")
 
     def _nic(self, net: Any, parent: str, host: str, card: Any) -> None:
         name = net.get("name", "")

@@ -1,7 +1,6 @@
 """Platforms of SimGrid: clusters of several shapes, and the routes between them."""
 
 import math
-import re
 from itertools import combinations, product
 from typing import Any
 
@@ -10,16 +9,14 @@ from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
 from collalgo.topology.graph import MOST_LINKS
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.readers.simgrid_routes import Network, Route
+from collalgo.topology.readers.simgrid_cables import cable_of, limited
+from collalgo.topology.readers.simgrid_routes import Network, Route, both_ways
 from collalgo.topology.readers.text import root_tag, xml
-from collalgo.topology.values import integer, number
+from collalgo.topology.values import integer
 
-#: The units of SimGrid in bytes per second and in seconds.
-RATES = {"Bps": 1.0, "bps": 1 / 8}
-TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3,
-         "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "": 1.0}  # fmt: skip
-PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
-            "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
+#: The directions of a link in a route, and the words of an attribute that is false.
+DIRECTIONS = {"UP", "DOWN", "NONE"}
+NEGATIONS = {"NO", "FALSE", "0"}
 
 #: The elements whose hosts, links or routes are not read, of any version.
 UNREAD = (
@@ -53,14 +50,14 @@ def parse(text: str, topology: Topology) -> None:
 
 def _add_routes(root: Any, topology: Topology, ends: dict[str, str]) -> None:
     """Add the links of all routes between the ends."""
-    cables = {element.get("id", ""): _cable(element, "bandwidth", "latency")
+    cables = {element.get("id", ""): cable_of(element, "bandwidth", "latency")
               for element in root.iter("link")}  # fmt: skip
     not_shared = {element.get("id", "") for element in root.iter("link")
                   if element.get("sharing_policy") == "FATPIPE"}  # fmt: skip
     elements = (*root.iter("zoneRoute"), *root.iter("route"))
     found = [route for e in elements if (route := _route(topology, e, ends, cables))]
     network = Network(topology, cables)
-    network.add(found, not_shared)
+    network.add(both_ways(topology, found, cables), not_shared)
     if several := sorted(network.media - not_shared):
         topology.warn(
             f"{len(several)} links, as {several[0]}, are shared by routes in several "
@@ -80,42 +77,13 @@ def _once(ends: dict[str, str], element: Any, device: str) -> None:
     ends[id] = device
 
 
-def rate(text: str, what: str) -> float:
-    """GB/s of "125MBps" or "1Gbps"; a bare number is bytes per second."""
-    found = re.fullmatch(r"\s*([\d.eE+-]{1,30})\s*([KMGTk]?i?)(Bps|bps)?\s*", text)
-    if found is None or found[2] not in PREFIXES:
-        raise TopologyError(f"{what}: {text[:40]!r} is not a bandwidth")
-    unit = RATES[found[3] or "Bps"] * PREFIXES[found[2]]
-    return number(found[1], what) * unit / 1e9
-
-
-def seconds(text: str, what: str) -> float:
-    """Seconds of "50us"; a bare number is seconds."""
-    found = re.fullmatch(r"\s*([\d.]{1,30}(?:[eE][+-]?\d{1,3})?)\s*([a-z]*)\s*", text)
-    if found is None or found[2] not in TIMES:
-        raise TopologyError(f"{what}: {text[:40]!r} is not a time")
-    return number(found[1], what) * TIMES[found[2]]
-
-
-def _cable(element: Any, bandwidth: str, latency: str) -> Cable:
-    what = element.get("id", "")
-    speed = element.get(bandwidth)
-    return Cable(
-        None if speed is None else rate(speed.split(",")[0], f"{what} {bandwidth}"),
-        seconds(element.get(latency, "0"), f"{what} {latency}"),
-    )
-
-
 def _cluster(topology: Topology, element: Any) -> str:
     """Add a cluster, and return the device that joins it to others."""
     id = element.get("id", "")
-    for what, of in (("backbone", "bb_bw"), ("limit of nodes", "limiter_link")):
-        if element.get(of):
-            topology.warn(f"cluster {id}: the {what} of {of} is not part of the model")
     names = _names(element, id)
     nodes = [topology.add(name, Kind.HOST, name=name) for name in names]
-    cable = _cable(element, "bw", "lat")
     shape = element.get("topology", "FLAT")
+    cable = limited(topology, element, len(nodes))
     sizes = element.get("topo_parameters", "")
     if shape == "FLAT":
         return star(topology, nodes, id, cable)
@@ -245,13 +213,23 @@ def _route(
     if src == dst:
         topology.warn("routes from a host to itself are ignored")
         return None
-    links = tuple(part.get("id", "") for part in element.iter("link_ctn"))
-    unknown = [name for name in links if name not in cables]
-    if unknown:
+    links = _links(element, f"the route from {src} to {dst}", cables)
+    one_way = element.get("symmetrical", "YES").upper() in NEGATIONS
+    return Route(ends[src], ends[dst], links, one_way)
+
+
+def _links(element: Any, route: str, cables: dict[str, Cable]) -> tuple[str, ...]:
+    """The names of the links of a route."""
+    parts = [*element.iter("link_ctn")]
+    for wrong in {part.get("direction", "NONE") for part in parts} - DIRECTIONS:
         raise TopologyError(
-            f"the route from {src} to {dst}: there is no link {unknown[0][:40]!r}"
+            f"{route}: direction {wrong[:40]!r} is not one of "
+            f"{', '.join(sorted(DIRECTIONS))}"
         )
-    return Route(ends[src], ends[dst], links)
+    links = tuple(part.get("id", "") for part in parts)
+    if unknown := [name for name in links if name not in cables]:
+        raise TopologyError(f"{route}: there is no link {unknown[0][:40]!r}")
+    return links
 
 
 def _end(element: Any, which: str, ends: dict[str, str]) -> str:

@@ -9,8 +9,10 @@ are as wide as all its routes need together.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from math import inf
 from typing import Any, NamedTuple
 
+from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
 
@@ -18,11 +20,50 @@ Neighbours = dict[object, set[object]]
 
 
 class Route(NamedTuple):
-    """A route between two devices over links by their names."""
+    """A route between two devices over links by their names, by default both ways."""
 
     source: str
     target: str
     links: tuple[str, ...]
+    one_way: bool = False
+
+
+def both_ways(
+    topology: Topology, routes: list[Route], cables: Mapping[str, Cable]
+) -> list[Route]:
+    """The routes, of which those there and back over different links become one.
+
+    Of the two the narrower is taken, with a warning.
+
+    Raises
+    ------
+    TopologyError
+        If one is a one-way route without one back.
+    """
+    by_ends = {(route.source, route.target): route for route in routes if route.one_way}
+    found = [route for route in routes if not route.one_way]
+    for (source, target), route in by_ends.items():
+        back = by_ends.get((target, source))
+        if back is None:
+            raise TopologyError(
+                f"the route from {source} to {target} is one-way, and there is none "
+                "back; add it, or leave out symmetrical"
+            )
+        narrower = min(route, back, key=lambda each: _width(each, cables))
+        if set(route.links) != set(back.links) and source < target:
+            topology.warn(
+                f"the routes from {source} to {target} and back have different links; "
+                f"those from {narrower.source} to {narrower.target} are used"
+            )
+        if narrower is route:
+            found.append(route)
+    return found
+
+
+def _width(route: Route, cables: Mapping[str, Cable]) -> tuple[float, str]:
+    """The GB/s of the narrowest link of known speed, then the name of the source."""
+    known = (cables[link].bandwidth for link in route.links)
+    return min((w for w in known if w is not None), default=inf), route.source
 
 
 class Network:

@@ -7,6 +7,7 @@ from collalgo.base.hostlist import expand
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, grid, wire
 from collalgo.topology.model import Kind, Topology
+from collalgo.topology.values import integer
 
 #: A cable of unknown speed, as Slurm gives none.
 UNKNOWN = Cable(None)
@@ -44,6 +45,7 @@ def switches(topology: Topology, entries: list[Entry]) -> None:
     for entry in entries:
         for child in _children(entry):
             _above(parents, child, entry["name"])
+    _check_levels(entries)
     for entry in sorted(entries, key=lambda entry: bool(_children(entry))):
         for node in _nodes(entry):
             if entry["name"] not in _above(parents, node, parents.get(node)):
@@ -58,6 +60,29 @@ def _add_switches(topology: Topology, entries: list[Entry]) -> None:
         topology.add(name, Kind.SWITCH, name=name)
         if not (_children(entry) or _nodes(entry)):
             topology.warn(f"switch {name} {EMPTY}")
+
+
+def _check_levels(entries: list[Entry]) -> None:
+    """Refuse levels, as scontrol prints them, that the switches contradict."""
+    levels = {
+        entry["name"]: integer(entry["level"], f"Level of {entry['name']}")
+        for entry in entries
+        if "level" in entry
+    }
+    for entry in entries:
+        name, below = entry["name"], _children(entry)
+        if name not in levels:
+            continue
+        for child in (c for c in below if levels.get(c, -1) >= levels[name]):
+            raise TopologyError(
+                f"switch {name} of Level={levels[name]} lists switch {child} of Level="
+                f"{levels[child]}, which must be lower"
+            )
+        if levels[name] and not below and _nodes(entry):
+            raise TopologyError(
+                f"switch {name} has Level={levels[name]} but lists no switches; a "
+                "switch of nodes has Level=0"
+            )
 
 
 def _children(entry: Entry) -> list[str]:
