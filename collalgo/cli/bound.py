@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import click
 
 from collalgo.base.console import patience
-from collalgo.base.units import human, human_time
+from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
     assuming,
-    check_has_root,
     faults_options,
     machine_arguments,
     root_option,
+    sizes_of_call,
     sizes_option,
     with_and_without,
 )
@@ -22,6 +22,7 @@ from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.link_model import DEFAULTS
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.assumed import extremes, kind_of, marked
 from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind, Topology
@@ -55,7 +56,7 @@ def bound_command(
 
     WHAT and its parameters are those of collalgo topo.
     """
-    check_has_root(collective, root)
+    sizes = sizes_of_call(collective, sizes, root)
     kinds = [LinkKind(kind) for kind in only] or None
 
     machine, intact = with_and_without(faults, what, parameters)
@@ -132,6 +133,7 @@ def _words(found: Bound, nbytes: int) -> str:
     if mark:
         kind += " if the speed is as assumed"
     return (
-        f"{found.collective} of {human(nbytes)}: at least {least}{most}\n"
+        f"{COLLECTIVES[found.collective].sized(found.collective, nbytes)}: at least "
+        f"{least}{most}\n"
         f"{kind}: {found.why(nbytes)}"
     )

@@ -21,6 +21,7 @@ from collalgo.cli.words import epilog
 from collalgo.cost.link_model import LinkModel
 from collalgo.errors import CollalgoError
 from collalgo.integrations.chakra import Calls, PricedCall, priced, read_calls
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.topology.faults import Faults
 
 
@@ -97,13 +98,18 @@ def _table(found: list[PricedCall]) -> Table:
         ratio = choice.ratio if choice else None
         table.add_row(
             *(each.call.collective, each.call.group or "all"),
-            *(str(each.size), human(each.nbytes), str(each.times)),
+            *(str(each.size), _bytes(each), str(each.times)),
             choice.algorithm if choice else "",
             human_time(choice.seconds) if choice else "0 s",
             f"{ratio:.2f}" if ratio else "",
             human_time(each.seconds),
         )
     return table
+
+
+def _bytes(each: PricedCall) -> str:
+    """The bytes of a call, if it carries data."""
+    return human(each.nbytes) if COLLECTIVES[each.call.collective].carries_data else ""
 
 
 def _rest(calls: Calls, found: list[PricedCall]) -> str:

@@ -10,7 +10,7 @@ import click
 
 from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
-from collalgo.base.units import UNIT
+from collalgo.base.units import UNIT, sizes_in_bytes
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
@@ -19,6 +19,7 @@ from collalgo.cli.machine import (
     figures_option,
     hosts_option,
     nics_option,
+    sizes_to_price,
     split_what,
     topology_option,
     with_and_without,
@@ -43,6 +44,10 @@ from collalgo.topology.model import Topology
 #: The most ranks on hosts that are not known to be equal; more take minutes.
 MOST_UNEQUAL = 4096
 
+#: The default sizes, in bytes.
+DEFAULT_SIZES = "8..1G"
+SIZES = sizes_in_bytes(DEFAULT_SIZES)
+
 #: A machine with its faults, and without.
 Machines = tuple[Topology | UniformCluster | None, Topology | UniformCluster | None]
 
@@ -59,7 +64,7 @@ SAID = epilog(
 @click.option(
     "--size",
     "range_",
-    show_default="8..1G",
+    show_default=DEFAULT_SIZES,
     help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
 @click.option(
@@ -113,7 +118,7 @@ def select_command(
     dgx1v --hosts 4 or dgx1v hosts=4. One size prints the prices of all algorithms, a
     range of sizes, the default, a table of the choices.
     """
-    sizes, words = _sizes_and_rest(words, range_, only_one=everything)
+    sizes, words = _sizes_and_rest(collective, words, range_, picture, everything)
     topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, assume, faults)
     machine, whole = _machines(topology, words, faults)
@@ -166,7 +171,11 @@ def _choices(
 
 
 def _sizes_and_rest(
-    words: tuple[str, ...], range_: str | None, *, only_one: bool
+    collective: str,
+    words: tuple[str, ...],
+    range_: str | None,
+    picture: Path | None,
+    only_one: bool,
 ) -> tuple[list[int], tuple[str, ...]]:
     """The sizes, if any precede the topology and its parameters, and the rest."""
     if words and words[0][:1].isdigit() and "=" not in words[0]:
@@ -174,11 +183,20 @@ def _sizes_and_rest(
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
         parts = 1 + any(map(UNIT.fullmatch, words[1:2]))  # as 64 MiB in two words
         range_, words = " ".join(words[:parts]), words[parts:]
-    sizes = parse_sizes(None, None, range_ or "8..1G")
-    assert sizes is not None
-    if only_one and len(sizes) > 1:
-        raise click.UsageError(f"--all needs one size, but {len(sizes)} are given")
-    return sizes, words
+    sizes = parse_sizes(None, None, range_)
+    if only_one and len(sizes or SIZES) > 1:
+        raise click.UsageError(
+            f"--all needs one size, but {len(sizes or SIZES)} are given"
+        )
+    return _sizes(collective, sizes, picture), words
+
+
+def _sizes(collective: str, given: list[int] | None, picture: Path | None) -> list[int]:
+    """The sizes to price, by default a range."""
+    sizes = sizes_to_price(collective, given or SIZES, given=given is not None)
+    if picture and not any(sizes):
+        raise click.UsageError("--plot shows times by size, and there is none above 0")
+    return sizes
 
 
 def _check_target(

@@ -10,6 +10,7 @@ from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cost.lower_bound import AS_LOW
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.losses import Loss
 from collalgo.selection.selection import Selection
 from collalgo.topology.assumed import marked
@@ -37,7 +38,7 @@ def _table(
 ) -> Table:
     """A row for each size: the choice, its time, the bound, the losses, the peers."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("size", justify="right")
+    table.add_column("size" if _is_sized(chosen[0]) else "", justify="right")
     table.add_column("algorithm")
     table.add_column("time", justify="right")
     bounded = any(one.ratio for one in chosen)
@@ -47,13 +48,18 @@ def _table(
         table.add_column(name)
     for i, one in enumerate(chosen):
         time = human_time(one.seconds) + one.choice.mark
-        cells = [human(one.nbytes), one.choice.words, time]
+        cells = [human(one.nbytes) if _is_sized(one) else "", one.choice.words, time]
         if bounded:
             cells.append(_times_bound(one))
         cells += _loss_cells(losses[i]) if losses else []
         cells += [_lost(row[i], one) for row in others.values()]
         table.add_row(*cells)
     return table
+
+
+def _is_sized(one: Selection) -> bool:
+    """Whether the call has a buffer."""
+    return COLLECTIVES[one.collective].carries_data
 
 
 def _times_bound(one: Selection) -> str:

@@ -11,18 +11,18 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.chrome_trace import TRACE
 from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
-from collalgo.base.units import human, human_time
+from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named
 from collalgo.cli.machine import (
     assume_option,
     assuming,
-    check_has_root,
     faults_options,
     figures_option,
     load_machine,
     machine_arguments,
     root_option,
+    sizes_of_call,
     sizes_option,
 )
 from collalgo.cli.options import force_option, load_option, writes
@@ -107,7 +107,7 @@ def simulate_command(
     algorithms, a file as of collalgo verify, or synthesized: trees computed for the
     topology.
     """
-    check_has_root(collective, root)
+    sizes = sizes_of_call(collective, sizes, root)
     try:
         machine = load_machine(what, parameters, faults)
         schedule = _of_file(algorithm, collective)
@@ -160,9 +160,10 @@ def _cheaper_order(
     name = min(prices, key=prices.__getitem__, default="")
     if not name or prices[name] > CHEAPER * found.seconds:
         return []
-    size, time = human(found.nbytes), human_time(prices[name])
-    text = f"With --order {name} it takes {time} for {size}; these prices are for the "
-    return [text + "order of the topology."]
+    time = human_time(prices[name])
+    takes = COLLECTIVES[found.collective].sized(f"the {found.collective}", found.nbytes)
+    text = f"With --order {name} {takes} takes {time}; these prices are for the order"
+    return [f"{text} of the topology."]
 
 
 def _of_file(algorithm: str, collective: str) -> str | ScheduleFunction:

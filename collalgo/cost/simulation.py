@@ -16,7 +16,7 @@ import numpy as np
 
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import shortened
-from collalgo.base.units import counted, human, human_time, number_of_bytes
+from collalgo.base.units import counted, human_time, number_of_bytes
 from collalgo.cost.bounds import Bound, bound_of
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -102,10 +102,11 @@ class Simulation(NamedTuple):
         return max(self.busy, key=self.busy.__getitem__, default=None)
 
     def __str__(self) -> str:
+        call = f"{self.collective} by {shortened(self.algorithm)}"
         text = (
-            f"{self.collective} by {shortened(self.algorithm)} of "
-            f"{human(self.nbytes)} on {counted(self.size, 'rank')}: "
-            f"{human_time(self.seconds)}{marked(self.assumed)} (model: {self.model})"
+            f"{COLLECTIVES[self.collective].sized(call, self.nbytes)} on "
+            f"{counted(self.size, 'rank')}: {human_time(self.seconds)}"
+            f"{marked(self.assumed)} (model: {self.model})"
         )
         directed_link = self.bottleneck
         if directed_link is not None:

@@ -26,6 +26,7 @@ from collalgo.cost.routing import Routing
 from collalgo.cost.simulation import Job
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
 
@@ -201,10 +202,10 @@ def timeline(
     messages = placement.messages(job.schedule, root)
     times = _fluid_times if model == "fluid" else _round_times
     begin, end, seconds = times(messages, job.whole, placement.routes)
-    title = (
-        f"{collective} by {shortened(job.name)} of {human(nbytes)} on {topology.name}: "
-        f"{human_time(seconds)} (model: {model})"
+    call = COLLECTIVES[collective].sized(
+        f"{collective} by {shortened(job.name)}", nbytes
     )
+    title = f"{call} on {topology.name}: {human_time(seconds)} (model: {model})"
     sends = messages.sends
     return Timeline(
         title, placement.devices, sends, sends.share * job.whole, begin, end

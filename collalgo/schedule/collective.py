@@ -11,6 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.base.units import human
+
 Blocks: TypeAlias = NDArray[np.int64]
 
 #: The code of a block that is undefined before, or arbitrary after.
@@ -54,6 +56,10 @@ class Collective(NamedTuple):
     reduces: bool = False
     carries_data: bool = True
     prefix: bool = False
+
+    def sized(self, words: str, nbytes: int) -> str:
+        """Words with the size of the buffer; one without data has none."""
+        return f"{words} of {human(nbytes)}" if self.carries_data else words
 
     def buffers(self, size: int) -> int:
         """The number of buffers of a rank in the whole buffer of the schedules."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.table import candidates as rows_of, is_users
 from collalgo.base.integers import integer
-from collalgo.base.units import counted, human, human_time
+from collalgo.base.units import counted, human_time
+from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.topology.assumed import ASSUMED
@@ -153,7 +154,8 @@ class Selection:
         """The call, its algorithm and its price."""
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         ranks = counted(self.size, "rank")
-        return f"{self.collective} of {human(self.nbytes)} on {ranks}: {choice}"
+        call = COLLECTIVES[self.collective].sized(self.collective, self.nbytes)
+        return f"{call} on {ranks}: {choice}"
 
     @property
     def origin(self) -> str:

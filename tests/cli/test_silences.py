@@ -1,6 +1,7 @@
 """Commands that did something else than was asked, and did not say so."""
 
 import json
+import re
 
 import pytest
 from click.testing import CliRunner
@@ -42,6 +43,15 @@ FILES = {
             "-b 1048576 is above -e 1024; give the smaller",
         ),
         ("bound allreduce dgx1v --only ici", "dgx1v: no ici link leaves"),
+        (
+            "bound barrier dgx1v --size 1M",
+            "barrier carries no data; leave the size",
+        ),
+        ("simulate barrier tree dgx1v --size 8", "leave the size out"),
+        ("select barrier 1M --topology dgx1v", "leave the size out"),
+        ("select barrier --size 8,1K --topology dgx1v", "leave the size out"),
+        ("select barrier --topology dgx1v --plot a.svg", "by size, and there is none"),
+        ("select reduce 0 --topology dgx1v --plot a.svg", "by size, and there is none"),
         ("bound scan dgx1v --only ici --only c2c", "dgx1v: no c2c or ici link leaves"),
     ],
 )
@@ -59,3 +69,26 @@ def test_a_policy_without_an_algorithm_is_said_not_to_decide():
     found = CliRunner().invoke(main, [*words, "--policy", "nccl"])
     assert "the policy nccl names no algorithm for this alltoall" in found.stderr
     assert not CliRunner().invoke(main, [*words, "--policy", "mpich"]).stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "bound barrier dgx1v",
+        "select barrier --topology dgx1v",
+        "select barrier 0 --topology dgx1v",
+        "select barrier --topology dgx1v --peers",
+        "select barrier -n 2",
+        "simulate barrier tree dgx1v",
+        "simulate barrier tree dgx1v --order rail --timeline barrier.svg",
+        "simulate barrier tree dgx1v --model fluid",
+    ],
+)
+def test_a_barrier_has_no_size(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = CliRunner().invoke(main, words.split())
+    assert found.exit_code == 0, found.output
+    drawn = "".join(path.read_text() for path in tmp_path.iterdir())
+    assert "barrier" in found.output
+    assert not re.search(r"\d ([KMG]i)?B\b", found.output + drawn)
+    assert "size" not in found.output

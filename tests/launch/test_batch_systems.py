@@ -98,9 +98,7 @@ def test_numbers_of_a_launcher_that_contradict_each_other_are_refused(name, chan
     place, value = change
     wrong = right | {list(right)[place]: value}
     env = {key: str(each) for key, each in wrong.items()}
-    with pytest.raises(
-        BootstrapError, match=r"contradict each .*need 0 <= rank"
-    ):
+    with pytest.raises(BootstrapError, match=r"contradict each .*need 0 <= rank"):
         position_of(env)
 
 
