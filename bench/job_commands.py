@@ -28,7 +28,7 @@ ranks_option = click.option(
 @click.command()
 @ranks_option
 @click.option(
-    "-n",
+    "--runs",
     "rounds",
     type=click.IntRange(1),
     default=5,

@@ -120,7 +120,7 @@ SWEEP_OPTIONS = [
         help="dtypes, separated by commas, or all.",
     ),
     click.option(
-        "-o", "--op", "op", default="sum", type=click.Choice([*OPS, "all"]),
+        "--op", default="sum", type=click.Choice([*OPS, "all"]),
         metavar="OP", help=f"Op, or all: {', '.join(OPS)}.",
     ),
     click.option(
@@ -128,10 +128,9 @@ SWEEP_OPTIONS = [
         help="Root rank, or all.",
     ),
     click.option(
-        "-n", "--calls", "iterations", type=click.IntRange(1),
+        "--calls", "iterations", type=click.IntRange(1),
         show_default="as many as take 0.4 s",
-        help="Timed calls in a cycle, not with peers; for the number of ranks see "
-        "--ranks.",
+        help="Timed calls in a cycle, not with peers.",
     ),
     click.option(
         "-w", "--warmup", "warmup", type=click.IntRange(0), default=2,
@@ -142,7 +141,7 @@ SWEEP_OPTIONS = [
         help="Cycles of each cell.",
     ),
     click.option(
-        "-c", "--check", "check", type=click.IntRange(0, 1), default=1,
+        "--check", type=click.IntRange(0, 1), default=1,
         help="Check the results (1) or not (0).",
     ),
     click.option(
@@ -150,7 +149,7 @@ SWEEP_OPTIONS = [
         help="Write the input before each call (1) or not (0).",
     ),
     click.option(
-        "-m", "--in-a-row", "in_a_row", type=click.IntRange(1),
+        "--in-a-row", type=click.IntRange(1),
         show_default="1; barriers: 16; sweeps of collectives where no rank can run "
         "ahead: as many as take 100 us",
         help="Consecutive calls in each timing.",
