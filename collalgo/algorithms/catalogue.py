@@ -283,6 +283,7 @@ add("exscan", "linear", scan.linear_exscan)
 add("exscan", "recursive_doubling", scan.exscan)
 add("exscan", "pipelined", scan.linear_exscan, segments=8)
 add("exscan", "123_doubling", scan.one_two_three)
+add("exscan", "chain", scan.chain_exscan, segments=8)
 
 add("barrier", "linear", linear.barrier)
 add("barrier", "double_ring", ring.barrier)

@@ -75,6 +75,7 @@ ONLY_CHILD = "on the longest path the deepest rank is an only child"
 ROOT_ROUNDS = (
     "a rank sends or combines in each of the n - 1 + q rounds if it is the root"
 )
+ADDS = "a rank adds its value in a step of its own"
 SHIFTED = "all data is first shifted by one rank"
 SMOOTH = "factors below k need fewer rounds; other numbers of ranks fold"
 STAGGERED = "a segment begins one step after the one before, not one turn"
@@ -277,6 +278,7 @@ _of(
     recursive_doubling=Formula("log2up(p - 1) + 1", "log2up(p - 1) + 1", None, None),
     pipelined=Formula("n + p - 2", "(n + p - 2) / n", "1", "1", differs=SHIFTED),
     **{"123_doubling": Formula("log2up((p - 1) * 4 / 3)", "log2up((p - 1) * 4 / 3)")},
+    chain=Formula("n + p - 2", "(n + p - 2) / n", "1", "1", differs=ADDS),
 )
 _of(
     "barrier",

@@ -55,6 +55,28 @@ def linear_exscan(group: Group) -> Steps:
     yield from shifted(group, linear.scan)
 
 
+def chain_exscan(group: Group) -> Steps:
+    """The sum goes from rank to rank, and each adds its value to it in a spare buffer.
+
+    So each link passes the data once, and not twice as after a shift.
+    """
+    rank, before, both = group.rank, group.whole, spare(group.whole)
+    for step in range(1, group.size):
+        adds = rank == step < group.size - 1
+        yield (
+            send(group.right, both if step > 1 else before)
+            if rank == step - 1
+            else None,
+            recv(group.left, before) if rank == step else None,
+            send(group.me, before) if adds else None,
+            recv(group.me, both) if adds else None,
+        )
+        yield (
+            send(group.me, before) if adds else None,
+            recv_reduce(group.me, both) if adds else None,
+        )
+
+
 def one_two_three(group: Group) -> Steps:
     """Skips of 1, 2, 3, 6, 12, ... and one op fewer than rounds (Traeff 2025).
 

@@ -6,7 +6,7 @@ from math import ceil, gcd, log2
 
 import pytest
 
-from collalgo import Group, verify
+from collalgo import Group, Topology, select, verify
 from collalgo.algorithms import (
     binary_blocks,
     bine,
@@ -260,3 +260,22 @@ def test_every_collective_has_algorithms():
     from collalgo.schedule.collective import COLLECTIVES
 
     assert all(len(candidates(name)) >= 3 for name in COLLECTIVES)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8, 13])
+def test_an_exclusive_chain_sends_no_more_than_an_inclusive_one(size):
+    chain, scan = (
+        verify(name, size=size, collective=collective)
+        for name, collective in (("chain", "exscan"), ("linear", "scan"))
+    )
+    assert (chain.links, chain.sent, chain.order) == (scan.links, scan.sent, "serial")
+
+
+@pytest.mark.parametrize("name", ["dgx1v", "dgx_h100"])
+def test_a_long_exclusive_scan_is_about_as_cheap_as_an_inclusive_one(name):
+    machine = Topology.load(name)
+    inclusive, exclusive = (
+        select(collective, 1 << 30, topology=machine)
+        for collective in ("scan", "exscan")
+    )
+    assert exclusive.seconds < 1.1 * inclusive.seconds
