@@ -110,6 +110,8 @@ class Context:
         The ranks of the world that a group consists of; empty for a world.
     pair : tuple of int or None
         The two ranks, as errors call them, if it only carries their messages.
+    members_of_both : tuple of int
+        The members of the group of these two.
     one_thread : bool
         Whether the engine between its hosts allows calls from one thread only.
     newcomers : Newcomers or None
@@ -121,6 +123,7 @@ class Context:
 
     members: tuple[int, ...] = ()
     pair: tuple[int, int] | None = None
+    members_of_both: tuple[int, ...] = ()
     one_thread = False
     newcomers: Newcomers | None = None
     end_job: Callable[[], None] | None = None

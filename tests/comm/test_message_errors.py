@@ -141,6 +141,47 @@ def test_errors_name_the_ranks_of_the_communicator():
     threads(on_each_rank, 4, timeout=60)
 
 
+@pytest.mark.parametrize("wait", WAITS.values(), ids=WAITS)
+def test_the_error_in_a_group_names_the_ranks_of_the_world(wait):
+    told = "(ranks of the group [3, 1] of the world)"
+
+    def on_each_rank(comm):
+        group = comm.group([3, 1]) if comm.rank % 2 else None
+        if comm.rank == 3:
+            for _ in range(2):
+                with pytest.raises(collalgo.CollectiveTimeout) as caught:
+                    wait(group)
+                assert str(caught.value).count(told) == 1, caught.value
+            with pytest.raises(collalgo.CollectiveTimeout) as caught:
+                comm.recv(np.zeros(1), 0, timeout=0.05)
+            assert "of the world" not in str(caught.value)
+        comm.barrier()
+
+    threads(on_each_rank, 4, timeout=60)
+
+
+def test_a_mismatch_and_a_departure_in_a_group_name_the_ranks_of_the_world():
+    told = r"\(ranks of the group \[2, 1\] of the world\)$"
+
+    def on_each_rank(comm):
+        if not comm.rank:
+            return
+        group = comm.group([2, 1])
+        with pytest.raises(collalgo.MismatchError, match=told):
+            while True:
+                if group.rank == 0:
+                    group.send(np.ones(3), 1)
+                else:
+                    group.recv(np.ones(4), 0)
+        if group.rank:
+            group.close()
+            return
+        with pytest.raises(collalgo.PeerFailed, match=told):
+            group.recv(np.ones(4), 1, tag=9)
+
+    threads(on_each_rank, 3, timeout=60)
+
+
 def test_a_closed_communicator_says_so():
     def on_each_rank(comm):
         other, x = 1 - comm.rank, np.zeros(1)

@@ -100,4 +100,5 @@ class Connection:
         if home is None:
             context.release()
             raise CommunicatorClosed(f"{name}: the communicator has ended")
+        context.members_of_both = home.context.members
         return Runner(home.subgroup(context), home.timeout)

@@ -15,6 +15,7 @@ cdef class Owner:
     cdef bint poll(self) except -1
     cdef bint await_message(self, Message message, int64_t until) except -1
     cdef void queue_callbacks(self, Message message)
+    cdef object in_world(self, error)
 
 
 cdef class Message(Tagged):

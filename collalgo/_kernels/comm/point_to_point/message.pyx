@@ -54,6 +54,10 @@ cdef class Owner:
     cdef void queue_callbacks(self, Message message):
         """Queue the callbacks of a message that is done."""
 
+    cdef object in_world(self, error):
+        """An error that also names the ranks of the world."""
+        return error
+
 
 cdef class Message(Tagged):
     """A message sent or received in the background, with the methods of :class:`Work`.
@@ -143,7 +147,8 @@ cdef class Message(Tagged):
         """End the message: it was transferred, or has failed."""
         if self.over:
             return
-        self.error, self.pins, self.packed = error, None, None
+        self.error = None if error is None else self.owner.in_world(error)
+        self.pins, self.packed = None, None
         self.over = True
         if self.callbacks is not None:
             self.owner.queue_callbacks(self)

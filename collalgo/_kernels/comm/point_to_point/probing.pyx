@@ -73,7 +73,9 @@ cdef class Probing(Receiving):
             rank for rank in range(self.size) if rank != self.rank
         )
         busy = self.in_collective(peers)
-        return errors.probe_error(name, source, tag, self.rank, peers, seconds, busy)
+        return self.in_world(
+            errors.probe_error(name, source, tag, self.rank, peers, seconds, busy)
+        )
 
     def iprobe(self, source, tag, double seconds, str name="iprobe"):
         """The same without a wait; None if no message has arrived."""
@@ -109,7 +111,7 @@ cdef class Probing(Receiving):
         if arrival is not None:
             return peer.rank, dtype_text(arrival.head.dtype), arrival.head.count
         if peer.failure is not None and not (is_any and peer.has_left):
-            raise peer.error(name)
+            raise self.in_world(peer.error(name))
         return None
 
     def unexpected_bytes(self, int64_t rank):

@@ -10,6 +10,7 @@ from collalgo._kernels.comm.point_to_point.progress cimport Progress
 from collalgo._kernels.engine.transport.host_endpoint cimport HostEndpoint
 
 from collalgo.comm.point_to_point import errors
+from collalgo.comm.world_failures import message_error
 
 
 cdef class Receiving(Progress):
@@ -38,6 +39,10 @@ cdef class Receiving(Progress):
                 home.check_open(call)
             raise errors.closed(call, self.rank)
         return 0
+
+    cdef object in_world(self, error):
+        home = self.home()
+        return error if home is None else message_error(error, home.context)
 
     cdef Peer peer(self, int64_t rank):
         """The messages of this rank and another."""
