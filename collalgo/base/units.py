@@ -63,7 +63,7 @@ def number_of_bytes(value: Any, caller: str) -> int:
         try:
             return size_in_bytes(value)
         except ValueError as error:
-            raise ValueError(f"{caller}: nbytes is {error}") from None
+            raise ValueError(f"{caller}: nbytes: {error}") from None
     if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(
             f"{caller}: nbytes is {shown(value)}, of type {type(value).__name__}; pass "

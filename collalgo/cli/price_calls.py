@@ -7,7 +7,7 @@ from rich.table import Table
 
 from collalgo.base.console import patience, wide_console
 from collalgo.base.cpu_list import cores_of, is_list
-from collalgo.base.units import human, human_time
+from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.machine import (
     assume_option,
@@ -116,7 +116,7 @@ def _rest(calls: Calls, found: list[PricedCall]) -> str:
     """The sum, and what is left out of it."""
     total = human_time(sum(each.seconds for each in found))
     return (
-        f"{calls.calls.total()} calls, {total} one after the other; left out are "
-        f"{calls.messages} sends and receives, and {calls.unknown} collectives "
-        "without type or bytes"
+        f"{counted(calls.calls.total(), 'call')}, {total} one after the other; not "
+        f"counted: {counted(calls.messages, 'message')}, and "
+        f"{counted(calls.unknown, 'collective')} without type or bytes"
     )

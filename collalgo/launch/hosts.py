@@ -12,6 +12,7 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.segment import RANKS
 from collalgo.base.input_files import read_text
+from collalgo.base.units import counted
 from collalgo.bootstrap.launcher_variables import MOST_RANKS
 from collalgo.errors import BootstrapError
 
@@ -270,8 +271,8 @@ def _counts(hosts: Sequence[Host], size: int | None) -> dict[Host, int]:
     left = slots if size is None else size
     if left > slots:
         raise BootstrapError(
-            f"{left} ranks do not fit into {slots} slots of {len(hosts)} hosts; give "
-            "the hosts more slots, as in -H a:4,b:4"
+            f"{left} ranks do not fit into {counted(slots, 'slot')} of "
+            f"{counted(len(hosts), 'host')}; give more slots, as in -H a:4,b:4"
         )
     counts: dict[Host, int] = {}
     for host in hosts:

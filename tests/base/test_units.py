@@ -72,7 +72,7 @@ def test_functions_take_bytes_as_numbers_and_as_text(name):
     for mib in (1 << 20, 1e6 * 1.048576, np.int32(1 << 20), np.float32(1 << 20), "1M"):
         assert OF_BYTES[name](mib) == pytest.approx(1 << 20)
     for wrong in (-8, "-8", 1.5, math.nan, math.inf, 1 << 99, "8q", np.int8(-1)):
-        with pytest.raises(ValueError, match="nbytes is"):
+        with pytest.raises(ValueError, match=r"nbytes(:| is)"):
             OF_BYTES[name](wrong)
     for wrong in (True, np.bool_(1), None, [8], 1j, b"1M"):
         with pytest.raises(TypeError, match="nbytes is"):

@@ -49,7 +49,7 @@ def test_a_command_prices_a_trace(tmp_path):
     rows = [line.split() for line in found.output.splitlines()]
     assert rows[2][:6] == ["allreduce", "tp", "2", "1", "MiB", "2"]
     assert "4 calls" in found.output
-    assert "1 sends and receives, and 1 collectives without" in found.output
+    assert "1 message, and 1 collective without" in found.output
     refused = CliRunner().invoke(main, [*words, "--group", "dp=x"])
     assert "must have the form NAME=0,4-7" in refused.output
     with pytest.raises(ChakraError, match=r"none\.et: it cannot be read"):

@@ -5,6 +5,7 @@ from itertools import combinations, product
 from typing import Any
 
 from collalgo.base.hostlist import LONGEST_NAME, expand
+from collalgo.base.units import counted
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
 from collalgo.topology.graph import MOST_LINKS
@@ -60,14 +61,19 @@ def _add_routes(root: Any, topology: Topology, ends: dict[str, str]) -> None:
     network.add(both_ways(topology, found, cables), not_shared)
     if several := sorted(network.media - not_shared):
         topology.warn(
-            f"{len(several)} links, as {several[0]}, are shared by routes in several "
-            "directions; each of their neighbours has the bandwidth for itself here"
+            f"shared by routes in several directions: {_some(several)}; each of the "
+            "neighbours has the bandwidth for itself here"
         )
     if wide := sorted(link for link, routes in network.times.items() if routes > 1):
         topology.warn(
-            f"{len(wide)} links, as {wide[0]}, give each route the whole bandwidth "
-            "(FATPIPE); here their routes share the sum, so one alone is too fast"
+            f"the whole bandwidth for each route (FATPIPE): {_some(wide)}; here their "
+            "routes share the sum, so one alone is too fast"
         )
+
+
+def _some(links: list[str]) -> str:
+    """The number of links, and one of them."""
+    return f"{counted(len(links), 'link')}, as {links[0]}"
 
 
 def _once(ends: dict[str, str], element: Any, device: str) -> None:
