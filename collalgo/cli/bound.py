@@ -7,13 +7,13 @@ import click
 from collalgo.base.console import patience
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.call_sizes import sizes_of_call
 from collalgo.cli.machine import (
     assume_option,
     assuming,
     faults_options,
     machine_arguments,
     root_option,
-    sizes_of_call,
     sizes_option,
     with_and_without,
 )

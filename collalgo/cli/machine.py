@@ -6,7 +6,6 @@ from functools import wraps
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from collalgo.base.console import patience
 from collalgo.base.input_files import special
@@ -38,26 +37,6 @@ def check_has_root(collective: str, root: int) -> None:
     """Refuse a root of a collective that has none."""
     if root and not COLLECTIVES[collective].rooted:
         raise click.UsageError(f"{collective} has no root; leave --root {root} out")
-
-
-def sizes_of_call(collective: str, sizes: list[int], root: int) -> list[int]:
-    """The sizes to price, after the check of the root; see :func:`sizes_to_price`."""
-    check_has_root(collective, root)
-    source = click.get_current_context().get_parameter_source("sizes")
-    given = source is not ParameterSource.DEFAULT
-    return sizes_to_price(collective, sizes, given=given)
-
-
-def sizes_to_price(collective: str, sizes: list[int], *, given: bool) -> list[int]:
-    """The sizes, but of a collective without data one of 0 bytes.
-
-    ``given`` is whether they are the user's, who may give none above 0 then.
-    """
-    if COLLECTIVES[collective].carries_data:
-        return sizes
-    if given and any(sizes):
-        raise click.UsageError(f"{collective} carries no data; leave the size out")
-    return [0]
 
 
 def _read_link_model(

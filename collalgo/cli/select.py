@@ -12,6 +12,7 @@ from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import UNIT, sizes_in_bytes
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.call_sizes import sizes_to_price
 from collalgo.cli.machine import (
     assume_option,
     assuming,
@@ -19,7 +20,6 @@ from collalgo.cli.machine import (
     figures_option,
     hosts_option,
     nics_option,
-    sizes_to_price,
     split_what,
     topology_option,
     with_and_without,
@@ -188,15 +188,10 @@ def _sizes_and_rest(
         raise click.UsageError(
             f"--all needs one size, but {len(sizes or SIZES)} are given"
         )
-    return _sizes(collective, sizes, picture), words
-
-
-def _sizes(collective: str, given: list[int] | None, picture: Path | None) -> list[int]:
-    """The sizes to price, by default a range."""
-    sizes = sizes_to_price(collective, given or SIZES, given=given is not None)
+    sizes = sizes_to_price(collective, sizes or SIZES, given=sizes is not None)
     if picture and not any(sizes):
         raise click.UsageError("--plot shows times by size, and there is none above 0")
-    return sizes
+    return sizes, words
 
 
 def _check_target(

@@ -14,6 +14,7 @@ from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named
+from collalgo.cli.call_sizes import sizes_of_call
 from collalgo.cli.machine import (
     assume_option,
     assuming,
@@ -22,7 +23,6 @@ from collalgo.cli.machine import (
     load_machine,
     machine_arguments,
     root_option,
-    sizes_of_call,
     sizes_option,
 )
 from collalgo.cli.options import force_option, load_option, writes
