@@ -9,7 +9,7 @@ MOST_NAMES, LONGEST_NAME = 65_536, 255
 
 #: An entry between commas outside of brackets.
 _TOP_LEVEL = re.compile(r"(?:[^,\[]|\[[^\]]*\]?)+")
-#: The characters of a pattern of a shell, which stands for unknown names.
+#: The characters of a pattern of a shell, which means unknown names.
 _PATTERN = re.compile(r"[*?{}]")
 _RANGES = re.compile(r"\[([0-9,\- ]*)\]")
 

@@ -107,7 +107,7 @@ def number(env: Mapping[str, str], name: str) -> int:
     Raises
     ------
     BootstrapError
-        If it is not set, or is no integer.
+        If it is not set, or is not an integer.
     """
     if not env.get(name, "").strip():
         known = (JOB.name, STORE.name, *TORCH, *HOROVOD, *chain(*PAIRS[2:]), *SRUN)

@@ -190,7 +190,7 @@ def _sizes_and_rest(
         )
     sizes = sizes_to_price(collective, sizes or SIZES, given=sizes is not None)
     if picture and not any(sizes):
-        raise click.UsageError("--plot shows times by size, and there is none above 0")
+        raise click.UsageError("--plot shows times by size; give a size above 0")
     return sizes, words
 
 

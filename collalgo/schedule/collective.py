@@ -57,7 +57,7 @@ class Collective(NamedTuple):
     carries_data: bool = True
     prefix: bool = False
 
-    def sized(self, words: str, nbytes: int) -> str:
+    def sized(self, words: str, nbytes: float) -> str:
         """Words with the size of the buffer; one without data has none."""
         return f"{words} of {human(nbytes)}" if self.carries_data else words
 

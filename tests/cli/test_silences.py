@@ -50,8 +50,8 @@ FILES = {
         ("simulate barrier tree dgx1v --size 8", "leave the size out"),
         ("select barrier 1M --topology dgx1v", "leave the size out"),
         ("select barrier --size 8,1K --topology dgx1v", "leave the size out"),
-        ("select barrier --topology dgx1v --plot a.svg", "by size, and there is none"),
-        ("select reduce 0 --topology dgx1v --plot a.svg", "by size, and there is none"),
+        ("select barrier --topology dgx1v --plot a.svg", "by size; give a size above"),
+        ("select reduce 0 --topology dgx1v --plot a.svg", "by size; give a size above"),
         ("bound scan dgx1v --only ici --only c2c", "dgx1v: no c2c or ici link leaves"),
     ],
 )

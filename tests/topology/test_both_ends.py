@@ -186,7 +186,7 @@ def route(source, target, *links, ways="NO", direction=None):
 @pytest.mark.parametrize("ways", ["NO", "no", "False", "0"])
 def test_a_route_without_one_back_is_refused(ways, tmp_path):
     text = routes(route("a", "b", "x", ways=ways))
-    with pytest.raises(TopologyError, match="from a to b is one-way, and there is no"):
+    with pytest.raises(TopologyError, match="from a to b is one-way, and a route back"):
         read(tmp_path, text, "platform.xml")
     assert read(tmp_path, routes(route("a", "b", "x", ways="YES")), "p.xml").links
 

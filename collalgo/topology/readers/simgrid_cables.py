@@ -65,7 +65,7 @@ def limited(topology: Topology, element: Any, hosts: int) -> Cable:
 def _narrowed(
     topology: Topology, element: Any, cable: Cable, part: Cable, name: str
 ) -> Cable:
-    """A cable that is no wider than a part of another one, with a warning."""
+    """A cable that has at most the width of a part of another one, with a warning."""
     speed = part.bandwidth
     if speed is None or (cable.bandwidth is not None and cable.bandwidth <= speed):
         return cable

@@ -46,8 +46,8 @@ def both_ways(
         back = by_ends.get((target, source))
         if back is None:
             raise TopologyError(
-                f"the route from {source} to {target} is one-way, and there is none "
-                "back; add it, or leave out symmetrical"
+                f"the route from {source} to {target} is one-way, and a route back "
+                "is missing; add it, or leave out symmetrical"
             )
         narrower = min(route, back, key=lambda each: _width(each, cables))
         if set(route.links) != set(back.links) and source < target:
