@@ -77,7 +77,7 @@ def main() -> None:
 @sweep_options
 @click.option("-a", "algorithms", default=None, help="Algorithms, separated by commas.")
 @click.option(
-    "--place", type=click.Choice(["out", "in", "both"]), default="out",
+    "-p", "--place", type=click.Choice(["out", "in", "both"]), default="out",
     help="Out of place, in place, or both.",
 )  # fmt: skip
 @click.option(

@@ -28,7 +28,7 @@ ranks_option = click.option(
 @click.command()
 @ranks_option
 @click.option(
-    "--runs",
+    "-n",
     "rounds",
     type=click.IntRange(1),
     default=5,

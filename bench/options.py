@@ -120,7 +120,7 @@ SWEEP_OPTIONS = [
         help="dtypes, separated by commas, or all.",
     ),
     click.option(
-        "--op", default="sum", type=click.Choice([*OPS, "all"]),
+        "-o", "--op", "op", default="sum", type=click.Choice([*OPS, "all"]),
         metavar="OP", help=f"Op, or all: {', '.join(OPS)}.",
     ),
     click.option(
@@ -128,9 +128,10 @@ SWEEP_OPTIONS = [
         help="Root rank, or all.",
     ),
     click.option(
-        "--calls", "iterations", type=click.IntRange(1),
+        "-n", "--calls", "iterations", type=click.IntRange(1),
         show_default="as many as take 0.4 s",
-        help="Timed calls in a cycle, not with peers.",
+        help="Timed calls in a cycle, not with peers; for the number of ranks see "
+        "--ranks.",
     ),
     click.option(
         "-w", "--warmup", "warmup", type=click.IntRange(0), default=2,
@@ -141,7 +142,7 @@ SWEEP_OPTIONS = [
         help="Cycles of each cell.",
     ),
     click.option(
-        "--check", type=click.IntRange(0, 1), default=1,
+        "-c", "--check", "check", type=click.IntRange(0, 1), default=1,
         help="Check the results (1) or not (0).",
     ),
     click.option(
@@ -149,7 +150,7 @@ SWEEP_OPTIONS = [
         help="Write the input before each call (1) or not (0).",
     ),
     click.option(
-        "--in-a-row", type=click.IntRange(1),
+        "-m", "--in-a-row", "in_a_row", type=click.IntRange(1),
         show_default="1; barriers: 16; sweeps of collectives where no rank can run "
         "ahead: as many as take 100 us",
         help="Consecutive calls in each timing.",

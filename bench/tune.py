@@ -67,7 +67,7 @@ PREPARED, CALLED = 0.01, 0.001
     "-f", "factor", default=4, type=click.IntRange(2), help="Factor between sizes."
 )
 @click.option(
-    "--calls", "iterations", type=click.IntRange(1), default=50, help="Timed calls."
+    "-n", "iterations", type=click.IntRange(1), default=50, help="Timed calls."
 )
 def tune(
     file: Path,
