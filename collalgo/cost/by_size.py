@@ -19,23 +19,38 @@ BORDERS = distinct(
 
 
 class BySize(Generic[Value]):
-    """Values for all sizes; a size between two borders has that of the upper one.
-
-    So there are few, and a size is looked up instead of computed.
+    """Values for all sizes; they are few, and looked up instead of computed.
 
     Parameters
     ----------
+    last
+        The last size of each value but that of the largest sizes, in order.
     values
-        A row of figures for each of :data:`BORDERS`.
-    make
-        Makes the value of a row.
+        The values.
     """
 
-    def __init__(self, values: NDArray[Any], make: Callable[[Any], Value]):
-        rows = np.asarray(values).reshape(len(BORDERS), -1)
-        last = np.flatnonzero(np.any(rows[1:] != rows[:-1], axis=1))
-        self._last: list[float] = BORDERS[last].tolist()
-        self._values = [make(row) for row in values[[*last, -1]].tolist()]
+    def __init__(self, last: list[int], values: list[Value]):
+        self._last, self._values = last, values
+
+    @classmethod
+    def from_table(cls, values: NDArray[Any]) -> "BySize[Any]":
+        """A value for each of :data:`BORDERS`, the last size that has it."""
+        last = np.flatnonzero(values[1:] != values[:-1])
+        return cls(BORDERS[last].tolist(), values[[*last, -1]].tolist())
+
+    @classmethod
+    def from_borders(
+        cls, borders: list[int], value_at: Callable[[int], Value]
+    ) -> "BySize[Value]":
+        """The values of sizes that have that of the border below, the first 0."""
+        last: list[int] = []
+        values = [value_at(borders[0])]
+        for border in borders[1:]:
+            value = value_at(border)
+            if value != values[-1]:
+                last.append(border - 1)
+                values.append(value)
+        return cls(last, values)
 
     def at(self, nbytes: int) -> tuple[Value, float, float]:
         """The value of a size, and the sizes for which it holds: least, and limit."""

@@ -7,12 +7,13 @@ that is faster.
 """
 
 from functools import lru_cache
+from math import ceil, floor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from collalgo.base.cache import REMEMBERED
-from collalgo.cost.by_size import BORDERS, BySize
+from collalgo.cost.by_size import BySize
 from collalgo.cost.host_profile import HostProfile
 from collalgo.engine.plan.copying import Copying
 from collalgo.schedule.collective import COLLECTIVES
@@ -124,21 +125,57 @@ class CopyPolicy(NamedTuple):
     @lru_cache(maxsize=REMEMBERED)  # noqa: B019 (of values, not of objects)
     def by_size(self) -> BySize[CopyMethod]:
         """The methods for all sizes."""
-        columns = (
-            self.is_exchanged_by_kernel(BORDERS),
-            self.held(BORDERS) >= self.profile.cache,
-            self.is_shared(BORDERS),
-            self.stays_cached(BORDERS),
-            self.is_interleaved(BORDERS),
-            self.is_at_once(BORDERS),
-            self.is_rooted_copy_by_kernel(BORDERS),
+        return BySize.from_borders(self.borders, self.method)
+
+    @property
+    def borders(self) -> list[int]:
+        """The sizes from which on another method may be the best, the first 0.
+
+        They are few, where a table of all sizes would delay the first call.
+        """
+        # Long: one line for each limit that a size is compared with.
+        cache, cores = self.profile.cache, min(self.size, self.profile.cores)
+        held = {
+            LONG_EXCHANGE * cache,
+            LONG_RESULT * cache,
+            cache,
+            LONG_CROWDED * cache,
+            LINGERING * cache,
+            OUTGROWN * cores,
+        }
+        messages = {
+            LONG,
+            LONG_CROWDED_MESSAGE,
+            LONG_OF_MANY,
+            LONG_OF_TWO,
+            2 * LONG_OF_TWO,
+        }
+        of_rank = {limit / self._arrays for limit in held}
+        found = {0, *map(ceil, of_rank), *(floor(limit) + 1 for limit in of_rank)}
+        found |= {limit * self._message_count for limit in messages}
+        return sorted(found)
+
+    def method(self, nbytes: int) -> CopyMethod:
+        """The method for a size."""
+        copying = (
+            self.is_exchanged_by_kernel(nbytes),
+            self.held(nbytes) >= self.profile.cache,
+            self.is_shared(nbytes),
+            self.stays_cached(nbytes),
+            self.is_interleaved(nbytes),
         )
-        table = np.stack(np.broadcast_arrays(*columns, BORDERS)[:-1], axis=1)
-        return BySize(table, lambda row: CopyMethod(Copying(*row[:5]), *row[5:]))
+        at_once = self.is_at_once(nbytes)
+        handed_out = self.is_rooted_copy_by_kernel(nbytes)
+        return CopyMethod(Copying(*map(bool, copying)), bool(at_once), bool(handed_out))
 
     def held(self, nbytes: Any) -> Any:
         """The bytes of the arrays of all ranks."""
-        return 2 * self.size * nbytes
+        return self._arrays * nbytes
+
+    @property
+    def _arrays(self) -> int:
+        """The number of arrays of all ranks: an input and an output of each."""
+        return 2 * self.size
 
     def stays_cached(self, nbytes: Any) -> Any:
         """Whether arrays are still in a cache when written and read again."""
@@ -246,4 +283,9 @@ class CopyPolicy(NamedTuple):
 
     def _message(self, nbytes: Any) -> Any:
         """The bytes of a message."""
-        return nbytes // (self.size if COLLECTIVES[self.collective].blocks else 1)
+        return nbytes // self._message_count
+
+    @property
+    def _message_count(self) -> int:
+        """The number of messages that the buffer of a rank consists of."""
+        return self.size if COLLECTIVES[self.collective].blocks else 1

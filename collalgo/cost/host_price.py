@@ -101,7 +101,7 @@ class HostPrice:
         """The best number of slices for buffers of all sizes."""
         sizes = BORDERS.astype(np.float64)
         best = np.array(FINER)[self._finer(sizes).argmin(axis=0)]
-        return BySize((self._needed(sizes) * best).astype(np.int64), int)
+        return BySize.from_table((self._needed(sizes) * best).astype(np.int64))
 
     def _finer(self, sizes: Reals) -> Reals:
         """The times with the least number of slices, and with multiples of it."""

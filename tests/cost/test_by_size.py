@@ -13,7 +13,7 @@ from collalgo.cost.by_size import BORDERS, BySize
 )
 def test_a_size_has_the_value_of_the_next_border(steps, nbytes, shift):
     steps = [step % 4 for step in steps]
-    table, nbytes = BySize(np.array(steps), int), max(nbytes + shift, 0)
+    table, nbytes = BySize.from_table(np.array(steps)), max(nbytes + shift, 0)
     value, least, limit = table.at(nbytes)
     assert least <= nbytes < limit
     above = [
@@ -24,6 +24,21 @@ def test_a_size_has_the_value_of_the_next_border(steps, nbytes, shift):
     if least:
         assert table.at(least - 1)[0] != value
         assert table.at(least - 1)[2] == least
+
+
+@given(
+    values=st.dictionaries(st.integers(1, 40), st.integers(0, 2)),
+    first=st.integers(0, 2),
+    nbytes=st.integers(0, 50),
+)
+def test_a_size_has_the_value_of_the_border_below(values, first, nbytes):
+    values = {0: first, **dict(sorted(values.items()))}
+    table = BySize.from_borders(list(values), values.get)
+    value, least, limit = table.at(nbytes)
+    assert least <= nbytes < limit
+    assert value == values[max(border for border in values if border <= nbytes)]
+    assert not least or table.at(least - 1)[0] != value
+    assert table.at(least) == (value, least, limit)
 
 
 def test_powers_of_two_are_borders():

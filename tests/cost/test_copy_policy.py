@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from collalgo.cost.copy_policy import LONG, SOONER, CopyPolicy
 from collalgo.cost.host_profile import HostProfile
+from collalgo.schedule.collective import COLLECTIVES
 
 KIB, MIB = 1 << 10, 1 << 20
 
@@ -94,3 +96,22 @@ def test_the_kernel_does_not_copy_short_messages_of_a_long_scatter():
     policy = copy_policy("scatter", 64, 0.5)
     assert np.all(policy.held(sizes) >= policy.profile.cache)
     assert policy.is_rooted_copy_by_kernel(sizes).tolist() == [False, False, True]
+
+
+@given(
+    collective=st.sampled_from(sorted(COLLECTIVES)),
+    size=st.integers(1, 70),
+    fetch=st.floats(0.5, 2),
+    cores=st.sampled_from([1, 2, 8, 64]),
+    cache=st.integers(1 << 18, 1 << 28),
+    nbytes=st.integers(0, 1 << 40),
+)
+def test_the_method_changes_at_the_borders_only(
+    collective, size, fetch, cores, cache, nbytes
+):
+    policy = copy_policy(collective, size, fetch, cores)
+    policy = policy._replace(profile=policy.profile._replace(cache=cache))
+    borders = policy.borders
+    assert borders[0] == 0
+    for one in (nbytes, *(max(border - 1, 0) for border in borders)):
+        assert policy.by_size().at(one)[0] == policy.method(one)
