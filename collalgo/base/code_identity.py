@@ -3,7 +3,6 @@
 import os
 import platform
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -18,11 +17,14 @@ CODE = (
 )
 
 
+#: The folder of the package.
+PACKAGE = __file__.rpartition("/base/")[0]
+
+
 @cache
 def of_code() -> str:
     """The identity of the code that makes prices and plans."""
-    package = str(Path(__file__).parents[1])
-    found = __version__, np.__version__, platform.machine(), package, dates_of_code()
+    found = __version__, np.__version__, platform.machine(), PACKAGE, dates_of_code()
     return repr(found)
 
 
@@ -35,9 +37,9 @@ def dates_of_code() -> int:
     """
     if _agreed:
         return _agreed[-1]
-    package, found = Path(__file__).parents[1], []
+    found: list[str] = []
     for folder in CODE:
-        with os.scandir(package / folder) as entries:
+        with os.scandir(f"{PACKAGE}/{folder}") as entries:
             found += sorted(filter(None, map(_dated, entries)))
     digest = blake2b(repr(found).encode(), digest_size=6).digest()
     return int.from_bytes(digest, "little")

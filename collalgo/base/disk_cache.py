@@ -36,8 +36,13 @@ MOST_FILES, LARGEST = 1024, 1 << 16
 
 def folder() -> Path:
     """The folder of all kept results; the default one if none are kept."""
+    return Path(_folder())
+
+
+def _folder() -> str:
+    """The same as text: a first call reads one file, sooner than paths are made."""
     given = CACHE.given()
-    return Path(given) if given and given != OFF else default_folder()
+    return given if given and given != OFF else _default_folder()
 
 
 def keeps() -> bool:
@@ -47,8 +52,13 @@ def keeps() -> bool:
 
 def default_folder() -> Path:
     """The folder of this user, regardless of ``COLLALGO_CACHE``."""
+    return Path(_default_folder())
+
+
+def _default_folder() -> str:
     root = os.environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "collalgo"
+    home = os.environ.get("HOME")
+    return f"{root or f'{home or Path.home()}/.cache'}/collalgo"
 
 
 class _Report:
@@ -127,7 +137,7 @@ def keep(kind: str, key: str, content: str, largest: int = LARGEST) -> None:
     if not keeps() or len(data) > largest:
         return
     with reporting():
-        path = _path(kind, key)
+        path = Path(_path(kind, key))
         owned.make_folder(path.parent)
         partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
         try:
@@ -148,7 +158,7 @@ def turn(kind: str, key: str) -> Iterator[None]:
     """
     lock = -1
     with suppress(CollalgoError, OSError, RuntimeError):
-        beside = _path(kind, f"turn {key}")
+        beside = Path(_path(kind, f"turn {key}"))
         lock = _locked(beside) if keeps() else -1
     try:
         yield
@@ -177,7 +187,7 @@ def _locked(path: Path) -> int:
     return -1
 
 
-def _read(path: Path, largest: int) -> bytes:
+def _read(path: str, largest: int) -> bytes:
     """The content of a file of this user; OSError if it is another's, or no file."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as file:
@@ -187,8 +197,9 @@ def _read(path: Path, largest: int) -> bytes:
         return file.read(largest + 1)
 
 
-def _path(kind: str, key: str) -> Path:
-    return folder() / kind / blake2b(key.encode(), digest_size=16).hexdigest()
+def _path(kind: str, key: str) -> str:
+    digest = blake2b(key.encode(), digest_size=16).hexdigest()
+    return f"{_folder()}/{kind}/{digest}"
 
 
 def _seal(key: str, content: bytes) -> bytes:

@@ -6,6 +6,7 @@ host or of the topology. All of these are in its key, so that it is never out of
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base import code_identity, disk_cache
@@ -39,9 +40,9 @@ def kept(
     ranks
         The inputs of prices, except the rows and the code.
     rows
-        The algorithms of a collective that can run.
+        The algorithms of a collective, among them all that can run.
     lookup
-        Gives the row of a name.
+        Gives the row of a name; raises CollalgoError for one that cannot run.
     revive
         Gives the candidate of a row in an order of ranks.
     compute
@@ -51,10 +52,11 @@ def kept(
         return compute()
     names = [row.name for row in rows]
     key = repr((FORMAT, code_identity.of_code(), rows[0].collective, names, ranks))
-    if found := _recalled(key, rows, lookup, revive):
+    find = partial(lookup, rows[0].collective)
+    if found := _recalled(key, find, revive):
         return found
     with disk_cache.turn(KIND, key):
-        found = _recalled(key, rows, lookup, revive)
+        found = _recalled(key, find, revive)
         if not found:
             found = compute()
             disk_cache.keep(KIND, key, _written(found))
@@ -62,11 +64,11 @@ def kept(
 
 
 def _recalled(
-    key: str, rows: Sequence[Algorithm], lookup: Find, revive: Revive
+    key: str, find: Callable[[str], Algorithm], revive: Revive
 ) -> Choices | None:
     """The choices that are kept under a key, if any."""
     text = disk_cache.recall(KIND, key)
-    return _read(text, rows, lookup, revive) if text else None
+    return _read(text, find, revive) if text else None
 
 
 def _written(choices: Choices) -> str:
@@ -76,16 +78,14 @@ def _written(choices: Choices) -> str:
 
 
 def _read(
-    text: str, rows: Sequence[Algorithm], lookup: Find, revive: Revive
+    text: str, find: Callable[[str], Algorithm], revive: Revive
 ) -> Choices | None:
     """The choices of a text; None if they are not of these rows."""
-    by_name = {row.name: row for row in rows}
     breaks = []
     try:
         for at, name, order in json.loads(text):
-            row = by_name.get(name) or lookup(rows[0].collective, name)
-            breaks.append(Break(float(at), revive(row, str(order))))
-    except (CollalgoError, TypeError, ValueError, RecursionError):
+            breaks.append(Break(float(at), revive(find(name), str(order))))
+    except (AttributeError, CollalgoError, TypeError, ValueError, RecursionError):
         return None
     borders = [one.nbytes for one in breaks]
     is_whole = borders[:1] == [0.0] and borders == sorted(borders)

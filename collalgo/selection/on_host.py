@@ -155,15 +155,18 @@ class HostPricer(NamedTuple):
         return 0.0 if self.size > self.host_profile.cores else SIMILAR
 
     def _choices(self, collective: str, reproducible: bool) -> Choices:
-        able, _ = self.applicable(collective, reproducible)
-        if not able:
-            raise no_applicable_algorithm(collective, self.size)
+        def compute() -> Choices:
+            able, _ = self.applicable(collective, reproducible)
+            if not able:
+                raise no_applicable_algorithm(collective, self.size)
+            return self._among(able)
+
         return kept(
-            repr((self.size, self.host_profile)),
-            able,
+            repr((self.size, reproducible, self.host_profile)),
+            candidates(collective),
             self.find,
             self._revived,
-            partial(self._among, able),
+            compute,
         )
 
     def _revived(self, row: Algorithm, order: str) -> Priced:

@@ -111,7 +111,8 @@ def test_all_code_that_makes_prices_is_part_of_the_key():
 
 
 def test_a_link_to_nothing_among_the_code_is_left_out(tmp_path, monkeypatch):
-    monkeypatch.setattr(code_identity, "CODE", [str(tmp_path)])
+    monkeypatch.setattr(code_identity, "PACKAGE", str(tmp_path.parent))
+    monkeypatch.setattr(code_identity, "CODE", [tmp_path.name])
     monkeypatch.setattr(code_identity, "_agreed", [])
     (tmp_path / "module.py").touch()
     before = code_identity.dates_of_code.__wrapped__()
