@@ -1,11 +1,10 @@
 """Write the rows of a plan template from lowered steps."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from collalgo.base.distinct import distinct
 from collalgo.engine.plan.layout import Grid, Numbered, Region, Reused, Span
 from collalgo.engine.plan.rows import (
     INPUT,
@@ -55,44 +54,41 @@ class RowWriter:
         scratch = _scratch(lowered, copies)
         self.regions.append(Reused(scratch) if slices > 1 else Region(scratch))
         steps, rows = self._steps(lowered)
-        pieces = _table(self.pieces, 7)
-        ends = [self._table_of(each) for each in (copies, divisions)]
-        runs = _table(list(self._runs()), 3)
-        tables = runs[:, 1:], *(table[:, :2] for table in (pieces, *ends))
-        borders = _number(tables)
+        copied, divided = (self._all_rows(each) for each in (copies, divisions))
+        runs = list(self._runs())
+        borders = _Borders([*runs, *self.pieces, *copied, *divided])
         # Long: one line for each table.
         return PlanTemplate(
             grid=self.grid,
-            borders=self._borders(borders),
-            runs=runs,
+            borders=_table([self._border(part) for part in borders.numbers], 4),
+            runs=_table([(array, *span) for *span, array in borders.numbered(runs)], 3),
             steps=_table(steps, 3),
             messages=_table(rows, 7),
-            pieces=pieces,
+            pieces=_table(borders.numbered(self.pieces), 7),
             channels=np.array(self.channels, np.int64),
             numbers=np.array(self.numbers, np.int64),
             hazards=np.array(self.hazards, np.int64),
-            copies=ends[0],
-            divisions=ends[1],
+            copies=_table(borders.numbered(copied), 7),
+            divisions=_table(borders.numbered(divided), 7),
             direct=direct,
             forwards=forwards,
             slices=slices,
         )
 
-    def _borders(self, parts: Rows) -> Rows:
-        """The rows of borders at some parts."""
-        spare, part = np.divmod(parts, self.grid.parts)
-        in_block = np.divmod(part, self.grid.parts // self.grid.blocks)
-        return np.stack([spare, part, *in_block], axis=1)
+    def _border(self, number: int) -> tuple[int, ...]:
+        """The row of the border at a part."""
+        spare, part = divmod(number, self.grid.parts)
+        return spare, part, *divmod(part, self.grid.parts // self.grid.blocks)
 
     def _runs(self) -> Iterator[tuple[int, ...]]:
         """The runs of each array, after that of messages without bytes."""
-        yield INPUT, *NO_PARTS
+        yield *NO_PARTS, INPUT
         for array, region in enumerate(self.regions):
             for span in region.spans:
-                yield array, *span
+                yield *span, array
 
-    def _table_of(self, pieces: Iterable[Piece]) -> Rows:
-        return _table([row for piece in pieces for row in self._rows(piece)], 7)
+    def _all_rows(self, pieces: Iterable[Piece]) -> list[tuple[int, ...]]:
+        return [row for piece in pieces for row in self._rows(piece)]
 
     def _steps(
         self, lowered: Sequence[Lowered]
@@ -100,8 +96,8 @@ class RowWriter:
         """The rows of the steps, and those of their messages."""
         steps: list[tuple[int, ...]] = []
         rows: list[tuple[int, ...]] = []
-        sent: Counter[int] = Counter()
-        received: Counter[int] = Counter()
+        sent: dict[int, int] = defaultdict(int)
+        received: dict[int, int] = defaultdict(int)
         for posts, receives in lowered:
             first = len(rows)
             rows += [self._message(post, [], sent) for post in posts]
@@ -115,14 +111,15 @@ class RowWriter:
         return steps, rows
 
     def _message(
-        self, message: Message, overwritten: list[int], before: Counter[int]
+        self, message: Message, overwritten: list[int], before: dict[int, int]
     ) -> tuple[int, ...]:
         """The row of a message; its pieces, channels and hazards are added."""
         first = len(self.pieces), len(self.channels), len(self.hazards)
-        self.pieces += [row for piece in message.pieces for row in self._rows(piece)]
+        self.pieces += self._all_rows(message.pieces)
         self.channels += message.channels
-        self.numbers += [before[channel] for channel in message.channels]
-        before.update(message.channels)
+        for channel in message.channels:
+            self.numbers.append(before[channel])
+            before[channel] += 1
         self.hazards += overwritten
         piece, channel, hazard = first
         return (
@@ -170,9 +167,20 @@ def _table(rows: Sequence[Sequence[int]], columns: int) -> Rows:
     return np.array(rows, np.int64).reshape(-1, columns)
 
 
-def _number(tables: Sequence[Rows]) -> Rows:
-    """All parts in some tables, ascending; the tables get their numbers instead."""
-    borders = distinct(np.concatenate([table.ravel() for table in tables]))
-    for table in tables:
-        table[...] = np.searchsorted(borders, table)
-    return borders
+class _Borders:
+    """The parts with which the spans of some rows begin and end.
+
+    Attributes
+    ----------
+    numbers : dict
+        The number of each part, in ascending order.
+    """
+
+    def __init__(self, rows: Iterable[tuple[int, ...]]):
+        parts = {part for row in rows for part in row[:2]}
+        self.numbers = {part: number for number, part in enumerate(sorted(parts))}
+
+    def numbered(self, rows: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """The rows with the numbers of their parts."""
+        number = self.numbers
+        return [(number[start], number[stop], *more) for start, stop, *more in rows]
