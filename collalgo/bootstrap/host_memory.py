@@ -44,6 +44,9 @@ class HostMemory:
         The process id of each rank of the host.
     machine
         The profile that all ranks of the host use, if they have agreed on one.
+    cores
+        The number of cores that they share; by default that of the profile, or of this
+        process.
 
     Attributes
     ----------
@@ -57,8 +60,10 @@ class HostMemory:
         place: int,
         processes: Sequence[int],
         machine: HostProfile | None = None,
+        cores: int | None = None,
     ):
         self.place, self.processes, self.machine = place, list(processes), machine
+        self._shared_cores = cores or (machine.cores if machine else None)
         self.heap = Heap(segment, place)
         self._segment: Segment | None = segment
         self._process_ends = shm.process_ends(self.processes, place)
@@ -76,8 +81,8 @@ class HostMemory:
         """
         assert self._segment is not None
         places = range(len(self.processes))
-        cores = self.machine.cores if self.machine else None
-        how = waits(len(places), cores, across=world_size > len(places))
+        across = world_size > len(places)
+        how = waits(len(places), self._shared_cores, across=across)
         return self._attach(self._segment, places, how, members, world_size)
 
     def group(

@@ -11,6 +11,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.host_memory import HostMemory
 from collalgo.bootstrap.rendezvous import world_of
 from collalgo.engine.transport import thread
+from collalgo.engine.transport.waiting import cores
 
 _numbers = count()  # of worlds, so that no two have one name
 
@@ -22,6 +23,7 @@ class ThreadRendezvous:
         self._lock = Lock()
         self._name = f"threads {os.getpid()} {next(_numbers)}"
         self._segment: Segment | None = None
+        self._cores: int | None = None
         self._memories: WeakSet[HostMemory] = WeakSet()
 
     def connect(self, _name: str, rank: int, members: Sequence[int]) -> Context:
@@ -29,7 +31,9 @@ class ThreadRendezvous:
         with self._lock:
             if self._segment is None:  # which is made only once
                 self._segment = thread.memory(len(members))
-            memory = HostMemory(self._segment, rank, [os.getpid()] * len(members))
+                self._cores = cores()
+            processes = [os.getpid()] * len(members)
+            memory = HostMemory(self._segment, rank, processes, cores=self._cores)
             self._memories.add(memory)
         return world_of(memory, self._name, members)
 

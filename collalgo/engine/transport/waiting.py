@@ -72,8 +72,8 @@ class Waits(NamedTuple):
 
 
 #: The files of the kernel with the processor quotas of cgroups.
-CGROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUPS = Path("/proc/self/cgroup")
+CGROUPS = "/sys/fs/cgroup"
+OWN_CGROUPS = "/proc/self/cgroup"
 
 
 def cores(processes: Iterable[int] = ()) -> int:
@@ -100,26 +100,26 @@ def quota() -> float:
     """The processor quota of the cgroups of this process; infinite without a limit."""
     least = math.inf
     with suppress(OSError):
-        for line in OWN_CGROUPS.read_text().splitlines():
+        for line in Path(OWN_CGROUPS).read_text().splitlines():
             _, controllers, name = line.split(":", 2)
             if controllers and "cpu" not in controllers.split(","):
                 continue
-            path = CGROUPS / ("cpu" if controllers else "") / name.lstrip("/")
-            for folder in (path, *path.parents):
-                if folder.is_relative_to(CGROUPS):
-                    least = min(least, _granted(folder))
+            folder = f"{CGROUPS}{'/cpu' if controllers else ''}/{name.strip('/')}"
+            while folder.startswith(CGROUPS):
+                least = min(least, _granted(folder.rstrip("/")))
+                folder = folder.rpartition("/")[0]
     return min(least, sys.maxsize)
 
 
-def _granted(folder: Path) -> float:
+def _granted(folder: str) -> float:
     """The processor quota of one cgroup, by either version of the interface."""
     with suppress(OSError, ValueError):
-        limit, period = (folder / "cpu.max").read_text().split()
+        limit, period = Path(f"{folder}/cpu.max").read_text().split()
         return int(limit) / int(period)
     with suppress(OSError, ValueError):
-        limit = (folder / "cpu.cfs_quota_us").read_text()
+        limit = Path(f"{folder}/cpu.cfs_quota_us").read_text()
         if int(limit) > 0:
-            return int(limit) / int((folder / "cpu.cfs_period_us").read_text())
+            return int(limit) / int(Path(f"{folder}/cpu.cfs_period_us").read_text())
     return math.inf
 
 
@@ -130,6 +130,7 @@ def patience(size: int, available: int | None = None) -> WaitPolicy:
 
 def waits(size: int, available: int | None = None, *, across: bool = False) -> Waits:
     """How ``size`` ranks of a host wait on the available cores, or ``across`` hosts."""
+    available = available or cores()
     usual = ACROSS_HOSTS if across else patience(size, available)
     # In the background, each rank has a second thread besides the one that computes.
     crowded = patience(2 * size, available) == SHARING

@@ -50,8 +50,8 @@ def test_quotas_count_wherever_they_are_set(monkeypatch, tmp_path, files, expect
         path = groups / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    monkeypatch.setattr(waiting, "CGROUPS", groups)
-    monkeypatch.setattr(waiting, "OWN_CGROUPS", own)
+    monkeypatch.setattr(waiting, "CGROUPS", str(groups))
+    monkeypatch.setattr(waiting, "OWN_CGROUPS", str(own))
     assert quota() == (sys.maxsize if expected is None else expected)
 
 
