@@ -10,7 +10,7 @@ from collalgo._kernels.engine.program import Program
 from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
 from collalgo.comm.prices_ahead import PricesAhead
-from collalgo.comm.shared_kinds import Kinds, SharedKind, kinds_of
+from collalgo.comm.shared_kinds import Kinds, SharedKind, is_alike, kinds_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
@@ -101,8 +101,10 @@ class ProgramCache:
 
     def kind(self, call: Call) -> CallKind:
         """The calls that differ from this one in their length only."""
-        counts = None if call.counts is None else ()
-        return recalled(self._kinds, call._replace(count=0, counts=counts), self._find)
+        if call.count or call.counts:
+            counts = None if call.counts is None else ()
+            call = call._replace(count=0, counts=counts)
+        return recalled(self._kinds, call, self._find)
 
     def get(self, *fields: Any) -> Program:
         """A new program for a :class:`Call` of all these fields."""
@@ -123,12 +125,13 @@ class ProgramCache:
     def _decide_again(self) -> None:
         """Let prices decide again on calls that were decided before."""
         self._ahead = None
+        self.__dict__.pop("_shared", None)
         self.release()
         self._own.clear()
         self._of_counts.clear()
         self.on_graphs.clear()
 
-    @property
+    @cached_property
     def _shared(self) -> Kinds:
         """The kinds of calls of all groups that are equal to this one."""
         if self._placed is not None:  # where topologies differ
@@ -137,11 +140,16 @@ class ProgramCache:
 
     def _find(self, call: Call) -> CallKind:
         """The kind of a call, made if need be, also under its plain name."""
-        shared = self._shared_kind(call.plain())
+        make = self._plain_kind
+        # An equal group may have made it with the same arguments.
+        shared = recalled(self._shared, call, make) if is_alike(call) else make(call)
         if shared.call not in self._kinds:
             kind = CallKind(shared.call, self._size_range, *shared[1:5])
             self._kinds[shared.call] = kind
         return self._kinds[shared.call]
+
+    def _plain_kind(self, call: Call) -> SharedKind:
+        return self._shared_kind(call.plain())
 
     def _shared_kind(self, call: Call) -> SharedKind:
         """The kind of a plain call for all equal groups."""
@@ -175,7 +183,7 @@ class ProgramCache:
 
         Where the schedule depends on the counts, it is kept for these counts only.
         """
-        exact = call._replace(counts=counts)
+        exact = call if counts is None else call._replace(counts=counts)
         if exact in self._of_counts:
             return self._of_counts[exact]
         shared = self._shared_kind(call)

@@ -62,6 +62,19 @@ class SharedKind(NamedTuple):
         make_room(self.ranges)
 
 
+#: The types of an op and an algorithm that are names, or none.
+NAMED = (str, type(None))
+
+
+def is_alike(call: Call) -> bool:
+    """Whether a call has the same kind in all equal groups: no object of a user."""
+    return (
+        type(call.op) in NAMED
+        and type(call.algorithm) in NAMED
+        and isinstance(call.reproducible, bool)
+    )
+
+
 #: The kinds of calls, for the ranks of equal groups.
 Kinds = dict[Any, SharedKind]
 
