@@ -1,8 +1,8 @@
 """The transport and the resources of one rank of a world."""
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
-from weakref import WeakSet
 
 from collalgo._kernels.engine.transport import survivors
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
@@ -96,14 +96,10 @@ class Context:
         The number of the host of each rank.
     placed : callable or None
         On several hosts: returns their topology, and the device of each rank.
-    label : str
-        A short label that all ranks of the world give it.
-    group_calls : GroupCalls
-        Compares the calls that make groups of it.
     has_left : bool
         Whether this rank has left.
     groups : set of Context
-        The worlds that were made of its ranks, and of those, while they are in use.
+        The worlds that were made of its ranks, and of those, until this rank leaves.
     engine : str or None
         The engine between its hosts; None if it has only one.
     members : tuple of int
@@ -137,7 +133,7 @@ class Context:
         hosts: Sequence[int] = (),
         failure_agreement: FailureAgreement | None = None,
         placed: "Callable[[], PlacedTopology] | None" = None,
-        label: str = "world",
+        path: tuple[str, str] = ("", ""),
         engine: str | None = None,
     ):
         self.transport = transport
@@ -147,18 +143,26 @@ class Context:
         self._holds_memory = True
         self.hosts = tuple(hosts) or (0,) * transport.size
         self.placed = placed
-        self.label = label
+        self._path = path
         self.engine = engine
         self._failure_agreement = failure_agreement
-        self.group_calls = (
-            GroupCalls(self.shared, transport.rank)
-            if failure_agreement is None
-            else failure_agreement.group_calls
-        )
         self._has_failed = self.has_left = False
         self._survivor_rounds: SurvivorRounds[Context] | None = None
-        self.groups: WeakSet[Context] = WeakSet()
-        self._noted_in: tuple[WeakSet[Context], ...] = ()
+        self.groups: set[Context] = set()
+        self._noted_in: tuple[set[Context], ...] = ()
+
+    @cached_property
+    def label(self) -> str:
+        """A short label that all ranks of the world give it."""
+        return label_of(*self._path)
+
+    @cached_property
+    def group_calls(self) -> GroupCalls:
+        """Compares the calls that make groups of it."""
+        agreement = self._failure_agreement
+        if agreement is not None:
+            return agreement.group_calls
+        return GroupCalls(self.shared, self.transport.rank)
 
     @property
     def shared(self) -> SharedMemory:
@@ -262,10 +266,13 @@ class Context:
             self.shared.announce_leaving(exit_reason, failed)
             if in_order and self.pair is None:
                 found = self._difference()
+        for groups in self._noted_in:
+            groups.discard(self)
+        shared = self.shared
         self.transport.close(exit_reason, failed)
         if self._holds_memory and not self.transport.forked:
             self._holds_memory = False
-            self.memory.release()
+            self.memory.release(shared)
         return found
 
     def _difference(self) -> dict[str, Any] | None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from weakref import WeakSet
 
 from collalgo._kernels.engine.transport.group_memory import (
     KEY_BYTES,
@@ -70,9 +69,8 @@ class HostMemory:
         if self._process_ends:
             segment.watch(self._process_ends)
         self._waits: dict[tuple[int, ...], Waits] = {}  # of groups
-        self._users = 0
         self._lock = Lock()
-        self._transports: WeakSet[SharedMemory] = WeakSet()
+        self._transports: set[SharedMemory] = set()  # until they are released
 
     def world(self, members: Sequence[int] = (), world_size: int = 0) -> SharedMemory:
         """The transport of the world of all ranks of the host.
@@ -128,9 +126,7 @@ class HostMemory:
         for other, place in enumerate(places if self._process_ends else ()):
             if place in self._process_ends:
                 transport.watch(other, self._process_ends[place])
-        with self._lock:
-            self._users += 1
-            self._transports.add(transport)
+        self._transports.add(transport)
         return transport
 
     def _open(self, key: bytes, places: Sequence[int], deadline: float) -> GroupMemory:
@@ -187,17 +183,15 @@ class HostMemory:
 
     def abort(self, reason: str) -> None:
         """Make all calls of this rank fail."""
-        with self._lock:
-            transports = list(self._transports)
-        for transport in transports:
+        for transport in list(self._transports):
             transport.close(reason, failed=True)
 
-    def release(self) -> None:
-        """Release one transport, which is closed; the last releases the memory."""
+    def release(self, transport: SharedMemory) -> None:
+        """Release a transport, which is closed; the last releases the memory."""
         self._leave_for_ended()
         with self._lock:
-            self._users -= 1
-            if self._users:
+            self._transports.discard(transport)
+            if self._transports:
                 return
         segment, self._segment = self._segment, None
         self.heap.close()

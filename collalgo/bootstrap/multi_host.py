@@ -13,7 +13,6 @@ from collalgo.bootstrap.context import (
     JOIN_TIMEOUT,
     Check,
     Context,
-    label_of,
     unchecked,
 )
 from collalgo.bootstrap.host_inventory import HostInventory
@@ -157,7 +156,7 @@ class MultiHostRendezvous:
             number, machine = assemble(world, joining, job.membership.store)
         except BaseException as error:
             shared.close(str(error), failed=True)
-            memory.release()
+            memory.release(shared)
             raise
         network = Network(job.wire, list(ranks), number % job.worlds * TAGS)
         transport = Composite(shared, network, len(ranks))
@@ -170,7 +169,7 @@ class MultiHostRendezvous:
             world.hosts,
             job.membership.register(world.path, transport, ranks),
             partial(job.inventory.placed, ranks),
-            label_of(f"{job.name}{world.path}", label),
+            (f"{job.name}{world.path}", label),
             job.engine,
         )
         context.one_thread = job.wire.one_thread

@@ -17,7 +17,6 @@ from collalgo.bootstrap.context import (
     JOIN_TIMEOUT,
     Check,
     Context,
-    label_of,
     unchecked,
 )
 from collalgo.bootstrap.host_memory import (
@@ -76,9 +75,7 @@ def world_of(memory: HostMemory, job: str, members: Sequence[int]) -> Context:
     """The world of all ranks that share the memory of a host."""
     transport = memory.world()
     rendezvous = GroupRendezvous(memory, job, members, NoLivenessCheck(), transport)
-    return Context(
-        transport, rendezvous, memory, memory.machine, label=label_of(job, "")
-    )
+    return Context(transport, rendezvous, memory, memory.machine, path=(job, ""))
 
 
 class GroupRendezvous:
@@ -125,9 +122,7 @@ class GroupRendezvous:
         transport = self._memory.group(path, places, deadline)
         of_members = self._liveness.of(members)
         rendezvous = GroupRendezvous(self._memory, path, places, of_members, transport)
-        context = Context(
-            transport, rendezvous, self._memory, label=label_of(path, name)
-        )
+        context = Context(transport, rendezvous, self._memory, path=(path, name))
         if not have_met:
             self._await(context, members, deadline, check)
         return context

@@ -76,7 +76,6 @@ class Communicator(
         super().__init__(runner)
         self.heap: Heap = context.memory.heap
         self.hosts = context.hosts
-        self.label = context.label
         self.engine = context.engine
         self._close_mailbox: weakref.finalize[..., Communicator] | None = None
 
@@ -104,6 +103,10 @@ class Communicator(
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
         return f"<Communicator{state} rank {self.rank} of {self.size}>"
+
+    @property
+    def label(self) -> str:
+        return self._runner.context.label
 
     @property
     def timeout(self) -> float:

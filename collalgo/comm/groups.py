@@ -83,16 +83,12 @@ class Groups:
         given = 0 if color is None else integer(color, "color", "split", -INT64_MAX)
         key = integer(key, "key", "split", -INT64_MAX)
         mine = np.array([color is not None, given, key], np.int64)
-        everyone = self._runner.exchange_as_call(mine, "split")
-        ranks = tuple(
-            rank
-            for _, rank in sorted(
-                (row[2], rank)
-                for rank, row in enumerate(everyone.tolist())
-                if row[0] and row[1] == given
-            )
-        )
-        return None if color is None else self._connect("split", ranks)
+        rows = self._runner.exchange_as_call(mine, "split").tolist()
+        if color is None:
+            return None
+        alike = [rank for rank, row in enumerate(rows) if row[0] and row[1] == given]
+        alike.sort(key=lambda rank: rows[rank][2])  # which keeps the order of ranks
+        return self._connect("split", tuple(alike))
 
     def dup(self: Kind) -> Kind:
         """Make a communicator of the same ranks, with calls of its own."""
@@ -155,7 +151,6 @@ class Groups:
 
     def _connect(self: Kind, name: str, members: tuple[int, ...]) -> Kind:
         """A communicator of ranks that have agreed on it in an exchange."""
-        self._runner.check_open(name)
         context = self._runner.context
         call = context.group_calls.new(name, members)
         try:

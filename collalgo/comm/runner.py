@@ -1,7 +1,6 @@
 """The inside of a communicator: everything that the library itself uses."""
 
 import math
-import sys
 import weakref
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.comm.exit_code import fail_at_exit
-from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.reducing import Reducing
 from collalgo._kernels.engine.transport.transport import (
     PART_OF_LAST,
@@ -23,22 +20,16 @@ from collalgo.base.finalizers import finalize
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.timeouts import default_timeout, seconds
 from collalgo.comm.call_text import EXCHANGE
+from collalgo.comm.closing import abandon, leftovers, release
 from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.tracing.registry import remember
-from collalgo.comm.world_failures import failure_error
 from collalgo.engine.call import Call
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
     from collalgo.bootstrap.host_inventory import PlacedTopology
     from collalgo.comm.devices.calls import DeviceCalls
-
-#: Seconds that calls in the background have to complete as a process ends.
-UNFINISHED_SECONDS = 5.0
-
-#: The most calls that are named which have not completed.
-MOST_SHOWN = 10
 
 
 class Runner(Reducing):
@@ -79,14 +70,14 @@ class Runner(Reducing):
             self.recovery.interrupted,
             seconds(default_timeout() if timeout is None else timeout),
         )
-        self.label, self.hosts = context.label, context.hosts
+        self.hosts = context.hosts
         if context.one_thread:
             self.submit = partial(refuse_background, self.rank)  # type: ignore[method-assign]
         self.regrouping = Lock()
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
-        self._release = finalize(self, _abandon, context, self.progress, self.recovery)
+        self._release = finalize(self, abandon, context, self.progress, self.recovery)
 
     @cached_property
     def devices(self) -> "DeviceCalls":
@@ -100,6 +91,11 @@ class Runner(Reducing):
         self._release_devices = finalize(self, found.close)
         self._release_devices.atexit = False
         return found
+
+    @property
+    def label(self) -> str:
+        """The name of the communicator in dumps."""
+        return self.context.label
 
     @property
     def timeout(self) -> float:
@@ -238,11 +234,11 @@ class Runner(Reducing):
         """
         detached = self._release.detach()
         if detached is not None:
-            for words in _leftovers(self.context, self.progress, self.recovery, 0.0):
+            for words in leftovers(self.context, self.progress, self.recovery, 0.0):
                 from logging import getLogger  # here, as few processes need it
 
                 getLogger("collalgo").warning("close: %s", words)
-        error = None if detached is None else _release(self.context, self.progress)
+        error = None if detached is None else release(self.context, self.progress)
         self.programs.release()
         if self._release_devices is not None:
             self._release_devices()
@@ -259,42 +255,3 @@ def refuse_background(rank: int, call: str, *_: object, **_named: object) -> NoR
         rank=rank,
         collective=call,
     )
-
-
-def _release(context: Context, progress: Progress) -> CollalgoError | None:
-    """End the calls in the background, then release the context."""
-    failure = context.release(unfinished=progress.stop())
-    if progress.used:  # its last call has failed by now, but still uses the memory
-        progress.join()
-        context.release()
-    return failure_error(context, failure) if failure else None
-
-
-def _leftovers(
-    context: Context, progress: Progress, recovery: Recovery, seconds: float
-) -> list[str]:
-    """The calls in the background without an end, or whose error was not taken.
-
-    Empty if the user knows already that the communicator has failed.
-    """
-    transport, found = context.transport, list[str]()
-    if context.has_left or transport.closed or transport.forked or recovery.has_raised:
-        return found
-    for name, number, (file, line), error in progress.leftovers(seconds)[:MOST_SHOWN]:
-        why = "has not completed" if error is None else f"has failed: {error}"
-        found.append(
-            f"rank {transport.rank}: {name} #{number}, made in the background at "
-            f"{file}:{line}, {why}; make the call on every rank, and wait for it"
-        )
-    return found
-
-
-def _abandon(context: Context, progress: Progress, recovery: Recovery) -> None:
-    """Release an open communicator; an error cannot be raised, so the process fails."""
-    left = _leftovers(context, progress, recovery, UNFINISHED_SECONDS)
-    problems = [f"collalgo: {words}" for words in left]
-    if error := _release(context, progress):
-        problems.append(f"collalgo.{type(error).__name__}: {error}")
-    for words in problems:
-        sys.stderr.write(words + "\n")
-        fail_at_exit()

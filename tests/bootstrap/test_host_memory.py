@@ -47,7 +47,7 @@ class Host:
 
     def leave(self, place, transport):
         transport.close()
-        self.memories[place].release()
+        self.memories[place].release(transport)
 
     @property
     def pages(self):
@@ -183,8 +183,9 @@ def test_nothing_is_read_by_the_numbers_of_another_namespace(other):
 def test_what_is_released_makes_no_groups_and_keeps_no_descriptors():
     before = len(os.listdir("/proc/self/fd"))
     memory = memory_with(os.getppid())
-    memory.world().close()
-    memory.release()
+    world = memory.world()
+    world.close()
+    memory.release(world)
     assert len(os.listdir("/proc/self/fd")) == before
     assert memory.heap.take(1) is None
     with pytest.raises(BootstrapError, match="all communicators here are closed"):

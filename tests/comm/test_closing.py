@@ -6,6 +6,7 @@ for the root wait for nobody.
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from gc import collect
 from threading import Barrier
 
 import numpy as np
@@ -206,5 +207,22 @@ def test_a_call_that_fails_while_its_rank_closes_is_told_so():
         comm.close()
         with pytest.raises(CommunicatorClosed, match="allreduce: this communicator is"):
             recovery.raise_failure("allreduce", RUN_FAILED)
+
+    threads(on_each_rank, 2, timeout=30)
+
+
+def test_a_world_knows_its_groups_until_they_are_closed_or_released():
+    """As it ends because of an error, it leaves them, too."""
+
+    def on_each_rank(comm):
+        known = comm._runner.context.groups
+        group = comm.dup()
+        inner = group.split(comm.rank)
+        assert known == {group._runner.context, inner._runner.context}
+        group.close()
+        assert known == {inner._runner.context}
+        del inner
+        collect()
+        assert known == set()
 
     threads(on_each_rank, 2, timeout=30)

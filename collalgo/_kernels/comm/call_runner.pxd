@@ -20,7 +20,6 @@ cdef class CommunicatorBase:
 
 cdef class CallRunner(CommunicatorBase):
     cdef public double seconds
-    cdef public str label
     cdef public tuple hosts
     cdef readonly Progress progress
     cdef readonly Recorder recorder

@@ -19,7 +19,6 @@ class CommunicatorBase:
 
 class CallRunner(CommunicatorBase):
     seconds: float
-    label: str
     hosts: tuple[int, ...]
     progress: Progress
     recorder: Recorder

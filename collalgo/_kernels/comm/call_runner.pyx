@@ -32,6 +32,7 @@ from collalgo.engine.call import Call, Part
 
 cnp.import_array()
 cdef object NO_DTYPE = np.dtype(np.uint8), PART = Part
+cdef cnp.ndarray NO_SCRATCH = np.empty(0, np.uint8)  # until a program needs more
 
 
 cdef inline object dtype_of(cnp.ndarray like):
@@ -71,8 +72,6 @@ cdef class CallRunner(CommunicatorBase):
 
     Attributes
     ----------
-    label : str
-        The name of the communicator in dumps.
     hosts : tuple of int
         The number of the host of each rank.
     """
@@ -84,7 +83,7 @@ cdef class CallRunner(CommunicatorBase):
         self.transport = transport
         self.find_kind, self.handle_status = find_kind, handle_status
         self.interrupted, self.seconds, self.last = interrupted, seconds, {}
-        self.label, self.hosts, self.scratch = "", (0,) * self.size, np.empty(0, np.uint8)
+        self.hosts, self.scratch = (0,) * self.size, NO_SCRATCH
         self.recorder, self.lock = Recorder(), Lock()
         self.progress = Progress(transport, interrupted, self.recorder)
 

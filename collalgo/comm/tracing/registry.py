@@ -13,8 +13,11 @@ class Remembered(Protocol):
 
     rank: int
     size: int
-    label: str
     recorder: Recorder
+
+    @property
+    def label(self) -> str:
+        """Its name in dumps."""
 
     @property
     def forked(self) -> bool:
