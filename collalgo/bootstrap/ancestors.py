@@ -1,7 +1,7 @@
 """The ancestor that has set some variables, from the environments of processes."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 
@@ -11,15 +11,36 @@ from collalgo.base import proc
 MOST = 64
 
 
-def depth(names: Sequence[str], environment: Mapping[str, str]) -> int:
+class Environments:
+    """The environments with which this process and its ancestors began.
+
+    Each is read once, when it is first asked for.
+    """
+
+    def __init__(self) -> None:
+        self._read: list[dict[str, str]] = []
+        self._unread = _environments()
+
+    def __iter__(self) -> Iterator[dict[str, str]]:
+        yield from self._read
+        for environment in self._unread:
+            self._read.append(environment)
+            yield environment
+
+
+def depth(
+    names: Sequence[str],
+    environment: Mapping[str, str],
+    began: Iterable[Mapping[str, str]] | None = None,
+) -> int:
     """The number of processes that began with these values, from this one upwards.
 
     0 means that this process has set one of the variables itself; 1 that its parent
     has set it for this process, as launchers do. Ancestors that cannot be read count as
-    without the variables.
+    without the variables. Several questions can share their environments, ``began``.
     """
     found = 0
-    for known in _environments():
+    for known in Environments() if began is None else began:
         if any(known.get(name) != environment[name] for name in names):
             break
         found += 1

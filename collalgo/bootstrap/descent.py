@@ -54,9 +54,9 @@ def refuse_child() -> None:
     BootstrapError
         If the parent, or one of its parents, is a rank.
     """
-    launcher = launcher_of(os.environ)
     parent = _parent()
-    if launcher is None or parent is None:
+    launcher = None if parent is None else launcher_of(os.environ)
+    if parent is None or launcher is None:
         return
     rank, size, process = parent
     if depth([VARIABLE], os.environ) < launcher.depth(os.environ):

@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from collalgo.base.environment import JOB, MEMBER, STORE
-from collalgo.bootstrap.ancestors import depth
+from collalgo.bootstrap.ancestors import Environments, depth
 from collalgo.bootstrap.launcher_variables import (
     HOROVOD,
     JSRUN,
@@ -73,15 +73,15 @@ class Launcher(NamedTuple):
         names = (self.rank, self.size, self.mark or self.rank)
         return all(env.get(name, "").strip() for name in names)
 
-    def depth(self, env: Mapping[str, str]) -> int:
+    def depth(self, env: Mapping[str, str], began: Environments | None = None) -> int:
         """The number of processes with these values, from this one upwards."""
-        return depth((self.rank, self.size), env)
+        return depth((self.rank, self.size), env, began)
 
-    def is_stale(self, env: Mapping[str, str]) -> bool:
+    def is_stale(self, env: Mapping[str, str], began: Environments) -> bool:
         """Whether the numbers have been set again since the mark was."""
         if self.mark is None or not self.fresh:
             return False
-        return depth((self.mark,), env) > self.depth(env)
+        return depth((self.mark,), env, began) > self.depth(env, began)
 
     def numbers(self, env: Mapping[str, str]) -> tuple[str, str]:
         """The values of rank and size."""
@@ -118,8 +118,9 @@ def launcher_of(env: Mapping[str, str], *, by_depth: bool = True) -> Launcher | 
     """The launcher that decides, if there is one; the nearest with ``by_depth``."""
     found = nearest = [each for each in LAUNCHERS if each.is_in(env)]
     if len(found) > 1 and by_depth:
-        found = [each for each in found if not each.is_stale(env)]
-        depths = [each.depth(env) for each in found]
+        began = Environments()
+        found = [each for each in found if not each.is_stale(env, began)]
+        depths = [each.depth(env, began) for each in found]
         nearest = [e for e, n in zip(found, depths, strict=True) if n == min(depths)]
     for other in nearest[1:]:
         if other.numbers(env) != nearest[0].numbers(env):

@@ -8,7 +8,7 @@ import pytest
 
 from collalgo.base import proc
 from collalgo.base.signal_handlers import catches
-from collalgo.bootstrap.ancestors import depth, start_time
+from collalgo.bootstrap.ancestors import Environments, depth, start_time
 from collalgo.launch.process import process_of
 
 SET_NAME, GET_NAME = 15, 16
@@ -39,3 +39,14 @@ def test_what_is_no_process_is_an_error_of_the_system():
         with pytest.raises(OSError, match="No such file"):
             read(2**22 + 1)
     assert start_time(2**22 + 1) is None
+
+
+def test_questions_about_the_ancestors_share_their_environments(monkeypatch):
+    read = []
+    original = proc.environment
+    monkeypatch.setattr(proc, "environment", lambda p: read.append(p) or original(p))
+    began = Environments()
+    alone = [depth([name], os.environ) for name in ("PATH", "HOME", "PATH")]
+    read.clear()
+    assert [depth([n], os.environ, began) for n in ("PATH", "HOME", "PATH")] == alone
+    assert len(read) == len(set(read)) > 0
