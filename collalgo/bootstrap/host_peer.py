@@ -1,17 +1,16 @@
 """A peer in the rendezvous of one host: it joins the root, which makes the memory."""
 
 import os
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from collalgo.base.unix_socket import UnixSocket
 from collalgo.bootstrap.join_request import (
     HELLO,
     MAGIC,
     JoinRequest,
     answer_bytes,
-    credentials,
     processes_in,
 )
 from collalgo.bootstrap.liveness_check import LIVENESS_SECONDS
@@ -45,8 +44,8 @@ def join(address: str, join_request: JoinRequest) -> tuple[int, list[int]]:
         )
 
 
-def _check_user(connection: socket.socket, join_request: JoinRequest) -> None:
-    _, user, _ = credentials(connection)
+def _check_user(connection: UnixSocket, join_request: JoinRequest) -> None:
+    _, user, _ = connection.credentials()
     if user != os.geteuid():
         raise BootstrapError(
             f"rank {join_request.me}: the rendezvous belongs to user {user}, "
@@ -56,7 +55,7 @@ def _check_user(connection: socket.socket, join_request: JoinRequest) -> None:
 
 
 def _exchange(
-    connection: socket.socket, join_request: JoinRequest
+    connection: UnixSocket, join_request: JoinRequest
 ) -> tuple[bytes, list[int]]:
     """Send the request: the answer of the root, and the descriptors with it."""
     hello = HELLO.pack(MAGIC, join_request.local_rank, join_request.size)
@@ -64,12 +63,11 @@ def _exchange(
         connection.send(hello)
         _await_answer(connection, join_request)
         length = max(answer_bytes(join_request.size), _PROBLEM_BYTES)
-        answer, descriptors, _, _ = socket.recv_fds(connection, length, 1)
-        return answer, list(descriptors)
+        return connection.receive_with(length)
     return b"", []
 
 
-def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
+def _await_answer(connection: UnixSocket, join_request: JoinRequest) -> None:
     """Wait until the answer can be read, or the deadline has passed.
 
     A rank that has left may have received its answer and ended normally; this rank's
@@ -79,7 +77,7 @@ def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
     connection.settimeout(2 * LIVENESS_SECONDS)
     while time.monotonic() < join_request.deadline:
         with suppress(TimeoutError):
-            connection.recv(1, socket.MSG_PEEK)
+            connection.peek()
             return
         if gone is not None:
             raise gone
@@ -89,9 +87,9 @@ def _await_answer(connection: socket.socket, join_request: JoinRequest) -> None:
             gone = error
 
 
-def _connect(address: str, join_request: JoinRequest) -> socket.socket:
+def _connect(address: str, join_request: JoinRequest) -> UnixSocket:
     """Connect to the root, which may not listen yet."""
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    connection = UnixSocket()
     connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
     try:
         for pause in _pauses(join_request.deadline):
@@ -120,7 +118,7 @@ def _pauses(deadline: float) -> Iterator[float]:
         pause = min(2 * pause, _RETRY_SECONDS)
 
 
-def _is_open(connection: socket.socket, address: str) -> bool:
+def _is_open(connection: UnixSocket, address: str) -> bool:
     """Connect, if a process listens there."""
     try:
         connection.connect(address)

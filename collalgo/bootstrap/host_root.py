@@ -4,19 +4,18 @@ import errno
 import os
 import resource
 import selectors
-import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
 
 from collalgo._kernels.engine.transport.memory_access import can_read_memory_of
 from collalgo.base.code_identity import dates_of_code
+from collalgo.base.unix_socket import UnixSocket
 from collalgo.bootstrap.join_request import (
     HELLO,
     MAGIC,
     JoinRequest,
     answer,
-    credentials,
 )
 from collalgo.bootstrap.liveness_check import LIVENESS_SECONDS
 from collalgo.cost.host_profile import host_profile
@@ -63,8 +62,8 @@ def _describe_machine(descriptor: int, processes: list[int]) -> None:
     shm.set_settings(descriptor, len(processes), settings)
 
 
-def _listen(address: str, join_request: JoinRequest) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+def _listen(address: str, join_request: JoinRequest) -> UnixSocket:
+    listener = UnixSocket()
     try:
         listener.bind(address)
     except OSError as error:
@@ -89,10 +88,10 @@ class _Joining:
     def __init__(self, join_request: JoinRequest):
         self.processes = [os.getpid()] + [0] * (join_request.size - 1)
         self._request = join_request
-        self._peers: dict[int, socket.socket] = {}
-        self._unknown: dict[socket.socket, None] = {}  # the oldest first
+        self._peers: dict[int, UnixSocket] = {}
+        self._unknown: dict[UnixSocket, None] = {}  # the oldest first
 
-    def wait(self, listener: socket.socket) -> None:
+    def wait(self, listener: UnixSocket) -> None:
         """Wait until all peers have sent their request."""
         with selectors.DefaultSelector() as selector:
             selector.register(listener, selectors.EVENT_READ)
@@ -107,7 +106,7 @@ class _Joining:
     def _handle(
         self,
         key: selectors.SelectorKey,
-        listener: socket.socket,
+        listener: UnixSocket,
         selector: selectors.BaseSelector,
     ) -> None:
         if key.fileobj is listener:
@@ -117,7 +116,7 @@ class _Joining:
             return  # closed since the selector has seen it
         if key.data is not None:  # a peer, which has nothing more to send
             raise self._request.left(key.data)
-        assert isinstance(key.fileobj, socket.socket)
+        assert isinstance(key.fileobj, UnixSocket)
         connection = key.fileobj
         selector.unregister(connection)
         self._unknown.pop(connection)
@@ -125,18 +124,16 @@ class _Joining:
         if rank is not None:
             selector.register(connection, selectors.EVENT_READ, rank)
 
-    def _accept(
-        self, listener: socket.socket, selector: selectors.BaseSelector
-    ) -> None:
+    def _accept(self, listener: UnixSocket, selector: selectors.BaseSelector) -> None:
         """Accept a connection of this user, and keep no more than may be needed."""
         try:
-            connection, _ = listener.accept()
+            connection = listener.accept()
         except BlockingIOError:  # it has left
             return
         except OSError as error:
             raise _no_descriptor(error, self._request) from None
         connection.setblocking(False)
-        _, user, _ = credentials(connection)
+        _, user, _ = connection.credentials()
         if user != os.geteuid():
             _refuse(connection, f"user {user} is not user {os.geteuid()}")
             return
@@ -148,7 +145,7 @@ class _Joining:
             self._unknown.pop(oldest)
             _refuse(oldest, "it has not sent its rank")
 
-    def _admit(self, connection: socket.socket) -> int | None:
+    def _admit(self, connection: UnixSocket) -> int | None:
         """The rank of a connection; None if it was refused."""
         hello = b""
         with suppress(OSError):
@@ -163,7 +160,7 @@ class _Joining:
             _refuse(connection, str(twice))
             raise twice
         self._peers[rank] = connection
-        self.processes[rank], _, _ = credentials(connection)
+        self.processes[rank], _, _ = connection.credentials()
         return rank
 
     def _joined_twice(self, rank: int) -> BootstrapError:
@@ -190,7 +187,7 @@ class _Joining:
         message = answer(self.processes)
         for rank, peer in self._peers.items():
             try:
-                socket.send_fds(peer, [message], [descriptor])
+                peer.send_with(message, descriptor)
             except OSError:
                 raise self._request.left(rank) from None
 
@@ -206,11 +203,11 @@ class _Joining:
             connection.close()
 
 
-def _refuse(connection: socket.socket, problem: str) -> None:
+def _refuse(connection: UnixSocket, problem: str) -> None:
     """Send the reason to a process, and close its connection."""
     from logging import getLogger  # 2 ms, which no rank needs to join
 
-    process, _, _ = credentials(connection)
+    process, _, _ = connection.credentials()
     getLogger("collalgo").warning(
         "process %d was refused at the rendezvous: %s", process, problem
     )
@@ -234,7 +231,7 @@ def _no_descriptor(error: OSError, join_request: JoinRequest) -> BootstrapError:
 
 
 def _timed_out(
-    peers: Mapping[int, socket.socket], join_request: JoinRequest
+    peers: Mapping[int, UnixSocket], join_request: JoinRequest
 ) -> BootstrapError:
     missing = [
         member

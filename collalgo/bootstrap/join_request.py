@@ -3,7 +3,6 @@
 Both messages have fixed binary formats, which are checked and never unpickled.
 """
 
-import socket
 import struct
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,8 +18,6 @@ HELLO = struct.Struct("=8sII")
 
 #: The head of the answer; the process ids of all ranks follow.
 _ANSWER = struct.Struct("=8sI")
-
-_CREDENTIALS = struct.Struct("=iII")
 
 
 class JoinRequest(NamedTuple):
@@ -85,12 +82,3 @@ def processes_in(message: bytes, size: int) -> list[int] | None:
     if not message.startswith(expected):
         return None
     return list(struct.unpack(f"={size}I", message[len(expected) :]))
-
-
-def credentials(connection: socket.socket) -> tuple[int, int, int]:
-    """Process, user and group id of the other side, from the kernel."""
-    data = connection.getsockopt(
-        socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
-    )
-    process, user, group = _CREDENTIALS.unpack(data)
-    return process, user, group

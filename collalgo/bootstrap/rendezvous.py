@@ -25,8 +25,6 @@ from collalgo.bootstrap.host_memory import (
     refuse_late,
     withdraw,
 )
-from collalgo.bootstrap.host_peer import join
-from collalgo.bootstrap.host_root import serve
 from collalgo.bootstrap.join_request import JoinRequest
 from collalgo.bootstrap.liveness_check import (
     GroupLivenessCheck,
@@ -194,9 +192,13 @@ def share_memory(
     address = address_of(job)
     deadline = time.monotonic() + timeout
     join_request = JoinRequest(local_rank, members, timeout, deadline, liveness)
-    if local_rank == 0:
+    if local_rank == 0:  # each imports what it needs, which takes a while
+        from collalgo.bootstrap.host_root import serve
+
         descriptor, processes = serve(address, join_request)
     else:
+        from collalgo.bootstrap.host_peer import join
+
         descriptor, processes = join(address, join_request)
     try:
         segment = mapped(join_request.size, descriptor)
