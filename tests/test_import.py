@@ -50,7 +50,8 @@ collalgo.init()
 rare = {"logging", "tempfile", "shutil", "fractions", "asyncio", "inspect", "yaml"}
 rare |= {"hashlib", "collalgo.selection.rules", "collalgo.bootstrap.survivors"}
 rare |= {"collalgo._kernels.engine.transport.composite"}
-rare |= {"collalgo._kernels.comm.point_to_point.mailbox"}
+rare |= {"collalgo._kernels.comm.point_to_point.mailbox", "socket", "decimal"}
+rare |= {"collalgo.bootstrap.store.protocol"}
 print(*rare & (set(sys.modules) - before))
 """
     assert printed_by(program) == []

@@ -1,7 +1,6 @@
 """Parse and format sizes and times with units."""
 
 import re
-from decimal import Decimal
 from numbers import Real
 from typing import Any
 
@@ -38,6 +37,8 @@ def size_in_bytes(text: str) -> int:
     found = SIZE.fullmatch(text.strip())
     if found is None:
         raise ValueError(f"{text!r:.60} is not a size; write 8, 4K, 64MB or 1e6")
+    from decimal import Decimal  # 1 ms, which few ranks need
+
     nbytes = Decimal(found[1]) * UNITS[found[2].upper()]
     if nbytes != int(nbytes):
         raise ValueError(f"{text!r} is {nbytes} bytes; pass a whole number of bytes")

@@ -1,11 +1,13 @@
 """Checks that the processes which join a rendezvous are alive."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from collalgo._kernels.engine.transport.shared_memory import SharedMemory
-from collalgo.bootstrap.store.protocol import PendingValue
 from collalgo.errors import BootstrapError
+
+if TYPE_CHECKING:  # jobs on one host need no store
+    from collalgo.bootstrap.store.protocol import PendingValue
 
 #: Seconds between two checks.
 LIVENESS_SECONDS = 0.1
@@ -50,7 +52,7 @@ class GroupLivenessCheck(LivenessCheck, Protocol):
 class LivenessWatch(LivenessCheck, Protocol):
     """Detects the end of one of some processes, and then ends waits for their keys."""
 
-    def wait(self, pending: PendingValue, timeout: float) -> bytes:
+    def wait(self, pending: "PendingValue", timeout: float) -> bytes:
         """The value of a key; BootstrapError as soon as one of them has ended."""
 
 
@@ -63,7 +65,7 @@ class NoLivenessCheck:
     def check(self) -> None:
         pass
 
-    def wait(self, pending: PendingValue, timeout: float) -> bytes:
+    def wait(self, pending: "PendingValue", timeout: float) -> bytes:
         """The value of a key, once it is set."""
         return pending.result(timeout)
 
