@@ -11,27 +11,23 @@ from collalgo.base.cache import make_room, recalled
 from collalgo.comm.call_record import blocks_passed, record_of
 from collalgo.comm.prices_ahead import PricesAhead
 from collalgo.comm.shared_kinds import Kinds, SharedKind, is_alike, kinds_of
+from collalgo.comm.slicing import slicing_of
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.engine.call import Call
-from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut, step_count
+from collalgo.engine.plan.chunk_pipelining import Slicing, step_count
 from collalgo.engine.plan.copying import Copying
 from collalgo.engine.plan.lowering import UNSLICED, Averaging
 from collalgo.engine.plan.rows import Plan, PlanTemplate
 from collalgo.engine.plan.template import TemplateKey, averaging_of
 from collalgo.engine.reduction import DIVIDED, EXACT_OPS
 from collalgo.engine.user_op import Op
-from collalgo.schedule import ScheduleFunction
-from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.decide import Decision, Question, decisions
-from collalgo.selection.on_host import HostPricer, price
+from collalgo.selection.on_host import HostPricer
 from collalgo.selection.pricer import Pricer
 
 if TYPE_CHECKING:  # which takes a while to import
     from collalgo.bootstrap.host_inventory import PlacedTopology
-
-#: The largest buffer that is never sliced, in bytes.
-SHORT = 16384
 
 
 class ProgramCache:
@@ -207,7 +203,12 @@ class ProgramCache:
         schedule = decision.schedule
         if method.handed_out and step_count(schedule, self.size, call.root) == 1:
             method = method.by_kernel()
-        slicing, *sliced = self._slicing(call, schedule, nbytes, method.at_once)
+        in_slices = not (method.at_once or self.hosts)
+        slicing, *sliced = (
+            slicing_of(call, schedule, nbytes, self.size, self._profile)
+            if in_slices
+            else (UNSLICED, 0, inf)
+        )
         least = max(decided[0], copied[0], sliced[0])
         limit = min(decided[1], copied[1], sliced[1])
         make = self._program(call, decision, method.copying, slicing)
@@ -287,22 +288,3 @@ class ProgramCache:
             call.collective, decision.schedule, rank, self.size, call.root, averaging,
             slicing, tuple(hosts),
         ).template()  # fmt: skip
-
-    def _slicing(
-        self, call: Call, schedule: ScheduleFunction, nbytes: int, at_once: bool
-    ) -> tuple[Slicing, float, float]:
-        """The slicing of calls of a size, and the sizes of which it is the same.
-
-        The number of slices is that of the best price.
-        """
-        collective = COLLECTIVES[call.collective]
-        buffers, short = collective.buffers(self.size), SHORT + 1
-        if at_once or self.size > RANKS or self.hosts:
-            return UNSLICED, 0, inf
-        if nbytes * buffers < short:
-            return UNSLICED, 0, short / buffers
-        cost = price(schedule, self.size, self._profile)
-        count, least, limit = cost.slices.at(nbytes * buffers)
-        blocks = collective.buffer_blocks(self.size) if call.shares(self.size) else 1
-        slicing = cut(count, schedule, self.size, call.root, blocks)
-        return slicing, max(least, short) / buffers, limit / buffers

@@ -9,7 +9,7 @@ import pytest
 from collalgo.bench.heap import in_heap
 
 from collalgo import ALGORITHMS, spawn, threads
-from collalgo.comm import program_cache as programs
+from collalgo.comm import slicing
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.engine.transport import waiting
@@ -111,7 +111,7 @@ def every_algorithm(monkeypatch, size, lengths, turn, in_place):
     count, slice_bytes = lengths
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
     monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
-    monkeypatch.setattr(programs, "SHORT", 0)
+    monkeypatch.setattr(slicing, "SHORT", 0)
     inputs = vectors(size, count * size, np.dtype(np.int64))
 
     def run(comm):

@@ -16,8 +16,9 @@ from collalgo import (
     threads,
 )
 from collalgo.algorithms.direct import two_shot
-from collalgo.comm import program_cache as programs
+from collalgo.comm import slicing
 from collalgo.comm.current import runner_of
+from collalgo.comm.program_cache import ProgramCache
 from collalgo.cost import copy_policy, host_price
 from collalgo.cost.host_profile import host_profile
 from collalgo.engine.plan.layout import Grid, Span
@@ -35,7 +36,7 @@ from tests.support.oracle import check, vectors
 )
 def test_every_algorithm_in_short_slices(monkeypatch, size, nbytes):
     monkeypatch.setattr(host_price, "SLICE_BYTES", nbytes)
-    monkeypatch.setattr(programs, "SHORT", 0)
+    monkeypatch.setattr(slicing, "SHORT", 0)
     rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
 
     def run(comm):
@@ -137,7 +138,7 @@ WAYS = [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
     ),
 )
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
-    monkeypatch.setattr(programs, "SHORT", 0)
+    monkeypatch.setattr(slicing, "SHORT", 0)
     for least in ("LONG", "LONG_OF_MANY"):
         monkeypatch.setattr(copy_policy, least, getattr(copy_policy, least))
     start(way, size, timeout=60)
@@ -146,7 +147,7 @@ def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, star
 def fetched(collective, nbytes, size=2, **figures):
     """Whether the kernel is to copy the blocks, of ``nbytes`` bytes in all."""
     machine = host_profile()._replace(cores=4, cache=1 << 20, exchange=2.0, fetch=1.0)
-    known = programs.ProgramCache(0, size, machine._replace(**figures))
+    known = ProgramCache(0, size, machine._replace(**figures))
     of_a_rank = collective in ("allgather", "gather", "scatter")
     count = nbytes // size if of_a_rank else nbytes
     algorithm = "direct" if collective == "allgather" else "linear"

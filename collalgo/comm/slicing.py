@@ -1,0 +1,30 @@
+"""The slices of a call on one host, by the best price."""
+
+from math import inf
+
+from collalgo.cost.host_profile import HostProfile
+from collalgo.engine.call import Call
+from collalgo.engine.plan.chunk_pipelining import RANKS, Slicing, cut
+from collalgo.engine.plan.lowering import UNSLICED
+from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.on_host import price
+
+#: The largest buffer that is never sliced, in bytes.
+SHORT = 16384
+
+
+def slicing_of(
+    call: Call, schedule: ScheduleFunction, nbytes: int, size: int, profile: HostProfile
+) -> tuple[Slicing, float, float]:
+    """The slicing of calls of a size, and the sizes of which it is the same."""
+    collective = COLLECTIVES[call.collective]
+    buffers, short = collective.buffers(size), SHORT + 1
+    if size > RANKS:
+        return UNSLICED, 0, inf
+    if nbytes * buffers < short:
+        return UNSLICED, 0, short / buffers
+    count, least, limit = price(schedule, size, profile).slices.at(nbytes * buffers)
+    blocks = collective.buffer_blocks(size) if call.shares(size) else 1
+    slicing = cut(count, schedule, size, call.root, blocks)
+    return slicing, max(least, short) / buffers, limit / buffers
