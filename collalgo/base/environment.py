@@ -5,6 +5,7 @@ A variable that is empty counts as not set.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 from warnings import warn
 
@@ -178,6 +179,7 @@ VARIABLES = (
 )  # fmt: skip
 
 
+@cache
 def algorithm(collective: str) -> Variable:
     """The variable that names the algorithm of a collective."""
     return Variable(
