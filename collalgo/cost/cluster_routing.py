@@ -17,7 +17,7 @@ from collalgo.cost.routing import (
 )
 from collalgo.cost.uniform_cluster import UniformCluster, contents
 from collalgo.schedule.transfers import Ints, Reals
-from collalgo.topology.places import ranks_of
+from collalgo.topology.places import host_after_host, ranks_of
 
 
 class ClusterRoutes:
@@ -96,7 +96,7 @@ class ClusterRoutes:
         routes = [find(a, b) for a in devices for b in devices]
         loads = [_among(self._of_first, route) for route in routes]
         if len(self.cluster.pair.hosts) > 1:
-            twins = ranks_of(self.cluster.pair)[-len(devices) :]
+            twins = host_after_host(self.cluster.pair)[-len(devices) :]
             out = [find(a, b) for a in devices for b in twins]
             for numbers in (self._of_first, self._of_last):
                 loads += [_among(numbers, route) for route in out]

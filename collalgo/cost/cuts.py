@@ -20,7 +20,7 @@ from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import rules_of
 from collalgo.topology.model import Link, LinkKind, Topology
-from collalgo.topology.places import ranks_of
+from collalgo.topology.places import host_after_host, ranks_of
 from collalgo.topology.wiring import connected
 
 #: Bandwidths are integers in this fraction of a GB/s, so that arithmetic is exact.
@@ -111,8 +111,9 @@ class Network:
         if self.counts:
             return [rank for rank in self.ranks if self._count(rank) == 1], True
         count = self.ranks_per_host
-        if count and (root is None or root in self.ranks[:count]):
-            return self.ranks[: 2 * count], True
+        by_host = host_after_host(self.topology) if count else []
+        if count and (root is None or root in by_host[:count]):
+            return by_host[: 2 * count], True
         if len(self.ranks) <= EVERY_RANK:
             return self.ranks, True
         alike = self._alike.refined([[root]] if root else [])

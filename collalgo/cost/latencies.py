@@ -13,7 +13,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.topology.model import Topology
-from collalgo.topology.places import ranks_of
+from collalgo.topology.places import host_after_host, ranks_of
 from collalgo.topology.twins import Twins
 
 #: The most ranks whose latencies are compared, if the hosts are not uniform.
@@ -36,14 +36,8 @@ def least_latency(
     least the optimal broadcast tree (Karp, Sahay, Santos and Schauser 1993), in which
     each informed rank keeps sending, and all ranks are as near as the nearest two.
     """
-    if isinstance(machine, Topology):
-        machine = UniformCluster.of(machine) or machine
-    if isinstance(machine, UniformCluster):
-        topology, count = machine.pair, machine.size
-        root %= len(machine.host_devices)
-    else:
-        topology, count = machine, len(ranks_of(machine))
-    direct = _latencies(topology, link_model, ranks_of(topology)[root])
+    topology, count, first = _with_root(machine, root)
+    direct = _latencies(topology, link_model, first)
     apart = direct[~np.eye(len(direct), dtype=bool)]
     chains = _chains(direct)
     farthest = float((chains[0] if COLLECTIVES[collective].rooted else chains).max())
@@ -53,6 +47,24 @@ def least_latency(
     return max(
         farthest, broadcast_time(count, nearest, min(link_model.message, nearest))
     )
+
+
+def _with_root(
+    machine: Topology | UniformCluster, root: int
+) -> tuple[Topology, int, str]:
+    """The topology to search, the number of all ranks, and the device of the root.
+
+    Two hosts represent a cluster, with the root at its position in the first one.
+    """
+    if isinstance(machine, Topology):
+        cluster = UniformCluster.of(machine)
+        device = ranks_of(machine)[root]
+        if cluster is None:
+            return machine, len(ranks_of(machine)), device
+        root = host_after_host(machine).index(device)
+        machine = cluster
+    devices = machine.host_devices
+    return machine.pair, machine.size, devices[root % len(devices)]
 
 
 def _latencies(topology: Topology, link_model: LinkModel, root: str) -> Reals:

@@ -10,6 +10,7 @@ from collalgo.algorithms.row import own_parameters
 from collalgo.cost.placement import Placement
 from collalgo.schedule import LANES
 from collalgo.topology.axes import axes_of
+from collalgo.topology.domains import host_of
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.rings import Ring, rings as nvlink_rings
 
@@ -41,8 +42,10 @@ class MachineFeatures:
         placement = self.placement
         if placement.cluster is not None:
             return placement.cluster.pair, placement.cluster.host_devices
-        assert isinstance(placement.machine, Topology)
-        return placement.machine, placement.devices[: placement.hosts[0]]
+        machine, devices = placement.machine, placement.devices
+        assert isinstance(machine, Topology)
+        first = host_of(machine, devices[0])
+        return machine, [one for one in devices if host_of(machine, one) == first]
 
     @cached_property
     def rings(self) -> list[Ring]:
@@ -68,7 +71,8 @@ class MachineFeatures:
         """
         topology, each = self.first_host
         hosts = self.placement.hosts
-        if len(set(hosts)) > 1 or len(each) < 2:
+        together = _is_host_by_host(self.placement)
+        if not together or len(set(hosts)) > 1 or len(each) < 2:
             return []
         nics = len(topology.devices(Kind.NIC, host=topology.hosts[0])) or 1
         order = devices[: len(each)]
@@ -92,7 +96,7 @@ def fitted(row: Algorithm, placement: Placement) -> Algorithm:
         own |= {"dims": found[0]} if found and found[0] else {}
     if "hosts" in wanted and together and 1 < len(hosts) <= MOST_HOSTS:
         own["hosts"] = tuple(hosts)
-    if "cycles" in wanted and together:
+    if "cycles" in wanted:
         cycles = features.cycles_along(placement.devices)
         own |= {"cycles": tuple(map(tuple, cycles))} if cycles else {}
     return row.with_parameters(own) if own else row

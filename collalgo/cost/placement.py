@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
-from itertools import chain
 
 from collalgo.algorithms.radix import square
 from collalgo.cost.cluster_routing import ClusterRoutes
@@ -19,7 +18,7 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.topology.model import Topology
-from collalgo.topology.places import ranks_of
+from collalgo.topology.places import host_after_host, ranks_of
 
 
 class Placement:
@@ -190,12 +189,8 @@ def _as_cluster(
     cluster = UniformCluster.of(topology)
     if cluster is None or cluster.size != len(devices):
         return None, devices
-    by_host: dict[str, list[str]] = {}
-    for device in ranks_of(topology):  # which may alternate between hosts
-        host = topology.device(device).host or device
-        by_host.setdefault(host, []).append(device)
     count = len(cluster.host_devices)
-    number = {device: i for i, device in enumerate(chain(*by_host.values()))}
+    number = {device: i for i, device in enumerate(host_after_host(topology))}
     order = [number.get(device, -1) for device in devices]
     first = order[:count]
     if sorted(first) != list(range(count)):

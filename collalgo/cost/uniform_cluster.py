@@ -95,10 +95,7 @@ class UniformCluster:
     @property
     def host_devices(self) -> list[str]:
         """The devices of the ranks of the first host."""
-        first = self.pair.hosts[0]
-        return [
-            rank for rank in ranks_of(self.pair) if self.pair.device(rank).host == first
-        ]
+        return ranks_of(self.pair, self.pair.hosts[0])
 
     @property
     def size(self) -> int:

@@ -24,6 +24,15 @@ def ranks_of(topology: Topology, host: str | None = None) -> list[str]:
     return []
 
 
+def host_after_host(topology: Topology) -> list[str]:
+    """The ranks host after host; by number they may alternate between hosts."""
+    number = {host: i for i, host in enumerate(topology.hosts)}
+    return sorted(
+        ranks_of(topology),
+        key=lambda rank: number.get(topology.device(rank).host, len(number)),
+    )
+
+
 def place(topology: Topology, places: str) -> None:
     """Put the ranks of a machine without GPUs on its cores, or one on each socket.
 
