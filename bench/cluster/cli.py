@@ -8,7 +8,8 @@ from collalgo.bench.cluster.kernel import down, set_link, up
 from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.race import COLLECTIVES
 from collalgo.bench.cluster.running import run
-from collalgo.bench.cluster.star import Times, race_at, table
+from collalgo.bench.cluster.star import HEADER, LEGEND, race_at, table_rows
+from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
 from collalgo.cli.group import SETTINGS
@@ -22,11 +23,12 @@ file_argument = click.argument(
 
 
 class Refusing(click.Group):
-    """A command group that reports errors in one line."""
+    """A command group that reports errors in one line, and cleans up when stopped."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
-            return super().invoke(ctx)
+            with exits_when_stopped():
+                return super().invoke(ctx)
         except CollalgoError as error:
             raise click.ClickException(str(error)) from None
 
@@ -130,7 +132,14 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     callback=_parse_rates,
     help="Rates of the links in Gbit/s; inf for no limit.",
 )
-@click.option("-c", "collectives", multiple=True, default=COLLECTIVES)
+@click.option(
+    "-c",
+    "collectives",
+    multiple=True,
+    type=click.Choice(COLLECTIVES),
+    default=COLLECTIVES,
+    help="Collective to compare; may be repeated.",
+)
 @click.option(
     "-s",
     "sizes",
@@ -159,9 +168,9 @@ def race_command(
     The hosts are on one switch, and are made and removed here. Calls of collalgo and
     the peers alternate in the same processes, over the MPI of each environment.
     """
-    found: dict[float, list[Times]] = {}
-    for rate in rates:
-        places = environments or (Path(sys.prefix),)
-        found[rate] = race_at(hosts, ranks, rate, collectives, sizes, places)
-    for line in table(found):
-        click.echo(line)
+    places = environments or (Path(sys.prefix),)
+    click.echo(HEADER)
+    for rate in rates:  # whose rows are shown at once, as a later race may fail
+        found = race_at(hosts, ranks, rate, collectives, sizes, places)
+        click.echo("\n".join(table_rows(rate, found)))
+    click.echo(LEGEND)

@@ -1,6 +1,7 @@
 """Run a command on the ranks of a cluster, by the mpiexec of an environment."""
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,6 +112,20 @@ def agent_of(layout: Layout) -> Iterator[Path]:
         yield agent
 
 
+@contextmanager
+def _limit_named(
+    layout: Layout, command: Sequence[str], seconds: float | None
+) -> Iterator[None]:
+    """Name the command that has reached its time limit."""
+    try:
+        yield
+    except subprocess.TimeoutExpired:
+        raise ClusterError(
+            f"the cluster {layout.name}: {shlex.join(command)} was killed at its time "
+            f"limit of {seconds:g} s; give it less to do"
+        ) from None
+
+
 def run(
     layout: Layout,
     command: Sequence[str],
@@ -142,6 +157,11 @@ def run(
         Whether to return the output instead of showing it.
     timeout
         Seconds after which the command is killed.
+
+    Raises
+    ------
+    ClusterError
+        If the cluster is not up, there is no mpiexec, or the time is over.
     """
     if not is_up(layout):
         raise ClusterError(f"the cluster {layout.name} is not up")
@@ -154,11 +174,9 @@ def run(
     if description is not None:
         variables[TOPOLOGY.name] = str(description.resolve())
     with agent_of(layout) as agent:
-        return subprocess.run(
-            command_line(layout, command, agent, bin_, ranks or layout.size),
-            env=variables,
-            capture_output=capture,
-            text=True,
-            timeout=timeout,
-            check=False,
-        )
+        line = command_line(layout, command, agent, bin_, ranks or layout.size)
+        with _limit_named(layout, command, timeout):
+            return subprocess.run(
+                line, env=variables, capture_output=capture, text=True,
+                timeout=timeout, check=False,
+            )  # fmt: skip

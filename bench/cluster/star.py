@@ -20,6 +20,12 @@ from collalgo.base.units import human, human_time
 #: hosts move about as much.
 UNLIMITED = 40
 
+#: The first lines of the table of all rates, and what its cells mean.
+HEADER = "| links | collective | size | time |\n|---|---|---|---|"
+LEGEND = """
+time of collalgo, and that of each peer divided by it
+(above 1, collalgo is faster)"""
+
 #: The seconds that the race at one rate may take.
 PATIENCE = 1800
 
@@ -154,18 +160,12 @@ def times_in(rows: Sequence[dict[str, Any]]) -> Iterator[Times]:
         yield Times(*cell, first, peers)
 
 
-def table(found: dict[float, list[Times]]) -> Iterator[str]:
-    """The lines of a Markdown table of the ratios, a column for each rate."""
-    rates = [f"{rate:g} Gbit/s" if rate < math.inf else "unlimited" for rate in found]
-    yield f"| collective | size | {' | '.join(rates)} |"
-    yield "|---|---|" + "---|" * len(rates)
-    for row in zip(*found.values(), strict=True):
-        cells = [f"{human_time(one.ours)} ({', '.join(_ratios(one))})" for one in row]
-        size = human(row[0].nbytes)
-        yield f"| {row[0].collective} | {size} | {' | '.join(cells)} |"
-    yield ""
-    yield "time of collalgo, and that of each peer divided by it"
-    yield "(above 1, collalgo is faster)"
+def table_rows(gigabits: float, found: Sequence[Times]) -> Iterator[str]:
+    """The rows of a Markdown table with the times at one rate."""
+    rate = f"{gigabits:g} Gbit/s" if gigabits < math.inf else "unlimited"
+    for one in found:
+        time = f"{human_time(one.ours)} ({', '.join(_ratios(one))})"
+        yield f"| {rate} | {one.collective} | {human(one.nbytes)} | {time} |"
 
 
 def _ratios(one: Times) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +26,7 @@ from collalgo.bench.disturbances.members import SILENCE
 from collalgo.bench.disturbances.partitions import three_against_two, two_against_two
 from collalgo.bench.disturbances.undisturbed import undisturbed
 from collalgo.bench.records import environment, keep
+from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.json_files import read_json
 from collalgo.launch.etcd_member import etcd_program
@@ -142,9 +142,14 @@ OPTIONS: dict[str, tuple[int | float | str, str]] = {
 def main() -> None:
     """Measure the parts that are named, by default all of them but halves."""
     given = _given()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     if given.json is not None:
         _kept(given.json)  # before the work
+    with exits_when_stopped():
+        _measure(given)
+
+
+def _measure(given: argparse.Namespace) -> None:
+    """Measure parts, and show and write the figures of each at its end."""
     plan, began, parts = Plan(given), time.monotonic(), {}
     for part in given.parts:
         load, found = os.getloadavg()[0], []

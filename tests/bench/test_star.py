@@ -1,12 +1,18 @@
 """The race between hosts on one switch, at several link rates."""
 
 import math
+import signal
+import sys
+from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
+from collalgo.bench.cluster import cli
 from collalgo.bench.cluster.cli import main
+from collalgo.bench.cluster.kernel import ClusterError
 from collalgo.bench.cluster.layout import layout_of_file
-from collalgo.bench.cluster.star import Times, description, table, times_in
+from collalgo.bench.cluster.running import run
+from collalgo.bench.cluster.star import Times, description, star, table_rows, times_in
 
 from tests.support.clusters import needs_root
 
@@ -38,11 +44,65 @@ def test_peers_of_other_races_are_scaled_by_collalgo_in_theirs():
     assert list(times_in(rows)) == [Times("allreduce", 8, 2.0, peers)]
 
 
-def test_the_table_has_a_column_for_each_rate():
-    one = Times("broadcast", 1 << 20, 2e-3, {"gloo": 5e-3})
-    lines = list(table({10.0: [one], math.inf: [one._replace(peers={})]}))
-    assert lines[0] == "| collective | size | 10 Gbit/s | unlimited |"
-    assert lines[2] == "| broadcast | 1 MiB | 2 ms (gloo 2.50) | 2 ms () |"
+ONE = Times("broadcast", 1 << 20, 2e-3, {"gloo": 5e-3})
+
+
+@pytest.mark.parametrize(("rate", "word"), [(10.0, "10 Gbit/s"), (math.inf, "unlim")])
+def test_a_row_names_the_rate_of_its_links(rate, word):
+    (row,) = table_rows(rate, [ONE])
+    assert row.startswith(f"| {word}")
+    assert row.endswith("| broadcast | 1 MiB | 2 ms (gloo 2.50) |")
+
+
+def test_rates_before_one_that_fails_are_shown(monkeypatch):
+    def one_rate(_hosts, _ranks, rate, *_others):
+        if rate == 40:
+            raise ClusterError("the switch burns")
+        return [ONE]
+
+    monkeypatch.setattr(cli, "race_at", one_rate)
+    done = CliRunner().invoke(main, ["race", "--rates", "10,40,100"])
+    assert done.exit_code == 1
+    assert "| 10 Gbit/s | broadcast | 1 MiB |" in done.output
+    assert "Error: the switch burns" in done.output
+
+
+def test_a_misspelt_collective_is_refused_before_the_hosts_are_made():
+    done = CliRunner().invoke(main, ["race", "-c", "broadcats"])
+    assert done.exit_code == 2
+    assert "'broadcats' is not one of 'allreduce'" in done.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_race_that_is_stopped_removes_its_hosts(monkeypatch, number):
+    removed = []
+
+    @contextmanager
+    def hosts(folder, *_others):
+        try:
+            yield None, folder / "file"
+        finally:
+            removed.append(folder)
+
+    monkeypatch.setattr("collalgo.bench.cluster.star.star", hosts)
+    monkeypatch.setattr(
+        "collalgo.bench.cluster.star.run", lambda *_, **__: signal.raise_signal(number)
+    )
+    before = signal.getsignal(number)
+    done = CliRunner().invoke(main, ["race", "--rates", "1", "--mpi", sys.prefix])
+    assert f"ended by {number.name}" in done.output
+    assert len(removed) == 1
+    assert not removed[0].exists()
+    assert signal.getsignal(number) == before
+
+
+@needs_root
+@pytest.mark.deadline
+def test_a_command_that_does_not_end_is_killed_and_named(tmp_path):
+    with star(tmp_path, 2, 1, math.inf) as (layout, _):
+        limit = r"sleep 1000 was killed at its time limit of 0\.5 s"
+        with pytest.raises(ClusterError, match=limit):
+            run(layout, ["sleep", "1000"], timeout=0.5)
 
 
 @pytest.mark.parametrize("rates", ["fast", "1,0", "nan", "-1"])
