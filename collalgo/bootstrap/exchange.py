@@ -1,6 +1,6 @@
 """Exchanges of small texts among processes that know their ranks."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -30,16 +30,31 @@ class ExchangeGroup(Protocol):
 def values_of(
     store: ExchangeStore, prefix: str, count: int, timeout: float
 ) -> Iterator[bytes]:
-    """The values of some keys, a prefix and a number from 0 on, each once it is set.
+    """The values of some keys, a prefix and a number from 0 on, each once it is set."""
+    if isinstance(store, ListedStore):
+        return listed_values(store, prefix, count, lambda key: store.get(key, timeout))
+    return (store.get(f"{prefix}{number}", timeout) for number in range(count))
 
-    It asks once for all that are set, as each request of each process takes a while.
+
+def listed_values(
+    store: ListedStore, prefix: str, count: int, wait: Callable[[str], bytes]
+) -> Iterator[bytes]:
+    """The values of :func:`values_of`, of which ``wait`` waits for one.
+
+    It lists all that are set at first, and again after 1, 2, 4, 8, ... waits: a request
+    for each value would take a while, and so would a list of all after each wait.
     """
     known: dict[str, bytes] = {}
-    for number in range(count):
-        key = f"{prefix}{number}"
-        if key not in known and isinstance(store, ListedStore):
+    next_waits, waits = 1, 0  # after the next listing, and before it
+    for key in (f"{prefix}{number}" for number in range(count)):
+        if key not in known and not waits:
             known = store.present(prefix)
-        yield known[key] if key in known else store.get(key, timeout)
+            next_waits, waits = 2 * next_waits, next_waits
+        if key in known:
+            yield known[key]
+        else:
+            waits -= 1
+            yield wait(key)
 
 
 class SizesDiffer(BootstrapError):

@@ -9,6 +9,7 @@ from typing import Any
 
 from collalgo._kernels.engine.transport.wire import poll
 from collalgo.bootstrap.context import Check, unchecked
+from collalgo.bootstrap.exchange import listed_values
 from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.bootstrap.pending_join import PendingJoin
 from collalgo.bootstrap.store.protocol import (
@@ -152,13 +153,13 @@ def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -
         if (entry := store.read(f"world/{world.path}")) is not None:
             raise _refused_by_another(world, **json.loads(entry.value))
 
-    prefix = f"here/{world.path}/"
-    here: dict[str, bytes] = {}
+    def wait(key: str) -> bytes:
+        return world.awaited(key, joining, check_refused)
+
+    prefix, count = f"here/{world.path}/", len(world.members)
     try:
-        for key in (f"{prefix}{other}" for other in range(len(world.members))):
-            here = here if key in here else joining.present(prefix)
-            if key not in here:
-                world.awaited(key, joining, check_refused)
+        for _ in listed_values(joining, prefix, count, wait):
+            pass
     except StoreError:
         raise _join_error(world, store) from None
 
