@@ -1,6 +1,7 @@
 """The steps of an algorithm for one rank."""
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import islice
 
 from collalgo.base.source_lines import is_of_users, line_of_generator, place_of
@@ -87,7 +88,16 @@ def _line(error: Exception, algorithm: ScheduleFunction) -> str:
 
 
 def name_of(algorithm: ScheduleFunction) -> str:
-    """The name of an algorithm in errors: that of its row, if it has one."""
+    """The name of a schedule, which is the same in the memory of all ranks.
+
+    That is its label or the name of its row, if it has one, else that of its function
+    with the parameters.
+    """
     row = getattr(algorithm, "__self__", None)
-    name = getattr(row, "name", None)
-    return str(name or getattr(algorithm, "__name__", "the algorithm"))
+    if label := getattr(algorithm, "label", None) or getattr(row, "name", None):
+        return str(label)
+    if isinstance(algorithm, partial):
+        parameters = [*map(repr, algorithm.args)]
+        parameters += [f"{key}={value!r}" for key, value in algorithm.keywords.items()]
+        return f"{name_of(algorithm.func)}({', '.join(parameters)})"
+    return str(getattr(algorithm, "__qualname__", type(algorithm).__qualname__))

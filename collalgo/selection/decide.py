@@ -12,6 +12,7 @@ from collalgo.algorithms.table import is_users
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.tracing import name_of
 from collalgo.selection.applicability import NOT_SERIAL
 from collalgo.selection.overrides import (
     BySize,
@@ -276,7 +277,7 @@ def _of_function(
     question: Question, schedule: ScheduleFunction, pricer: Pricer
 ) -> Decisions:
     """The decision for a schedule function that is not in the table."""
-    collective, name = question.collective, _name(schedule)
+    collective, name = question.collective, name_of(schedule)
     if question.reproducible:
         raise AlgorithmNotApplicable(
             f"{collective}: the order in which {name} combines is unknown; name an "
@@ -287,13 +288,3 @@ def _of_function(
     candidate = pricer.price_one(Algorithm(collective, name, schedule, unproved=True))
     decision = Decision(name, schedule, ARGUMENT, candidate, unproved=True)
     return Decisions([0], lambda _: decision)
-
-
-def _name(schedule: ScheduleFunction) -> str:
-    """The name of a schedule function, the same in the memory of all ranks."""
-    if isinstance(schedule, partial):
-        parameters = [*map(repr, schedule.args)]
-        parameters += [f"{key}={value!r}" for key, value in schedule.keywords.items()]
-        return f"{_name(schedule.func)}({', '.join(parameters)})"
-    named = getattr(schedule, "__qualname__", type(schedule).__qualname__)
-    return str(getattr(schedule, "label", named))

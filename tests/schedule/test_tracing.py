@@ -1,10 +1,13 @@
 """Functions that are no schedules: each is refused with the line of the user."""
 
+from functools import partial
 from math import inf
 
 import pytest
 
-from collalgo import ScheduleError, Topology, send, simulate, verify
+from collalgo import ALGORITHMS, ScheduleError, Topology, send, simulate, verify
+from collalgo.algorithms import k_nomial, ring
+from collalgo.algorithms.neighbors import OnGraph
 from collalgo.schedule import tracing
 
 HERE = __file__.rstrip("c")
@@ -83,3 +86,11 @@ def test_a_schedule_without_an_end_has_no_price():
     machine = Topology.load("fully_connected", hosts=2)
     with pytest.raises(ScheduleError, match="yields 1048576 steps and does not end"):
         simulate(endless, machine, 8, collective="broadcast")
+
+
+def test_schedules_are_named_alike_in_errors_and_in_decisions():
+    row = next(iter(ALGORITHMS))
+    assert tracing.name_of(row.schedule) == row.name
+    assert tracing.name_of(partial(k_nomial.reduce, radix=4)) == "reduce(radix=4)"
+    assert tracing.name_of(ring.allreduce) == "allreduce"
+    assert tracing.name_of(OnGraph("alltoall", ())).startswith("direct on graph ")
