@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.base.units import human
+from collalgo.errors import AlgorithmNotApplicable
 
 Blocks: TypeAlias = NDArray[np.int64]
 
@@ -162,6 +163,18 @@ def on_graph(name: str, graph: Sequence[Sequence[int]]) -> Collective:
 
 
 def promise_of(schedule: object, collective: str) -> Collective:
-    """The promise of a schedule, which may be a part of that of its collective."""
+    """The promise of a schedule, which may be a part of that of its collective.
+
+    Raises
+    ------
+    AlgorithmNotApplicable
+        If it is a part of another collective.
+    """
     found: Collective = getattr(schedule, "promise", None) or COLLECTIVES[collective]
+    if found.name != collective:
+        raise AlgorithmNotApplicable(
+            f"{collective}: the schedule performs {found.name}; pass it to "
+            f"{found.name}, or a schedule of {collective}",
+            collective=collective,
+        )
     return found

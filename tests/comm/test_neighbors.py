@@ -171,3 +171,22 @@ def test_wrong_graphs_are_refused():
         assert near.allgather(np.array(comm.rank)) == 1 - comm.rank
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def test_a_schedule_of_another_collective_is_refused():
+    ring = OnGraph("alltoall", ((1,), (2,), (3,), (0,)))
+    refused = "allreduce: the schedule performs alltoall"
+    with pytest.raises(ValueError, match=refused):
+        verify(ring, size=4, collective="allreduce")
+
+    def on_each_rank(comm):
+        comm.allreduce(np.ones(4), algorithm=ring)
+
+    with pytest.raises(collalgo.AlgorithmNotApplicable, match=refused):
+        threads(on_each_rank, 4, timeout=60)
+
+
+def test_errors_name_a_schedule_among_neighbors():
+    ring = OnGraph("alltoall", ((1,), (2,), (0,)))
+    with pytest.raises(collalgo.ScheduleError, match=f"^{ring.label}: rank 0 of 4"):
+        verify(ring, size=4)
