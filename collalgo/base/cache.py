@@ -20,21 +20,21 @@ class Computing:
         self._lock, self._of_thread = RLock(), local()
 
     def __enter__(self) -> None:
-        if not hasattr(self._of_thread, "is_aside"):
+        if not hasattr(self._of_thread, "is_without_lock"):
             self._lock.acquire()
 
     def __exit__(self, *_: object) -> None:
-        if not hasattr(self._of_thread, "is_aside"):
+        if not hasattr(self._of_thread, "is_without_lock"):
             self._lock.release()
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def without_lock(self) -> Iterator[None]:
         """Let this thread compute results of its own, for which no other waits."""
-        self._of_thread.is_aside = True
+        self._of_thread.is_without_lock = True
         try:
             yield
         finally:
-            del self._of_thread.is_aside
+            del self._of_thread.is_without_lock
 
 
 #: Held by a thread that computes shared results.

@@ -39,7 +39,7 @@ class PricesAhead:
     def add(self, question: Question) -> None:
         """Find the prices for a question, from a later :meth:`are_known` on."""
         if question.algorithm is None:  # else no formula decides
-            asked = question._replace(first=False, block_nbytes=None)
+            asked = question._replace(by_formulas=False, block_nbytes=None)
             self._questions[asked] = None
 
     def are_known(self) -> bool:
@@ -64,7 +64,7 @@ class PricesAhead:
 
         Calls raise the errors again.
         """
-        with computing.aside():
+        with computing.without_lock():
             self.pricer = self.pricer or self._make()
             for question in asked:
                 self._known += 1

@@ -80,7 +80,7 @@ class ProgramCache:
         All ranks call it before their first call.
         """
         if self._placed is not None:
-            self._ahead = PricesAhead(self.pricer.alone)
+            self._ahead = PricesAhead(self.pricer.private_copy)
 
     def are_prices_known(self) -> bool:
         """Whether formulas decide, and the prices of all calls so far are known.
@@ -265,7 +265,7 @@ class ProgramCache:
             bool(call.reproducible),
             block_nbytes=counts and tuple(n * call.dtype.itemsize for n in counts),
             root=call.root,
-            first=self._ahead is not None,
+            by_formulas=self._ahead is not None,
         )
         if self._ahead is not None:
             self._ahead.add(asked)

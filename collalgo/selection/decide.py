@@ -47,7 +47,7 @@ class Question(NamedTuple):
         The bytes of each block, where blocks differ.
     root : int
         The root, with which a user's schedule is proved.
-    first : bool
+    by_formulas : bool
         Whether formulas decide on short calls, which do not wait for prices.
     """
 
@@ -58,7 +58,7 @@ class Question(NamedTuple):
     policy: str | None = None
     block_nbytes: tuple[int, ...] | None = None
     root: int = 0
-    first: bool = False
+    by_formulas: bool = False
 
 
 class Decision(NamedTuple):
@@ -133,7 +133,7 @@ def decisions(question: Question, pricer: Pricer) -> "Decisions":
         made_of = overrides = _overrides(question, pricer)
         make = partial(_of_overrides, question, overrides, pricer)
     asked_for = question.collective, question.reproducible, question.root
-    key = *asked_for, question.first, made_of
+    key = *asked_for, question.by_formulas, made_of
     return pricer.computed(key, ALGORITHMS, make)
 
 
@@ -211,10 +211,10 @@ def _of_override(
         known = _preferred(question, override, pricer)
         return _of_choices(known, override.decider, pricer)
     asked = question.collective, question.reproducible
-    if not question.first:
+    if not question.by_formulas:
         return _of_choices(pricer.choices(*asked), PRICE, pricer)
     first, limit = pricer.first_choices(*asked)
-    priced = question._replace(first=False)
+    priced = question._replace(by_formulas=False)
 
     def of(number: int) -> Decisions:
         if number or not first.breaks:

@@ -129,7 +129,7 @@ class HostPricer(NamedTuple):
         compute = partial(self._choices, collective, reproducible)
         return self.computed((collective, reproducible), ALGORITHMS, compute)
 
-    def alone(self) -> "HostPricer":
+    def private_copy(self) -> "HostPricer":
         """The same: its prices are shared by value."""
         return self
 

@@ -232,7 +232,7 @@ class TopologyPricer:
         compute = partial(self._cheapest, collective, reproducible)
         return self.computed((collective, reproducible), ALGORITHMS, compute)
 
-    def alone(self) -> "TopologyPricer":
+    def private_copy(self) -> "TopologyPricer":
         """The same ranks, with prices that no other thread computes or shares."""
         placed = self.placement
         return TopologyPricer(placed.machine, placed.link_model, placed.devices)

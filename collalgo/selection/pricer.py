@@ -55,7 +55,7 @@ class Pricer(Protocol):
     def choices(self, collective: str, reproducible: bool = False) -> Choices:
         """The choice among all algorithms, by size; computed once in a process."""
 
-    def alone(self) -> "Pricer":
+    def private_copy(self) -> "Pricer":
         """The same ranks, with prices that no other thread computes or shares."""
 
     def first_choices(

@@ -26,17 +26,20 @@ def pricer_of(*counts):
 @pytest.fixture
 def ahead(monkeypatch):
     monkeypatch.setattr(prices_ahead, "CALM_SECONDS", 0.0)
-    return PricesAhead(pricer_of(1, 1).alone)
+    return PricesAhead(pricer_of(1, 1).private_copy)
 
 
 def test_prices_are_found_while_another_thread_computes(ahead):
-    asked = Question("allgather", 8, first=True)
+    asked = Question("allgather", 8, by_formulas=True)
     ahead.add(asked)
     ahead.add(asked._replace(nbytes=9))
     with computing:
         assert not ahead.are_known()
         until(ahead.are_known)
-    assert decisions(asked._replace(first=False), ahead.pricer).at(8).decider == PRICE
+    assert (
+        decisions(asked._replace(by_formulas=False), ahead.pricer).at(8).decider
+        == PRICE
+    )
     ahead.add(asked._replace(collective="broadcast"))
     assert not ahead.are_known()
     until(ahead.are_known)
@@ -75,7 +78,7 @@ def test_what_prices_choose_is_proved_before_the_ranks_use_it(monkeypatch):
     ahead = PricesAhead(lambda: pricer)
     asked = [Question("allgather", nbytes) for nbytes in (0, 4 * MIB)]
     for each in asked:
-        ahead.add(each._replace(first=True))
+        ahead.add(each._replace(by_formulas=True))
     assert not ahead.are_known()
     until(ahead.are_known)
     chosen = [decisions(each, pricer).at(each.nbytes) for each in asked]

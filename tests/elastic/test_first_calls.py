@@ -30,7 +30,7 @@ def train(comm, state, deciders, may_price):
     programs.replan(lambda: ranks_on_hosts(1, 2))
     programs.begin_by_formulas()
     if comm.rank == 1:
-        alone = programs.pricer.alone
+        alone = programs.pricer.private_copy
         programs._ahead = PricesAhead(lambda: may_price.wait(DEADLINE) and alone())
     call, found = Call("broadcast", np.dtype(float), LENGTH), FORMULA
     while found == FORMULA:

@@ -68,13 +68,13 @@ def test_the_algorithm_of_the_shortest_time_by_its_formula_is_chosen(ranks, coll
 
 def test_prices_decide_on_long_calls_and_where_no_formula_is_known():
     pricer, asked = pricer_of(2, 2), Question("allreduce", 8)
-    first = decisions(asked._replace(first=True), pricer)
+    first = decisions(asked._replace(by_formulas=True), pricer)
     long = int(pricer.first_choices("allreduce", False)[1]) + 1
     assert (first.at(8).decider, first.at(long).decider) == (FORMULA, PRICE)
     assert first.at(long).name == decisions(asked, pricer).at(long).name
-    barrier = decisions(Question("barrier", 0, first=True), pricer)
+    barrier = decisions(Question("barrier", 0, by_formulas=True), pricer)
     assert barrier.at(0).decider == PRICE
-    on_host = decisions(asked._replace(first=True), HostPricer(2, PROFILE))
+    on_host = decisions(asked._replace(by_formulas=True), HostPricer(2, PROFILE))
     assert on_host.at(8).decider == PRICE
 
 
@@ -84,13 +84,13 @@ def test_the_environment_and_the_order_of_ranks_bind_formulas_too(monkeypatch):
     assert kept.breaks
     assert all(b.candidate.row.keeps_rank_order for b in kept.breaks)
     monkeypatch.setenv("COLLALGO_ALLREDUCE", "ring")
-    found = decisions(Question("allreduce", 8, first=True), pricer).at(8)
+    found = decisions(Question("allreduce", 8, by_formulas=True), pricer).at(8)
     assert found.name.startswith("ring")
 
 
 def test_a_pricer_alone_has_the_same_ranks_and_prices_of_its_own():
     pricer = pricer_of(1, 2)
-    alone = pricer.alone()
+    alone = pricer.private_copy()
     assert alone.placement.digest == pricer.placement.digest
     question = Question("allgather", 8)
     assert (
