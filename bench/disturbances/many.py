@@ -93,7 +93,7 @@ def many() -> Trials:
             key = bytes.fromhex(SECRET)
             connect = partial(Client, ["127.0.0.1"], server.port, key, PATIENCE)
             agents = Agents(connect, AGENTS)
-            began = time.monotonic()
-            agents.join()
-            yield [time.monotonic() - began]
-            agents.link.close()
+            with closing(agents.link):
+                began = time.monotonic()
+                agents.join()
+                yield [time.monotonic() - began]
