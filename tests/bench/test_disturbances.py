@@ -1,14 +1,17 @@
 """The figures of elastic jobs, and the jobs whose steps are read."""
 
 import math
+import sys
 
 import pytest
+from collalgo.bench.disturbances import __main__ as command, many
 from collalgo.bench.disturbances.__main__ import _keep
 from collalgo.bench.disturbances.contest import contestants
 from collalgo.bench.disturbances.figures import Aim, Phase, figures
 from collalgo.bench.disturbances.jobs import Command, Job
 
 from collalgo.base.json_files import read_json
+from collalgo.errors import BootstrapError
 
 FAST, SLOW = Aim(20.0, 100.0), Aim(5.0)
 
@@ -24,18 +27,70 @@ def test_figures_are_compared_with_their_aims():
             closed.append(True)
 
     phases = [Phase("first", FAST), Phase("second", SLOW), Phase("third", unit="x")]
-    first, second, third = figures("event", phases, "store", "here", trials(), 3)
+    first, second, third = figures("event", phases, "store", "here", trials(), 5)
     assert closed
-    assert first.values == pytest.approx([10.0] * 3)
-    assert third.values == [1.5] * 3
-    assert [one.is_reached for one in (first, second, third)] == [True, False, None]
+    assert first.values == pytest.approx([10.0] * 5)
+    assert third.values == [1.5] * 5
+    assert second.is_reached is False
+    assert [one.is_reached for one in (first, third)] == [None, None]
+    assert first._replace(values=[10.0] * 20).is_reached
     late = first._replace(values=[*[10.0] * 19, 500.0])  # only the median is
     assert late.is_reached is False
     assert late.as_row()["p99"] == 500.0
     row = second.as_row()
     assert row["p50"] == pytest.approx(30.0)
-    assert (row["trials"], row["aim"]) == (3, [5.0, None])
+    assert (row["trials"], row["aim"]) == (5, [5.0, None])
     assert "p99" not in row  # of so few trials
+
+
+def test_a_median_is_the_middle_of_enough_trials():
+    (phase,) = figures(
+        "event", [Phase("first", SLOW)], "store", "here", ([t] for t in range(9)), 6
+    )
+    assert phase.summary == {"p50": 2500.0, "most": 5000.0}
+    few = phase._replace(values=[1.0, 2.0])
+    assert few.summary == {"most": 2.0}
+    assert few.is_reached is None
+
+
+def test_only_parts_over_etcd_need_it(monkeypatch, capsys):
+    def without():
+        raise BootstrapError("replicated:// needs etcd")
+
+    monkeypatch.setattr(command, "etcd_program", without)
+    monkeypatch.setattr(sys, "argv", ["disturbances", "agent", "--trials", "1"])
+    monkeypatch.setattr(command.Plan, "agent", lambda _: [])
+    command.main()
+    assert "1 part in" in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["disturbances", "steps", "late", "leader"])
+    with pytest.raises(SystemExit, match=r"^late, leader: measured over etcd,"):
+        command.main()
+
+
+def test_an_option_shows_what_it_is_and_its_default(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["disturbances", "--help"])
+    with pytest.raises(SystemExit):
+        command.main()
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Number of trials of each event (default 30)." in shown
+
+
+def test_each_trial_of_many_agents_closes_its_link(monkeypatch):
+    closed = []
+
+    class Link:
+        def close(self):
+            closed.append(self)
+
+    class FewAgents:
+        def __init__(self, _connect, _size):
+            self.link = Link()
+
+        def join(self): ...
+
+    monkeypatch.setattr(many, "Agents", FewAgents)
+    figures("event", [Phase("first")], "store", "here", many.many(), 2)
+    assert len(closed) == 2
 
 
 def test_what_did_not_come_is_no_time():
@@ -44,7 +99,8 @@ def test_what_did_not_come_is_no_time():
     late, once = figures("event", phases, "store", "here", (t for t in trials), 2)
     assert (late.phase, once.phase) == ("late", "once")
     row = late.as_row()
-    assert (row["p50"], row["most"], row["reached"]) == (None, None, False)
+    assert (row["most"], row["reached"]) == (None, None)
+    assert "p50" not in row
     assert row["values"] == [None, 200.0]
     assert once.as_row()["trials"] == 1
 

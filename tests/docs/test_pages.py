@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from collalgo.bench.disturbances.__main__ import PARTS
 
 from collalgo import ALGORITHMS, Topology, select
 from collalgo.algorithms.catalogue import find
+from collalgo.base.json_files import read_json
 from collalgo.cost.messages import all_messages
 from docs import (
     arena,
@@ -114,3 +116,36 @@ def test_a_mesh_sends_eight_times_what_a_torus_sends():
 def test_the_picture_is_drawn(tmp_path):
     folklore.draw_thousand(tmp_path / "ring.svg")
     assert "<svg" in (tmp_path / "ring.svg").read_text()[:1000]
+
+
+def elastic_figure(**changes):
+    row = {"unit": "ms", "aim": [20, None], "trials": 10, "reached": False}
+    return {**row, **changes}
+
+
+@pytest.mark.parametrize(
+    ("figure", "load", "verdict"),
+    [
+        (elastic_figure(), 0.3, "missed"),
+        (elastic_figure(), 1.3, "open"),
+        (elastic_figure(reached=True), 0.3, "reached"),
+        (elastic_figure(reached=True), 1.3, "reached"),
+        (elastic_figure(reached=True, unit="x"), 1.3, "open"),
+        (elastic_figure(reached=None), 0.3, "too few trials"),
+    ],
+)
+def test_a_busy_machine_misses_no_aim_of_an_elastic_job(figure, load, verdict):
+    assert elastic_figures._aim(figure, load).endswith(f": {verdict}")
+
+
+def test_the_page_of_elastic_jobs_names_the_command_that_makes_it():
+    shown = elastic_figures.page().partition("```sh\n")[2].partition("```")[0]
+    lines = shown.replace("\\\n", "").splitlines()
+    named = [word for line in lines for word in line.split() if word in PARTS]
+    parts = read_json(elastic_figures.RESULTS)["parts"]
+    assert sorted(named) == sorted(parts)
+    for line in lines:
+        (trials,) = re.findall(r"trials (\d+)", line)
+        for name in set(line.split()) & set(parts):
+            counts = [figure["trials"] for figure in parts[name]["figures"]]
+            assert max(counts) == int(trials)
