@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import collalgo
+from collalgo.comm.current import runner_of
 from docs.pages import GENERATED, write_page
 
 PAGE = Path(__file__).parent / "coverage.md"
@@ -158,10 +159,14 @@ def call(comm: Any, cell: Cell) -> Any:
 
 def outcome(comm: Any, cell: Cell) -> Outcome:
     """Make the call of a cell, and compare its result."""
+    recorder = runner_of(comm).recorder
+    calls = recorder.count
     try:
         found = call(comm, cell)
     except (TypeError, ValueError) as error:
         is_clear = cell.collective in str(error) or "dtype" in str(error)
+        if recorder.count > calls:
+            return Outcome("wrong", f"refused after it began: {error}")
         return Outcome("refused" if is_clear else "wrong", str(error))
     wanted = expected(cell, comm.rank)
     if (wanted is None) != (found is None):
@@ -208,7 +213,8 @@ def _worse(both: tuple[Outcome, ...]) -> Outcome:
     order = ("right", "refused", "wrong")
     verdicts = {each.verdict for each in both}
     if len(verdicts) > 1 and "wrong" not in verdicts:
-        return Outcome("wrong", f"one rank refused: {max(both).reason}")
+        (refused,) = (each for each in both if each.verdict == "refused")
+        return Outcome("wrong", f"one rank refused: {refused.reason}")
     return max(both, key=lambda each: order.index(each.verdict))
 
 

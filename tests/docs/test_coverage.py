@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from docs import coverage
-from docs.coverage import Cell, cells, outcomes
+from docs.coverage import Cell, Outcome, cells, outcomes
 
 EVERY = [*cells([d for row in coverage.DTYPES.values() for d in row])]
 
@@ -39,6 +39,29 @@ def test_a_wrong_result_would_be_found(monkeypatch):
     cell = Cell("allreduce", "sum", "f4", "array")
     monkeypatch.setitem(coverage.EXPECTED, "sum", np.subtract)
     assert outcomes([cell])[cell].verdict == "wrong"
+
+
+@pytest.mark.parametrize("begins", [True, False])
+def test_a_call_that_is_refused_after_it_began_is_wrong(monkeypatch, begins):
+    cell = Cell("allreduce", "sum", "U3", "array")
+    checked = coverage.call
+
+    def late(comm, cell):
+        if begins:
+            comm.barrier()
+        return checked(comm, cell)
+
+    monkeypatch.setattr(coverage, "call", late)
+    assert outcomes([cell])[cell].verdict == ("wrong" if begins else "refused")
+
+
+def test_the_reason_is_that_of_the_rank_that_refused(monkeypatch):
+    def of_one(comm, _cell):
+        return Outcome("refused", "no such op") if comm.rank else Outcome("right")
+
+    monkeypatch.setattr(coverage, "outcome", of_one)
+    cell = Cell("allreduce", "sum", "f4", "array")
+    assert outcomes([cell])[cell] == Outcome("wrong", "one rank refused: no such op")
 
 
 @pytest.mark.slow
