@@ -4,6 +4,7 @@ With the names of pages only those: ``make docs PAGES="algorithms words"``.
 """
 
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -181,6 +182,14 @@ PAGES = {
     "words": words.write,
 }
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or PAGES:
+
+def main(names: Sequence[str]) -> None:
+    """Write some pages, or all."""
+    if unknown := [name for name in names if name not in PAGES]:
+        sys.exit(f"no page {', '.join(unknown)}; the pages are {', '.join(PAGES)}")
+    for name in names or PAGES:
         PAGES[name]()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -14,6 +14,7 @@ from docs import (
     arena,
     elastic_figures,
     folklore,
+    generate,
     peer_algorithms,
     prices,
     ratios,
@@ -149,3 +150,18 @@ def test_the_page_of_elastic_jobs_names_the_command_that_makes_it():
         for name in set(line.split()) & set(parts):
             counts = [figure["trials"] for figure in parts[name]["figures"]]
             assert max(counts) == int(trials)
+
+
+def test_an_unknown_page_is_answered_by_the_known_ones(monkeypatch):
+    written = []
+    for name in generate.PAGES:
+        monkeypatch.setitem(
+            generate.PAGES, name, lambda name=name: written.append(name)
+        )
+    with pytest.raises(SystemExit, match="no page tables; the pages are algorithms,"):
+        generate.main(["words", "tables"])
+    assert written == []
+    generate.main(["words", "layers"])
+    assert written == ["words", "layers"]
+    generate.main([])
+    assert written[2:] == list(generate.PAGES)
