@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import click
 import numpy as np
+from collalgo.bench.job_commands import on_ranks, spawned_ranks_option
 from collalgo.bench.mpi_world import mpi_world
 from collalgo.bench.records import FOUND, environment, keep
 from collalgo.bench.timing import race
@@ -24,9 +25,7 @@ import collalgo
 from collalgo import Communicator
 from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human
-from collalgo.bootstrap.identity import identity
 from collalgo.cli.options import force_option, writes
-from collalgo.launch.hosts import MAX_SLOTS
 
 #: The widths of the two blocks of a layer, in hidden sizes: as many weights as those of
 #: attention (4 hidden sizes squared) and of the network (8).
@@ -247,10 +246,7 @@ def figures(row: Row, batch: int) -> tuple[str, ...]:
 
 
 @click.command()
-@click.option(
-    "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS), default=2,
-    help="Number of ranks, without a launcher.",
-)  # fmt: skip
+@spawned_ranks_option
 @click.option(
     "--hidden", type=click.IntRange(1), default=2048, help="Elements of a hidden state."
 )
@@ -277,11 +273,10 @@ def inference(
         raise click.ClickException("needs torch: pip install 'collalgo[torch]'")
     decoder = Decoder(**sizes)
     work = partial(inference_on_each_rank, decoder=decoder, tokens=tokens)
-    comm = None if identity().launcher == "none" else collalgo.init()
-    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
-    if comm is not None and comm.rank:
+    done = on_ranks(work, ranks)
+    if done is None:
         return
-    ranks = ranks if comm is None else comm.size
+    found, ranks = done
     wide_console().print(table(found, decoder, ranks))
     if file is not None:
         rows = [row._asdict() for row in found]

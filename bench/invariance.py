@@ -9,18 +9,16 @@ from typing import NamedTuple
 import click
 import numpy as np
 from collalgo.bench.cells import dtype_of
-from collalgo.bench.job_commands import ranks_option
+from collalgo.bench.job_commands import on_ranks, spawned_ranks_option
 from collalgo.bench.options import parse_names
 from collalgo.bench.records import FOUND, environment, keep
 from collalgo.bench.report import micro
 from collalgo.bench.timing import race
 from rich.table import Table
 
-import collalgo
 from collalgo import Communicator
 from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human
-from collalgo.bootstrap.identity import identity
 from collalgo.cli.options import force_option, parse_sizes, writes
 from collalgo.engine.call import Reproducible
 from collalgo.engine.reduction import EXACT_DTYPES
@@ -106,7 +104,7 @@ def table(rows: Sequence[Row], ranks: int) -> Table:
 
 
 @click.command("invariance")
-@ranks_option
+@spawned_ranks_option
 @click.option(
     "-d", "--dtypes", default="float32", callback=parse_names,
     help="dtypes of floats, separated by commas.",
@@ -141,11 +139,10 @@ def command(
             f"{others[0]} has no invariant sums; choose of {', '.join(EXACT_DTYPES)}"
         )
     work = partial(invariance, dtypes=dtypes, sizes=sizes, powers=powers)
-    comm = None if identity().launcher == "none" else collalgo.init()
-    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
-    if comm is not None and comm.rank:
+    done = on_ranks(work, ranks)
+    if done is None:
         return
-    ranks = ranks if comm is None else comm.size
+    found, ranks = done
     wide_console().print(table(found, ranks))
     if file is not None:
         conditions = environment(ranks, modes=list(MODES), powers=powers)

@@ -1,7 +1,9 @@
 """The commands of ``collalgo bench`` without a sweep: figures of jobs and machines."""
 
+from collections.abc import Callable
 from functools import partial
 from statistics import median
+from typing import Any, TypeVar
 
 import click
 from collalgo.bench.groups import COLUMNS, groups as measure_groups
@@ -11,18 +13,36 @@ from collalgo.bench.start import measure_starts, phases_in_words
 from rich.table import Table
 
 import collalgo
+from collalgo import Communicator
 from collalgo.base.console import wide_console
 from collalgo.base.units import human
 from collalgo.bootstrap.identity import Route, identity
 from collalgo.launch.hosts import MAX_SLOTS
 
-ranks_option = click.option(
-    "-R",
-    "--ranks",
-    type=click.IntRange(1, MAX_SLOTS),
-    default=2,
-    help="Number of ranks.",
-)
+T = TypeVar("T")
+
+
+def _ranks_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    ranks = click.IntRange(1, MAX_SLOTS)
+    return click.option("-R", "--ranks", type=ranks, default=2, help=text)
+
+
+ranks_option = _ranks_option("Number of ranks.")
+
+#: The option of commands that call :func:`on_ranks`.
+spawned_ranks_option = _ranks_option("Number of ranks, without a launcher.")
+
+
+def on_ranks(work: Callable[[Communicator], T], ranks: int) -> tuple[T, int] | None:
+    """Do work on the ranks of the launcher, or without one on processes of this host.
+
+    The result of rank 0 and the number of ranks; None in the processes of all others.
+    """
+    if identity().launcher == "none":
+        return collalgo.spawn(work, ranks)[0], ranks
+    comm = collalgo.init()
+    found = work(comm)
+    return None if comm.rank else (found, comm.size)
 
 
 @click.command()
@@ -80,19 +100,13 @@ def limits(ranks: int) -> None:
     click.echo(f"a barrier takes {micro(found[1])} us")
 
 
-def limits_on_each_rank(comm: collalgo.Communicator) -> tuple[list[Limit], float]:
+def limits_on_each_rank(comm: Communicator) -> tuple[list[Limit], float]:
     """Measure all limits; the result is the same on each rank."""
     return measure_limits(comm), hand_over(comm)
 
 
 @click.command()
-@click.option(
-    "-R",
-    "--ranks",
-    type=click.IntRange(1, MAX_SLOTS),
-    default=2,
-    help="Number of ranks, without a launcher.",
-)
+@spawned_ranks_option
 @click.option("--rounds", default=50, help="Repetitions of each measurement.")
 def groups(ranks: int, rounds: int) -> None:
     """Measure split, dup and group, and the first two calls in the new group.
@@ -100,13 +114,11 @@ def groups(ranks: int, rounds: int) -> None:
     Runs on the ranks of collalgo run or mpiexec, and under mpiexec alternately with
     mpi4py; without a launcher, on --ranks processes of this host.
     """
-    me = identity()
-    work = partial(measure_groups, rounds=rounds, mpi=me.route is Route.MPI)
-    comm = None if me.launcher == "none" else collalgo.init()
-    found = collalgo.spawn(work, ranks)[0] if comm is None else work(comm)
-    if comm is not None and comm.rank:
+    mpi = identity().route is Route.MPI
+    done = on_ranks(partial(measure_groups, rounds=rounds, mpi=mpi), ranks)
+    if done is None:
         return
-    size = ranks if comm is None else comm.size
+    found, size = done
     table = Table(
         title=f"{size} ranks, us of the slowest, median (less is better)", box=None
     )

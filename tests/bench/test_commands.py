@@ -1,16 +1,20 @@
 """The commands of the bench measure, write, compare and refuse."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
+from collalgo.bench import job_commands
 from collalgo.bench.cli import main
+from collalgo.bench.job_commands import on_ranks
 from collalgo.bench.jobs import announcement
 from collalgo.bench.options import split_names
 from collalgo.bench.peers.environments import folder_of, peers
 from collalgo.bench.records import as_json, of_json
 from collalgo.bench.sweep import Sweep
 
+import collalgo
 from collalgo import ALGORITHMS
 from tests.support.bench_results import cell_of
 
@@ -123,3 +127,21 @@ def test_what_a_race_installs_and_takes_is_said_before(tmp_path, monkeypatch):
         folder_of(peer).mkdir(parents=True, exist_ok=True)
         (folder_of(peer) / "installed").touch()
     assert "installs" not in announcement(peers("mpich,gloo"), 2, todo)
+
+
+def size_and_rank(comm):
+    return comm.size, comm.rank
+
+
+def test_work_without_a_launcher_is_done_by_new_ranks():
+    assert on_ranks(size_and_rank, 2) == ((2, 0), 2)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_work_under_a_launcher_is_done_by_its_ranks(monkeypatch, rank):
+    monkeypatch.setattr(job_commands, "identity", lambda: SimpleNamespace(launcher="x"))
+    monkeypatch.setattr(
+        collalgo, "init", lambda: SimpleNamespace(rank=rank, size=3), raising=False
+    )
+    expected = None if rank else ((3, 0), 3)
+    assert on_ranks(size_and_rank, 8) == expected
