@@ -81,15 +81,7 @@ class Cell(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a call on both ranks.
-
-    Attributes
-    ----------
-    verdict : str
-        ``right``, ``refused`` or ``wrong``.
-    reason : str
-        The message of the error, or the difference.
-    """
+    """What became of a call: ``right``, ``refused`` or ``wrong``, and why."""
 
     verdict: str
     reason: str = ""

@@ -214,8 +214,8 @@ def _line(figure: Figure) -> str:
     return f"{what}\n    {figure.unit:<3}{shown}  {reached}"
 
 
-def _given() -> argparse.Namespace:
-    """The arguments of the command line."""
+def _parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m collalgo.bench.disturbances",
         description="Measure what elastic jobs need after disturbances, and without.",
@@ -233,6 +233,12 @@ def _given() -> argparse.Namespace:
     )
     add("--quick", action="store_true", help="Measure etcd with quick elections, too.")
     add("--json", type=Path, help="Write the figures to a file, over the same parts.")
+    return parser
+
+
+def _given() -> argparse.Namespace:
+    """The arguments of the command line."""
+    parser = _parser()
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"unknown parts: {', '.join(sorted(unknown))}")
