@@ -1,3 +1,4 @@
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
@@ -30,4 +31,9 @@ cdef class Recorder:
     cdef bint has_ended(self, int64_t sequence) noexcept nogil
     cdef void begin(self, int64_t sequence) noexcept nogil
     cdef void end(self, int64_t sequence, int status) noexcept nogil
-    cdef call_entry *at(self, int64_t sequence) noexcept nogil
+
+    @cython.final
+    cdef inline call_entry *at(self, int64_t sequence) noexcept nogil:
+        """The record of a call, or NULL if it was overwritten."""
+        cdef call_entry *entry = &self.ring[sequence & (self.capacity - 1)]
+        return entry if entry.sequence == sequence else NULL

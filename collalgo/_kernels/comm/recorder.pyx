@@ -119,11 +119,6 @@ cdef class Recorder:
         Py_XDECREF(old_code)
         return sequence
 
-    cdef call_entry *at(self, int64_t sequence) noexcept nogil:
-        """The record of a call, or NULL if it was overwritten."""
-        cdef call_entry *entry = &self.ring[sequence & (self.capacity - 1)]
-        return entry if entry.sequence == sequence else NULL
-
     cdef void begin(self, int64_t sequence) noexcept nogil:
         """Record that a queued call begins."""
         cdef call_entry *entry = self.at(sequence)

@@ -43,13 +43,11 @@ cdef class Program(Steps):
         self, Transport transport, cnp.ndarray source, cnp.ndarray target,
         cnp.ndarray scratch, double timeout
     ) except -100
-    cdef int run_bound(self, Transport transport, double timeout) except -100
     cdef int run_without_gil(
         self, Transport transport, const array_bounds *arrays, double timeout
     ) noexcept nogil
     cdef void release_gil(self) noexcept nogil
     cdef int execute(self, Transport transport, double timeout) noexcept nogil
-    cdef int run_slices(self, Transport transport) noexcept nogil
     cdef int run_logged(
         self, Transport transport, int64_t step, step_log *log
     ) noexcept nogil

@@ -165,25 +165,7 @@ cdef class Program(Steps):
             return status
         self.source, self.target = <void *>source, <void *>target
         self.scratch = <void *>scratch
-        return self.run_bound(transport, timeout)
-
-    cdef int run_bound(self, Transport transport, double timeout) except -100:
-        """Run the plan once on bound arrays, holding the GIL at first."""
-        cdef int status
-        transport.busy = True
-        self.has_gil = True
-        if not self.brief:
-            self.release_gil()
-        status = self.execute(transport, timeout)
-        if not self.has_gil:
-            PyEval_RestoreThread(self.thread)
-            self.has_gil = True
-        if status != GO_ON and transport.in_use:
-            keep_arrays(self.source, self.target, self.scratch, self.pins)
-        if self.pins is not None:
-            self.pins = None
-        transport.busy = False
-        return status
+        return run_bound(self, transport, timeout)
 
     cdef int run_without_gil(
         self, Transport transport, const array_bounds *arrays, double timeout
@@ -221,9 +203,10 @@ cdef class Program(Steps):
     cdef int execute(self, Transport transport, double timeout) noexcept nogil:
         cdef int status = transport.enter(&self.record, timeout)
         if status == GO_ON:
-            self.offer(transport)
-            status = self.run_slices(transport)
-            if status == GO_ON:
+            if self.offers_end:
+                self.offer(transport)
+            status = run_slices(self, transport)
+            if status == GO_ON and transport.is_needed():
                 status = self.settle(transport)
             if status == GO_ON:
                 transport.leave()
@@ -233,23 +216,6 @@ cdef class Program(Steps):
         else:
             transport.in_use = False
         return status
-
-    cdef int run_slices(self, Transport transport) noexcept nogil:
-        cdef int64_t slice, step
-        cdef int status = GO_ON
-        self.world = transport.size
-        for slice in range(self.slices):
-            self.begin_slice(slice)
-            for step in range(self.steps_end):
-                if transport.log == NULL:
-                    status = self.run_step(transport, step)
-                else:
-                    status = self.run_logged(transport, step, transport.log)
-                if status != GO_ON:
-                    return status
-            if self.copies_end or self.divisions_end:
-                self.finish()
-        return GO_ON
 
     cdef int run_logged(
         self, Transport transport, int64_t step, step_log *log
@@ -292,3 +258,43 @@ cdef class Program(Steps):
         found = as_dict(&self.record)
         del found["sequence"], found["fingerprint"], found["number"], found["passed"]
         return {**found, "algorithm": self.algorithm}  # which is cut in the record
+
+
+cdef inline int run_bound(
+    Program program, Transport transport, double timeout
+) except -100:
+    """Run a plan once on bound arrays, holding the GIL at first."""
+    cdef int status
+    transport.busy = True
+    program.has_gil = True
+    if not program.brief:
+        program.release_gil()
+    status = program.execute(transport, timeout)
+    if not program.has_gil:
+        PyEval_RestoreThread(program.thread)
+        program.has_gil = True
+    if status != GO_ON and transport.in_use:
+        keep_arrays(program.source, program.target, program.scratch, program.pins)
+    if program.pins is not None:
+        program.pins = None
+    transport.busy = False
+    return status
+
+
+cdef inline int run_slices(Program program, Transport transport) noexcept nogil:
+    """Run the steps of a plan on one slice after the other."""
+    cdef int64_t slice, step
+    cdef int status = GO_ON
+    program.world = transport.size
+    for slice in range(program.slices):
+        program.begin_slice(slice)
+        for step in range(program.steps_end):
+            if transport.log == NULL:
+                status = program.run_step(transport, step)
+            else:
+                status = program.run_logged(transport, step, transport.log)
+            if status != GO_ON:
+                return status
+        if program.copies_end or program.divisions_end:
+            program.finish()
+    return GO_ON

@@ -14,6 +14,7 @@ from collalgo._kernels.engine.reduction.reduce cimport (
 )
 from collalgo._kernels.engine.transport.transport cimport (
     CACHE_LINE,
+    GO_ON,
     copy_bytes,
     copy_in_order,
     stream_bytes,
@@ -55,13 +56,30 @@ cdef class Rows(Filling):
     cdef const void **inputs  # of a reduction
     cdef char **targets  # of a reduction: this rank, then the readers of its forward
 
-    cdef int bind(
-        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
-        cnp.ndarray scratch
-    ) except -100
     cdef int64_t length_in_slice(self, int64_t m) noexcept nogil
     cdef void copy_on(self, int64_t most) noexcept nogil
     cdef void finish(self) noexcept nogil
+
+    @cython.final
+    cdef inline int bind(
+        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
+        cnp.ndarray scratch
+    ) noexcept:
+        """Bind the arrays of a call: GO_ON, or the reason why they cannot be bound."""
+        if self.scratch_bytes and cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
+            return NEEDS_SCRATCH
+        arrays.base[0] = arrays.base[1] = NULL
+        arrays.base[2] = cnp.PyArray_BYTES(scratch)
+        if source is not None:
+            if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
+                return NEEDS_PACKING
+            arrays.base[0] = cnp.PyArray_BYTES(source)
+        if target is not None:
+            if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
+                return NEEDS_PACKING
+            arrays.base[1] = cnp.PyArray_BYTES(target)
+        arrays.are_disjoint = not self.reads or arrays.base[0] != arrays.base[1]
+        return GO_ON
 
     @cython.final
     cdef inline void begin_slice(self, int64_t slice) noexcept nogil:

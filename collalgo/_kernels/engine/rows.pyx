@@ -6,6 +6,7 @@ the next. So the result of a step is still in the caches when the next step read
 the shared memory and the scratch of a rank hold one slice only.
 """
 
+cimport cython
 cimport numpy as cnp
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -14,7 +15,6 @@ from collalgo._kernels.engine.buffer_length cimport buffer_length
 from collalgo._kernels.engine.filling cimport Filling, piece_row
 from collalgo._kernels.engine.reduction.reduce cimport Reduction
 from collalgo._kernels.engine.reduction.user_op cimport PythonReduction
-from collalgo._kernels.engine.transport.transport cimport GO_ON
 
 cnp.import_array()
 
@@ -59,26 +59,7 @@ cdef class Rows(Filling):
         self.reads = self.copies_end or number_of_input(self.pieces, self.pieces_end)
         return 0
 
-    cdef int bind(
-        self, array_bounds *arrays, cnp.ndarray source, cnp.ndarray target,
-        cnp.ndarray scratch
-    ) except -100:
-        """Bind the arrays of a call: GO_ON, or the reason why they cannot be bound."""
-        if cnp.PyArray_NBYTES(scratch) < self.scratch_bytes:
-            return NEEDS_SCRATCH
-        arrays.base[0] = arrays.base[1] = NULL
-        arrays.base[2] = cnp.PyArray_BYTES(scratch)
-        if source is not None:
-            if not cnp.PyArray_CHKFLAGS(source, cnp.NPY_ARRAY_CARRAY_RO):
-                return NEEDS_PACKING
-            arrays.base[0] = cnp.PyArray_BYTES(source)
-        if target is not None:
-            if not cnp.PyArray_CHKFLAGS(target, cnp.NPY_ARRAY_CARRAY):
-                return NEEDS_PACKING
-            arrays.base[1] = cnp.PyArray_BYTES(target)
-        arrays.are_disjoint = not self.reads or arrays.base[0] != arrays.base[1]
-        return GO_ON
-
+    @cython.final
     cdef int64_t length_in_slice(self, int64_t m) noexcept nogil:
         """The bytes of a message in this slice."""
         cdef int64_t p, nbytes = 0
@@ -87,6 +68,7 @@ cdef class Rows(Filling):
             nbytes -= self.bytes_until(&self.pieces[p], self.slice)
         return nbytes
 
+    @cython.final
     cdef void copy_on(self, int64_t most) noexcept nogil:
         """Copy at most ``most`` bytes of the next piece that no message brings."""
         cdef const piece_row *piece = &self.copies[self.copied]
@@ -102,6 +84,7 @@ cdef class Rows(Filling):
         if source != target:
             self.store(target, source, nbytes, piece.action)
 
+    @cython.final
     cdef void finish(self) noexcept nogil:
         """Copy the remaining pieces that no message brings, and divide undivided sums."""
         cdef int64_t i, first, nbytes
