@@ -1,3 +1,4 @@
+cimport cython
 cimport numpy as cnp
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
@@ -40,6 +41,21 @@ cdef class CallRunner(CommunicatorBase):
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
         algorithm, op, int64_t root, reproducible
     ) except -1
+
+    @cython.final
+    cdef inline int move(
+        self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
+        algorithm, int64_t root
+    ) except -1:
+        """Make a call that moves elements unchanged, and of which all ranks pass as many."""
+        if self.again(
+            collective, source, target, timeout, algorithm, None, root, False
+        ):
+            return 0
+        return self.call(
+            collective, source, target, timeout, algorithm, source, None, root
+        )
+
     cdef LastCall find_call(
         self, str collective, dtype, op, int64_t root, algorithm, counts,
         reproducible

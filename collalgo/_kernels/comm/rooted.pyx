@@ -48,7 +48,7 @@ cdef class Rooted(Sharing):
                 if out is not None:
                     twins = (source, target[number, ...])
                     check_overlap(source, target, twins, "gather")
-        self.call("gather", source, target, timeout, algorithm, source, None, number)
+        self.move("gather", source, target, timeout, algorithm, number)
         return result
 
     cdef object gatherv(self, buf, counts, root, out, algorithm, timeout):

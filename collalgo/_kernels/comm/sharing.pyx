@@ -40,12 +40,7 @@ cdef class Sharing(CallRunner):
         cdef cnp.ndarray source = array_of(buf, "broadcast")
         cdef int64_t number = self.root_of(root, "broadcast")
         cdef cnp.ndarray target = None if self.rank == number else source
-        if not self.again(
-            "broadcast", source, target, timeout, algorithm, None, number, False
-        ):
-            self.call(
-                "broadcast", source, target, timeout, algorithm, source, None, number
-            )
+        self.move("broadcast", source, target, timeout, algorithm, number)
         return buf
 
     cdef object allgather(self, buf, out, algorithm, timeout):
@@ -57,7 +52,7 @@ cdef class Sharing(CallRunner):
             if out is not None:
                 twins = (source, target[self.rank, ...])
                 check_overlap(source, target, twins, "allgather")
-        self.call("allgather", source, target, timeout, algorithm, source)
+        self.move("allgather", source, target, timeout, algorithm, 0)
         return result
 
     cdef object allgatherv(self, buf, counts, out, algorithm, timeout):
@@ -84,7 +79,7 @@ cdef class Sharing(CallRunner):
             shape = (<object>source).shape
             result, target = result_array(buf, out, source, shape, "alltoall")
             check_overlap(source, target, None, "alltoall")
-        self.call("alltoall", source, target, timeout, algorithm, source)
+        self.move("alltoall", source, target, timeout, algorithm, 0)
         return result
 
     cdef object alltoallv(
@@ -124,9 +119,7 @@ cdef class Sharing(CallRunner):
         return table
 
     cdef int barrier(self, algorithm, timeout) except -1:
-        if self.again("barrier", None, None, timeout, algorithm, None, 0, False):
-            return 0
-        return self.call("barrier", None, None, timeout, algorithm, None)
+        return self.move("barrier", None, None, timeout, algorithm, 0)
 
     cdef list gather_rows(self, rows, str caller, timeout):
         """The number of rows of each rank."""
