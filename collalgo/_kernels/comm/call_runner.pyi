@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from collalgo._kernels.comm.call_kind import CallKind
 from collalgo._kernels.comm.progress import Progress
 from collalgo._kernels.comm.recorder import Recorder
-from collalgo._kernels.comm.step_log import StepLog
+from collalgo._kernels.comm.work import Work
 from collalgo._kernels.engine.program import Program
 from collalgo._kernels.engine.transport.transport import Transport
 from collalgo.engine.call import Call
@@ -30,6 +30,7 @@ class CallRunner(CommunicatorBase):
         waiting: float,
         caller: str,
     ) -> None: ...
+    def run_again(self, work: Work) -> None: ...
     def run_now(
         self,
         program: Program,
@@ -38,7 +39,6 @@ class CallRunner(CommunicatorBase):
         waiting: float,
         caller: str,
     ) -> None: ...
-    def log_steps(self, calls: int, steps: int) -> StepLog: ...
     def submit(
         self,
         name: str,

@@ -21,7 +21,6 @@ from collalgo._kernels.comm.last_call cimport LastCall, is_like
 from collalgo._kernels.comm.op_check cimport check_op
 from collalgo._kernels.comm.progress cimport Progress
 from collalgo._kernels.comm.recorder cimport Recorder
-from collalgo._kernels.comm.step_log cimport StepLog
 from collalgo._kernels.engine.rows cimport NEEDS_SCRATCH
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON, Transport
 from collalgo._kernels.comm.persistent cimport Persistent
@@ -177,6 +176,12 @@ cdef class CallRunner(CommunicatorBase):
                 self.progress.submit(work)
         return work
 
+    def run_again(self, Work work):
+        """Make a prepared call in the foreground."""
+        run_in_turn(
+            self, work.program, work.source, work.target, work.waiting, work.name, None
+        )
+
     def run_now(self, Program program, source, target, double waiting, str caller):
         """Run a program after all calls in the background."""
         run_in_turn(self, program, source, target, waiting, caller, None)
@@ -197,15 +202,6 @@ cdef class CallRunner(CommunicatorBase):
             self, pending_call.exchange, pending_call.mine, pending_call.everyone,
             waiting, caller, pending_call,
         )
-
-    def log_steps(self, int64_t calls, int64_t steps):
-        """Log when steps begin and end, of at most ``calls`` calls and ``steps`` steps."""
-        self.progress.reserve()
-        try:
-            self.recorder.grow(calls)
-            return StepLog(self.transport, steps)
-        finally:
-            self.progress.release()
 
     cdef cnp.ndarray scratch_for(self, Program program):
         if cnp.PyArray_NBYTES(self.scratch) < program.scratch_bytes:

@@ -24,9 +24,7 @@ cdef class Persistent(Work):
         if self.before is not None or self.after is not None:
             return self.start().wait()
         self.check_idle()
-        self.owner.run_now(
-            self.program, self.source, self.target, self.waiting, self.name
-        )
+        self.owner.run_again(self)
         return self.value
 
     def start(self):

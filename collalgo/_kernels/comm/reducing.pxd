@@ -20,6 +20,10 @@ cdef class Reducing(Combining):
     cdef object reduce_scatterv(
         self, buf, op, counts, out, algorithm, reproducible, timeout
     )
+    cdef object scatter_combined(
+        self, buf, cnp.ndarray source, op, counts, out, algorithm, reproducible, timeout,
+        str caller
+    )
     cdef object scatter_converted(
         self, buf, tuple found, cnp.ndarray source, counts, out, algorithm, timeout,
         str caller

@@ -93,14 +93,31 @@ cdef class Reducing(Combining):
     ):
         cdef cnp.ndarray source = array_of(buf, caller), target
         cdef int64_t rows = length_of(source, caller)
-        cdef int64_t mine = rows // self.size, start = mine * self.rank
-        elements = None
+        if counts is None and rows % self.size == 0:
+            target = fast_result(buf, out, source, rows // self.size, 1)
+            if target is not None and self.again(
+                "reduce_scatter", source, target, timeout, algorithm, op, 0, reproducible
+            ):
+                return target
         if found := self.converted(
             op, source, None, "reduce_scatter", algorithm, reproducible
         ):
             return self.scatter_converted(
                 buf, found, source, counts, out, algorithm, timeout, caller
             )
+        return self.scatter_combined(
+            buf, source, op, counts, out, algorithm, reproducible, timeout, caller
+        )
+
+    cdef object scatter_combined(
+        self, buf, cnp.ndarray source, op, counts, out, algorithm, reproducible, timeout,
+        str caller
+    ):
+        """Scatter the reduction of elements as they are."""
+        cdef cnp.ndarray target
+        cdef int64_t rows = cnp.PyArray_DIM(source, 0)
+        cdef int64_t mine = rows // self.size, start = mine * self.rank
+        elements = None
         if counts is not None or rows % self.size:
             mine, start, elements = self.uneven_block(source, rows, counts, caller)
         result = target = fast_result(buf, out, source, mine, 1)

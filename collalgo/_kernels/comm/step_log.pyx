@@ -4,8 +4,9 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libc.stdint cimport int64_t
 
+from collalgo._kernels.comm.call_runner cimport CallRunner
 from collalgo._kernels.comm.clock cimport Clock
-from collalgo._kernels.engine.transport.transport cimport Transport, step_time
+from collalgo._kernels.engine.transport.transport cimport step_time
 
 
 cdef class StepLog:
@@ -13,19 +14,24 @@ cdef class StepLog:
 
     Parameters
     ----------
-    transport : Transport
-        The rank's end; it must be idle when the log begins and ends.
-    capacity : int
-        The most steps that are logged.
+    runner : CallRunner
+        Runs the calls of the rank; it must be idle when the log ends.
+    calls, steps : int
+        The most calls and steps that are logged.
     """
 
-    def __init__(self, Transport transport, int64_t capacity):
-        self.log.steps = <step_time *>PyMem_Calloc(capacity, sizeof(step_time))
+    def __init__(self, CallRunner runner, int64_t calls, int64_t steps):
+        self.log.steps = <step_time *>PyMem_Calloc(steps, sizeof(step_time))
         if self.log.steps == NULL:
             raise MemoryError
-        self.log.capacity = capacity
-        self.transport = transport
-        transport.log = &self.log
+        self.log.capacity = steps
+        self.transport = runner.transport
+        runner.progress.reserve()
+        try:
+            runner.recorder.grow(calls)
+            self.transport.log = &self.log
+        finally:
+            runner.progress.release()
 
     def __dealloc__(self):
         if self.transport is not None and self.transport.log == &self.log:

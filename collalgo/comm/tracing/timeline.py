@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from collalgo._kernels.comm.step_log import StepLog
 from collalgo.base import chrome_trace, output_files
 from collalgo.base.chrome_trace import Event
 from collalgo.base.units import human
@@ -80,7 +81,7 @@ def trace(
     """
     runner = _runner(comm)
     _refuse(path, runner, force)
-    log = runner.log_steps(CALLS, STEPS)
+    log = StepLog(runner, CALLS, STEPS)
     try:
         runner.exchange_as_call(np.zeros(1, np.uint8), CALL)
         start, before = time.monotonic_ns(), runner.recorder.count
