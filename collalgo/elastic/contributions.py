@@ -41,6 +41,7 @@ class Contributions:
         self._only: tuple[Any, ...] | None = None
         if type(example) is np.ndarray:
             self._only = example.shape, example.dtype
+            self._examples = ()  # which would keep it after the sum
 
     @cached_property
     def lengths(self) -> dict[np.dtype[Any], int]:
@@ -56,6 +57,12 @@ class Contributions:
         arrays = zip(*self.form, strict=True)
         return ", ".join(f"{shape} {dtype}" for shape, dtype in arrays)
 
+    def is_alike(self, contribution: Any) -> bool:
+        """Whether a contribution is one array, of this form."""
+        if type(contribution) is not np.ndarray:
+            return False
+        return (contribution.shape, contribution.dtype) == self._only
+
     def by_dtype(self, contribution: Any) -> list[list[Numbers]]:
         """The flat arrays of the contribution of a shard, for each dtype.
 
@@ -64,8 +71,7 @@ class Contributions:
         ValueError
             If they are of another form.
         """
-        is_array = type(contribution) is np.ndarray
-        if is_array and (contribution.shape, contribution.dtype) == self._only:
+        if self.is_alike(contribution):
             return [[contribution.ravel()]]
         arrays = [_array(each) for each in _parts(contribution)]
         form = _form(arrays)

@@ -1,6 +1,7 @@
 """What sums over shards of the same form share: their exchanges, and their memory."""
 
 from collections.abc import Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import chain, pairwise
 from typing import Any
@@ -11,7 +12,13 @@ from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
 from collalgo.base.cache import recalled
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.contributions import NAME, Contributions, Form
-from collalgo.elastic.tree_sums import Node, Numbers, Sums, nodes_of
+from collalgo.elastic.tree_sums import (
+    Numbers,
+    Sums,
+    merged,
+    nodes_of,
+    shards_of,
+)
 from collalgo.engine.call import Call
 
 #: Bytes of the digest of a form, and of the memory that is kept between two sums.
@@ -80,21 +87,27 @@ class Exchanges:
     ):
         self._name = name
         owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
-        self._shards, self._length, self._dtype = shards, length, dtype
-        self._nodes: list[Node] = list(chain(*owned))
+        self._length, self._dtype = length, dtype
+        nodes = list(chain(*owned))
+        self._own_merges = merged(shards, shards_of(shards, comm.rank, comm.size))[0]
+        self._count, (self._merges, _) = len(nodes), merged(shards, nodes)
         self._ends = [length * rank // comm.size for rank in range(comm.size + 1)]
         lengths = np.diff(self._ends)
         counts = np.outer([len(nodes) for nodes in owned], lengths)
         table, each = tuple(counts.ravel().tolist()), tuple(lengths.tolist())
         sent = len(owned[comm.rank]) * length
-        is_direct = len(self._nodes) == 2 and dtype.char in ADDED_ALIKE
+        is_direct = self._count == 2 and dtype.char in ADDED_ALIKE
         self._is_in_place = is_direct or comm.size == 1
         self._both = Call("allreduce", dtype, length, "sum", reproducible=True)
         self._part = each[comm.rank]
         self._scatter = Call("alltoall", dtype, sent, counts=table)
         self._gather = Call("allgather", dtype, self._part, counts=each)
 
-    def new_total(self, memory: Memory, number: int) -> Numbers:
+    def new_sums(self, memory: Memory) -> Sums:
+        """The sums of the shards of this member, before the first is added."""
+        return Sums(self._own_merges, partial(self._new_total, memory))
+
+    def _new_total(self, memory: Memory, number: int) -> Numbers:
         """An array for a sum of this member; the first one may become the result."""
         if self._is_in_place and not number:
             return np.empty(self._length, self._dtype)
@@ -119,12 +132,11 @@ class Exchanges:
             sent = memory.array(self._scatter.count, self._dtype)
             pieces = [t[a:b] for a, b in pairwise(self._ends) for t in totals]
             np.concatenate(pieces, out=sent)
-        parts = memory.array(len(self._nodes) * self._part, self._dtype)
+        parts = memory.array(self._count * self._part, self._dtype)
         runner.run_for(self._name, self._scatter, sent, parts, counted=PART_OF_NEXT)
-        sums = Sums(self._shards)
-        rows = parts.reshape(len(self._nodes), self._part)
-        for node, row in zip(self._nodes, rows, strict=True):
-            sums.add(node, row)
+        sums = Sums(self._merges)
+        for row in parts.reshape(self._count, self._part):
+            sums.add(row)
         found = np.empty(self._length, self._dtype)
         runner.run_for(self._name, self._gather, sums.totals[0], found)
         return found
@@ -136,18 +148,31 @@ class ShardSums:
     def __init__(self) -> None:
         self._exchanges: dict[tuple[int, Form], list[Exchanges]] = {}
         self._forms = 0
+        self._last: tuple[int, Contributions, list[Exchanges]] | None = None
         self._memory: list[Memory] = [Memory()]
 
-    def exchanges(
-        self, comm: Communicator, shards: int, contributions: Contributions
-    ) -> list[Exchanges]:
-        """The exchanges for each dtype; the first time members compare their forms.
+    def plan(
+        self, comm: Communicator, shards: int, example: Any
+    ) -> tuple[Contributions, list[Exchanges]]:
+        """The form of the contributions, and the exchanges for each of its dtypes.
+
+        The first time members compare their forms.
 
         Raises
         ------
         ValueError
             On every member, if one has another form or another number of shards.
         """
+        last = self._last  # of the sum before, which mostly had this form
+        if last is None or last[0] != shards or not last[1].is_alike(example):
+            found = Contributions(example)
+            last = self._last = shards, found, self._exchanges_of(comm, shards, found)
+        return last[1:]
+
+    def _exchanges_of(
+        self, comm: Communicator, shards: int, contributions: Contributions
+    ) -> list[Exchanges]:
+        """The exchanges for each dtype."""
 
         def make(_: object) -> list[Exchanges]:
             name = ANOTHER if self._exchanges else NAME

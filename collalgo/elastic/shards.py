@@ -7,7 +7,6 @@ what the tree adds of the sums of different members, and all gather the parts.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -68,13 +67,13 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
             f"sum_shards: {shards} shards are fewer than {comm.size} members; divide "
             "the batch into more"
         )
-    example = of(share(shards, comm.rank, comm.size)[0])
-    contributions = Contributions(example)
+    numbers = share(shards, comm.rank, comm.size)
+    example = of(numbers[0])
     shared = _SUMS_OF.get(comm) or _SUMS_OF.setdefault(comm, ShardSums())
-    exchanges = shared.exchanges(comm, shards, contributions)
+    contributions, exchanges = shared.plan(comm, shards, example)
     memory = shared.take_memory()
-    sums = [Sums(shards, partial(each.new_total, memory)) for each in exchanges]
-    _add_shards(sums, share(shards, comm.rank, comm.size), of, example, contributions)
+    sums = [each.new_sums(memory) for each in exchanges]
+    _add_shards(sums, numbers, of, example, contributions)
     pairs = zip(exchanges, sums, strict=True)
     totals = [each.total(comm, own.totals, memory) for each, own in pairs]
     shared.give_back(memory)
@@ -93,4 +92,4 @@ def _add_shards(
         contribution = example if number == numbers[0] else of(number)
         parts_of = contributions.by_dtype(contribution)
         for each, parts in zip(sums, parts_of, strict=True):
-            each.add_shard(number, parts)
+            each.add_shard(parts)

@@ -20,72 +20,96 @@ class Node(NamedTuple):
     number: int
 
 
-class Sums:
-    """Neighbouring nodes of the tree with their sums, added as the tree adds them.
+def merged(shards: int, nodes: Sequence[Node]) -> tuple[tuple[int, ...], list[Node]]:
+    """How neighbouring nodes of the tree are added, and the nodes that are left.
 
     Parameters
     ----------
     shards
         The number of shards of the tree.
-    new_total
-        Makes an array for the sum of a node, from the number of arrays made before.
+    nodes
+        The nodes, in order.
 
-    Attributes
+    Returns
+    -------
+    merges : tuple of int
+        For each node, how many sums of the nodes so far then become part of the one
+        before.
+    found : list of Node
+        The largest nodes of which the sums are known at the end.
+    """
+    found: list[Node] = []
+    merges = []
+    for node in nodes:
+        count = len(found) + 1
+        found.append(node)
+        _climb(shards, found)
+        merges.append(count - len(found))
+    return tuple(merges), found
+
+
+def _climb(shards: int, nodes: list[Node]) -> None:
+    """Replace the last node by the largest one that is complete."""
+    while True:
+        level, number = nodes[-1]
+        if number % 2 and nodes[-2:-1] == [(level, number - 1)]:
+            nodes.pop()
+        elif number % 2 or (number + 1) << level < shards or not number:
+            return  # its sibling is not here yet, or it is the root
+        nodes[-1] = Node(level + 1, number // 2)
+
+
+class Sums:
+    """Sums of neighbouring nodes of the tree, added as the tree adds them.
+
+    Parameters
     ----------
-    nodes : list of Node
-        The largest nodes of what was added so far, in order.
-    totals : list of array
-        Their sums.
+    merges
+        For each node how often sums are added, of :func:`merged`.
+    new_total
+        Makes an array for a sum, from the number of arrays made before.
     """
 
-    def __init__(self, shards: int, new_total: Callable[[int], Numbers] | None = None):
-        self._shards, self._new_total = shards, new_total
-        self._unused: list[Numbers] = []
-        self.nodes: list[Node] = []
-        self.totals: list[Numbers] = []
+    def __init__(
+        self, merges: Sequence[int], new_total: Callable[[int], Numbers] | None = None
+    ):
+        self._merges, self._new_total = iter(merges), new_total
+        self._arrays: list[Numbers] = []
+        self._count = 0
 
-    def add_shard(self, number: int, parts: Sequence[Numbers]) -> None:
+    @property
+    def totals(self) -> list[Numbers]:
+        """The sums of the nodes that are left, in order."""
+        return self._arrays[: self._count]
+
+    def add_shard(self, parts: Sequence[Numbers]) -> None:
         """Add the next shard: arrays whose elements follow each other."""
-        if number % 2 and self.nodes[-1:] == [(0, number - 1)]:
-            _add(self.totals[-1], parts)
-            self.nodes[-1] = Node(1, number // 2)
-            self._climb()
+        merges = next(self._merges)
+        if merges:
+            _add(self._arrays[self._count - 1], parts)
+            self._merge(merges - 1)
             return
-        assert self._new_total is not None
-        if self._unused:
-            total = self._unused.pop()
-        else:
-            total = self._new_total(len(self.totals))
+        if self._count == len(self._arrays):
+            assert self._new_total is not None
+            self._arrays.append(self._new_total(self._count))
         if len(parts) == 1:
-            np.copyto(total, parts[0])
+            np.copyto(self._arrays[self._count], parts[0])
         else:
-            np.concatenate(parts, out=total)
-        self.add(Node(0, number), total)
+            np.concatenate(parts, out=self._arrays[self._count])
+        self._count += 1
 
-    def add(self, node: Node, total: Numbers | None = None) -> None:
-        """Append the next node; its sum is overwritten. Without one, only nodes are."""
-        self.nodes.append(node)
-        if total is not None:
-            self.totals.append(total)
-        self._climb()
+    def add(self, total: Numbers) -> None:
+        """Add the sum of the next node, which is overwritten."""
+        self._arrays[self._count :] = [total]
+        self._count += 1
+        self._merge(next(self._merges))
 
-    def _climb(self) -> None:
-        """Replace the last node by the largest one that is complete."""
-        while True:
-            level, number = self.nodes[-1]
-            if number % 2 and self.nodes[-2:-1] == [(level, number - 1)]:
-                self._merge()
-            elif number % 2 or (number + 1) << level < self._shards or not number:
-                return  # its sibling is not here yet, or it is the root
-            self.nodes[-1] = Node(level + 1, number // 2)
-
-    def _merge(self) -> None:
-        """Add the last sum to the one before."""
-        self.nodes.pop()
-        if self.totals:
-            last = self.totals.pop()
-            np.add(self.totals[-1], last, out=self.totals[-1])
-            self._unused.append(last)
+    def _merge(self, merges: int) -> None:
+        """Add the last sum to the one before, some times."""
+        for _ in range(merges):
+            self._count -= 1
+            total, last = self._arrays[self._count - 1 : self._count + 1]
+            np.add(total, last, out=total)
 
 
 def _add(total: Numbers, parts: Sequence[Numbers]) -> None:
@@ -105,9 +129,11 @@ def share(shards: int, rank: int, size: int) -> range:
     return range(shards * rank // size, shards * (rank + 1) // size)
 
 
+def shards_of(shards: int, rank: int, size: int) -> list[Node]:
+    """The nodes of the shards of a member, one for each."""
+    return [Node(0, number) for number in share(shards, rank, size)]
+
+
 def nodes_of(shards: int, rank: int, size: int) -> list[Node]:
     """The nodes of which a member has the sums."""
-    found = Sums(shards)
-    for number in share(shards, rank, size):
-        found.add(Node(0, number))
-    return found.nodes
+    return merged(shards, shards_of(shards, rank, size))[1]
