@@ -155,6 +155,7 @@ class _Running:
     def __init__(self, comm: Communicator, state: State):
         self._comm, self._state = comm, state
         self._newcomers = comm._newcomers
+        self._flags = np.zeros(1, np.uint8)
 
     def run(self, train: Callable[[Communicator], Result]) -> Result:
         """Call the function until it has returned on all members."""
@@ -219,13 +220,13 @@ class _Running:
             return
         runner = self._comm._runner
         known = PRICED * runner.programs.are_prices_known()
-        mine = np.array([CHANGED * self._newcomers.has_changed() + known], np.uint8)
-        found = runner.exchange_as_call(mine, "commit")
-        if not found.any():
+        self._flags[0] = CHANGED * self._newcomers.has_changed() + known
+        found = runner.exchange_as_call(self._flags, "commit").tobytes()
+        if not any(found):
             return
-        if (found & CHANGED).any():
+        if any(told & CHANGED for told in found):
             raise MembersChange
-        if (found & PRICED).all():
+        if all(told & PRICED for told in found):
             runner.programs.use_prices()
 
     def _recover(self, error: CollalgoError) -> None:

@@ -15,7 +15,7 @@ from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.leaves import ArrayLeaf, writeable
 from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
 from collalgo.elastic.transfer import SYNC, transfer
-from collalgo.elastic.tree import check_classes, flatten, forms
+from collalgo.elastic.tree import LEAVES, check_classes, flatten, forms
 from collalgo.errors import CollalgoError, MismatchError
 
 _LOG = logging.getLogger("collalgo")
@@ -228,8 +228,7 @@ class State:
 
     def _turn(self) -> None:
         """Make the spare copy the committed one."""
-        mine = self.__dict__
-        mine.update(_committed=self._spare, _spare=self._committed)
+        self.__dict__.update(_committed=self._spare, _spare=self._committed)
 
     def _part(self, name: str) -> tuple[Any, list[ArrayLeaf]]:
         """The skeleton and the arrays of a present value."""
@@ -276,7 +275,8 @@ class State:
 
 
 def _has_state_dict(value: object) -> bool:
-    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
+    names = "state_dict", "load_state_dict"
+    return type(value) not in LEAVES and all(hasattr(value, name) for name in names)
 
 
 def _names(snapshot: Snapshot) -> set[str]:

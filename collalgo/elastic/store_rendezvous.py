@@ -93,7 +93,7 @@ class StoreRendezvous:
         self._failure: Exception | None = None
         self._is_joining = False
         self._watchers: list[Callable[[MembershipChange], None]] = []
-        self._told: MembershipChange | None = None
+        self._change: MembershipChange | None = None
         self._link = StoreLink(connect, where, settings.silence, self._events.put, held)
         self._link.open(settings.store_timeout)
         self._thread = Thread(target=self._run, name="collalgo rounds", daemon=True)
@@ -136,7 +136,7 @@ class StoreRendezvous:
 
     def change(self) -> MembershipChange | None:
         """The reason for the next round, or None."""
-        return change_of(self._state)
+        return self._change
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
         """Call a watcher at each change; it must neither wait nor raise."""
@@ -271,16 +271,16 @@ class StoreRendezvous:
         with self._changed:
             if was_expelled and self._is_joining:  # which knows nothing of the epoch
                 self._events.put(Command.ASK)
+            told, self._change = self._change, change_of(state)
             self._state = state
             self._changed.notify_all()
         if is_new and state.round.members[0] == state.member:
             with suppress(StoreError):  # it is only shown
                 note_epoch(self.store, state.round)
-        change = self.change()
-        if change is not None and change != self._told:
+        change = self._change
+        if change is not None and change != told:
             for watcher in self._watchers:
                 watcher(change)
-        self._told = change
 
     def _perform(self, action: Action) -> list[Event]:
         """Carry out an action: the events of its effect."""
