@@ -14,6 +14,7 @@ from collalgo.base.environment import SECRET, STORE
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup, StoreExchange
 from collalgo.bootstrap.foreign_stores import TorchStore
+from collalgo.bootstrap.former_world import FormerWorld, introduced
 from collalgo.bootstrap.interfaces import addresses
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.liveness_check import LivenessWatch, NoLivenessCheck
@@ -59,15 +60,21 @@ def connect(
     engine: Engine,
     timeout: float,
     liveness: LivenessWatch | None = None,
+    former: FormerWorld | None = None,
+    name: str = "",
 ) -> Context:
     """Connect all processes of a group; on several hosts over a store of rank 0.
 
     Every process that can read the messages of the group learns the secret of the job.
-    ``liveness`` detects the end of a process until all have connected.
+    ``liveness`` detects the end of a process until all have connected. If all have the
+    same ``former`` world, they are connected in it by a ``name``.
     """
     rank, size = exchange_group.rank, exchange_group.size
-    identities = exchange_group.allgather(f"{engine.kind} {engine.host()}")
+    identity = f"{engine.kind} {engine.host()}"
+    identities, members = introduced(exchange_group, identity, former)
     same_engine([each.split()[0] for each in identities])
+    if former is not None and former.can_connect(members):
+        return former.connect(name, members, timeout, liveness or NoLivenessCheck())
     hosts = _numbered(identities)
     several = len(set(hosts)) > 1
     with _held_to_exit() as held:

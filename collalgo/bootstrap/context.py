@@ -50,6 +50,9 @@ class Rendezvous(Protocol):
         While it waits it calls ``check`` at intervals; its errors end the wait.
         """
 
+    def suffices(self, members: Sequence[int]) -> bool:
+        """Whether some ranks can connect without the others, also if these end."""
+
     def connect_survivors(
         self,
         name: str,

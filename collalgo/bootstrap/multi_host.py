@@ -113,6 +113,11 @@ class MultiHostRendezvous:
         joining = job.membership.joining(self._ranks).of(members)
         return self._across(world, joining, label=name)
 
+    def suffices(self, members: Sequence[int]) -> bool:
+        """Whether the rank that holds the store is one of these."""
+        holder = self._job.membership.store_rank
+        return holder is None or holder in {self._ranks[each] for each in members}
+
     def connect_survivors(
         self,
         name: str,

@@ -10,6 +10,7 @@ from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.connect import connect as connect_group, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context
 from collalgo.bootstrap.exchange import StoreExchange
+from collalgo.bootstrap.former_world import FormerWorld
 from collalgo.bootstrap.store.protocol import (
     KeyValueStore,
     PendingValue,
@@ -140,7 +141,7 @@ class Epochs:
             with suppress(EpochEnded):
                 context = self._connected(member)
                 context.newcomers = self
-                self._release_former()
+                self._release_former(context)
                 self._present, self._gathered_at = (member, context), None
                 self._held.append(context)
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
@@ -155,22 +156,35 @@ class Epochs:
                 import_module("collalgo.selection.on_topology")
                 host_profile()  # measured, which takes long on a busy host
 
-    def _release_former(self) -> None:
-        """Release the closed worlds of former epochs, which all members have left."""
-        for context in [each for each in self._held if each.transport.closed]:
-            self._held.remove(context)
-            if context.end_job is not None:
-                context.end_job()
+    def _release_former(self, present: Context) -> None:
+        """Release the closed worlds of former epochs, which all members have left.
+
+        A world of survivors has the job of the world before.
+        """
+        closed = {each.end_job for each in self._held if each.transport.closed}
+        self._held = [each for each in self._held if not each.transport.closed]
+        in_use = {each.end_job for each in [*self._held, present]}
+        for end_job in closed - in_use:
+            if end_job is not None:
+                end_job()
+
+    def _former(self) -> FormerWorld | None:
+        """The world of the last epoch that this member has connected for."""
+        if self._present is None or self._present[1].has_left:
+            return None
+        member, context = self._present
+        return FormerWorld(str(member.epoch), context)
 
     def _connected(self, member: Membership) -> Context:
         """Connect with the other members of an epoch."""
         store = EpochStore(self.rendezvous.store, self.wait)
-        exchange = StoreExchange(
-            store, member.rank, member.size, JOIN_TIMEOUT, f"epoch/{member.epoch}/"
-        )
+        epoch = f"epoch/{member.epoch}/"
+        exchange = StoreExchange(store, member.rank, member.size, JOIN_TIMEOUT, epoch)
         engine = without_mpi(None, member.rank)
         try:
-            found = connect_group(exchange, engine, JOIN_TIMEOUT, self)
+            found = connect_group(
+                exchange, engine, JOIN_TIMEOUT, self, self._former(), epoch
+            )
         except BootstrapError as error:
             if isinstance(error, RendezvousError) or not self.fails_soon():
                 raise
