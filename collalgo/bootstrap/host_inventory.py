@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -148,16 +148,33 @@ class HostInventory:
 
     @cached_property
     def _whole(self) -> PlacedTopology:
-        given, copy = json.loads(self._exchange.published())
-        views = [json.loads(view) for view in self._exchange.collect()]
-        if given is None:
-            found = detected(views, self._hosts, copy)
-        else:
-            try:
-                found = placed_on(document.build(given), views, self._hosts)
-            except TopologyError as error:
-                raise BootstrapError(
-                    f"{TOPOLOGY.name}: {error}", rank=self._rank
-                ) from None
-        found.topology.name += f" over {self._engine}"
-        return found
+        common, views = self._exchange.published(), tuple(self._exchange.collect())
+        try:
+            return _merged(common, views, self._hosts, self._engine)
+        except TopologyError as error:
+            if json.loads(common)[0] is None:  # it is not described
+                raise
+            raise BootstrapError(f"{TOPOLOGY.name}: {error}", rank=self._rank) from None
+
+
+@lru_cache(maxsize=8)
+def _merged(
+    common: str, views: tuple[str, ...], hosts: tuple[int, ...], engine: str
+) -> PlacedTopology:
+    """The machines from the texts of all processes.
+
+    The epochs of an elastic job mostly have the same texts, and so their prices.
+
+    Raises
+    ------
+    TopologyError
+        If the machines of the processes, or a description, cannot be merged.
+    """
+    given, copy = json.loads(common)
+    parts = [json.loads(view) for view in views]
+    if given is None:
+        found = detected(parts, hosts, copy)
+    else:
+        found = placed_on(document.build(given), parts, hosts)
+    found.topology.name += f" over {engine}"
+    return found

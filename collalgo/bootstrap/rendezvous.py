@@ -32,7 +32,7 @@ from collalgo.bootstrap.liveness_check import (
     NoLivenessCheck,
     check_alive,
 )
-from collalgo.cost.host_profile import HostProfile
+from collalgo.cost.host_profile import HostProfile, agree_on_profile
 from collalgo.engine.heap import mapped
 from collalgo.errors import BootstrapError
 
@@ -212,5 +212,6 @@ def share_memory(
     if join_request.size > 1:
         settings = segment.settings()
         machine = HostProfile.of_settings(settings)
+        agree_on_profile(machine)
         agree_on_dates(int(settings[len(machine.settings())]))
     return HostMemory(segment, local_rank, processes, machine)

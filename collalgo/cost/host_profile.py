@@ -184,7 +184,19 @@ _one_at_a_time = Lock()
 @cache
 def known_profile() -> HostProfile:
     """Load the profile, or measure and cache it; once in a process."""
-    return kept_profile() or calibrate(FIRST_TRIALS)
+    return kept_profile() or (_agreed[-1] if _agreed else calibrate(FIRST_TRIALS))
+
+
+#: The profile that another rank of this host has sent, once one has.
+_agreed: list[HostProfile] = []
+
+
+def agree_on_profile(profile: HostProfile) -> None:
+    """Take the profile that another rank of this host has, if none can be loaded.
+
+    A host that is too busy has no file, and each rank would measure it again.
+    """
+    _agreed[:] = [profile]
 
 
 def kept_profile() -> HostProfile | None:

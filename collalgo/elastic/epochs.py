@@ -21,6 +21,7 @@ from collalgo.comm.communicator import Communicator
 from collalgo.cost.host_profile import host_profile
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.errors import BootstrapError, RendezvousError
+from collalgo.topology.ranks import own_machine
 
 #: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
@@ -154,6 +155,7 @@ class Epochs:
             if store.read(SEVERAL_HOSTS) is not None:
                 without_mpi(None, 0).title()
                 import_module("collalgo.selection.on_topology")
+                own_machine()
                 host_profile()  # measured, which takes long on a busy host
 
     def _release_former(self, present: Context) -> None:

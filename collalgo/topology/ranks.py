@@ -2,6 +2,7 @@
 
 import os
 import socket
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +41,17 @@ def visible_gpus() -> list[int]:
     return [int(word) for word in text.split(",") if word.strip().isdigit()]
 
 
+@cache
+def own_machine() -> dict[str, Any]:
+    """The machine as this process has first seen it: its hardware stays the same."""
+    return document(detect(host="host", cores=False))
+
+
 def local_view() -> dict[str, Any]:
     """The machine as seen by this process, and the cores and GPUs it may use."""
     return {
         "identity": identity(),
-        "machine": document(detect(host="host", cores=False)),
+        "machine": own_machine(),
         "cores": sorted(os.sched_getaffinity(0)),
         "gpus": visible_gpus(),
     }

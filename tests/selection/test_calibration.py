@@ -1,6 +1,7 @@
 """The figures of the machine are measured once, and kept if it was not busy."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from click.testing import CliRunner
@@ -40,8 +41,23 @@ def undisturbed():
 
 @pytest.fixture
 def _not_busy(monkeypatch):
-    """Whatever else runs, this machine can be measured."""
+    """Whatever else runs, this machine can be measured, and no rank has done so."""
     monkeypatch.setattr(machine_module, "measure", undisturbed)
+    monkeypatch.setattr(machine_module, "_agreed", [])
+
+
+def test_a_rank_of_a_host_without_a_file_takes_the_profile_of_another(
+    monkeypatch, tmp_path
+):
+    """A host that is too busy to be measured has none."""
+    known = HostProfile(1e-6, 2e-6, 1e-7, 1e-10, 1e-10, cores=3)
+    monkeypatch.setattr(machine_module, "measure", Mock(side_effect=AssertionError))
+    monkeypatch.setattr(machine_module, "_agreed", [])
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    machine_module.agree_on_profile(known)
+    known_profile.cache_clear()
+    assert host_profile() == known
+    known_profile.cache_clear()
 
 
 @pytest.mark.usefixtures("_not_busy")
