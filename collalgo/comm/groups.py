@@ -188,7 +188,10 @@ class Groups:
 
     def _made(self: Kind, context: Context, members: tuple[int, ...]) -> Kind:
         self._runner.context.add_group(context, members)
-        return type(self)(self._runner.subgroup(context, members), self._runner.timeout)  # type: ignore[call-arg]
+        of_members = self._runner.subgroup(context, members), self._runner.timeout
+        found = type(self)(*of_members)  # type: ignore[call-arg]
+        self._runner.programs.lead(found._runner.programs)
+        return found
 
     def _check(self) -> None:
         """Raise MismatchError if members are known to make another call."""
