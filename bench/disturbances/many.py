@@ -10,9 +10,9 @@ from collalgo.bench.disturbances.figures import Trials
 from collalgo.bench.disturbances.members import PATIENCE, SECRET
 
 from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.job_keys import COMMON
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.bootstrap.store.server import Server
-from collalgo.elastic.documents import COMMON
 from collalgo.elastic.events import (
     Action,
     Command,

@@ -14,7 +14,7 @@ import click
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import counted
 from collalgo.base.wrapping import wrapped
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_keys import CLOSED
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.cli.options import force_option, writes
 from collalgo.elastic import exclusion

@@ -3,15 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from collalgo.bootstrap.store.ended_members import NODES
+from collalgo.bootstrap.store.job_keys import COMMON, NODES
 from collalgo.elastic.schema import Fields, Member, encode
 from collalgo.launch.options import MOST_MEMBERS
-
-#: The prefix of the keys that all members watch.
-COMMON = "now/"
-
-#: Two of them; others are with those who need them below this layer.
-ROUND, NOTICE = COMMON + "round", COMMON + "notice"
 
 
 @dataclass(frozen=True)

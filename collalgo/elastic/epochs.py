@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from math import inf
 from typing import Protocol
 
 from collalgo.base.finalizers import Lock
@@ -88,7 +89,7 @@ class Epochs:
         self.rendezvous = rendezvous
         self._present: tuple[Membership, Context] | None = None
         self._held: list[Context] = []
-        self._gathered_at: float | None = None
+        self._gathering_until = inf
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
         rendezvous.watch(self._react)
@@ -114,18 +115,22 @@ class Epochs:
         No process can join a job that is closed, which continues to its end.
         """
         change = self.rendezvous.change()
+        deadline = self._gather(change)
         if change is None or not (change.is_failure or change.waiting):
-            self._gathered_at = None
             return False
         if change.is_failure:
             return True
-        return change.closed is None and (change.is_full or self._have_gathered())
+        return change.closed is None and (
+            change.is_full or time.monotonic() >= deadline
+        )
 
-    def _have_gathered(self) -> bool:
-        """Whether processes have waited to join for some time."""
-        if self._gathered_at is None:
-            self._gathered_at = time.monotonic() + GATHERING_SECONDS
-        return time.monotonic() >= self._gathered_at
+    def _gather(self, change: MembershipChange | None) -> float:
+        """When processes that wait to join are admitted, though others may follow."""
+        if change is None or not change.waiting:
+            self._gathering_until = inf
+        elif self._gathering_until == inf:
+            self._gathering_until = time.monotonic() + GATHERING_SECONDS
+        return self._gathering_until
 
     def end(self, reason: str) -> None:
         """Refuse further members, and leave: the job is over."""
@@ -143,7 +148,7 @@ class Epochs:
                 context = self._connected(member)
                 context.newcomers = self
                 self._release_former(context)
-                self._present, self._gathered_at = (member, context), None
+                self._present, self._gathering_until = (member, context), inf
                 self._held.append(context)
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
@@ -223,7 +228,11 @@ class Epochs:
                 self._waits.discard(pending)
 
     def _react(self, change: MembershipChange | None) -> None:
-        """Cancel all waits for members, once an epoch has failed."""
+        """Cancel all waits for members, once an epoch has failed.
+
+        The time begins in which the first process that waits is joined by others.
+        """
+        self._gather(change)
         if change is None or not change.is_failure:
             return
         with self._lock:

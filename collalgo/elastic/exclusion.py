@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from collalgo.bootstrap.store.exclusion import EXCLUDED
+from collalgo.bootstrap.store.job_keys import EXCLUDED
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
 from collalgo.elastic.documents import Excluded, decoded, encoded
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from time import monotonic, sleep
 from typing import Protocol, TypeVar
 
-from collalgo.bootstrap.store.ended_members import NODES
+from collalgo.bootstrap.store.job_keys import COMMON, NODES, ROUND
 from collalgo.bootstrap.store.lease import Lease
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
@@ -17,7 +17,7 @@ from collalgo.bootstrap.store.protocol import (
     StoreError,
     Subscription,
 )
-from collalgo.elastic.documents import COMMON, ROUND, decoded, encoded
+from collalgo.elastic.documents import decoded, encoded
 from collalgo.elastic.events import Delete, Event, ProcessesListed, Seen, Write
 from collalgo.errors import RendezvousError
 

@@ -5,13 +5,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from collalgo.bootstrap.store.ended_members import LEADER, NODES
-from collalgo.bootstrap.store.exclusion import EXCLUDED
-from collalgo.bootstrap.store.job_end import CLOSED, ENDING
-from collalgo.bootstrap.store.protocol import ABSENT
-from collalgo.elastic.documents import (
+from collalgo.bootstrap.store.job_keys import (
+    CLOSED,
+    ENDING,
+    EXCLUDED,
+    LEADER,
+    NODES,
     NOTICE,
     ROUND,
+)
+from collalgo.bootstrap.store.protocol import ABSENT
+from collalgo.elastic.documents import (
     Closed,
     Document,
     Excluded,

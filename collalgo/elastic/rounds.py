@@ -13,10 +13,21 @@ orders of events for three processes.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from collalgo.bootstrap.store.ended_members import LEADER, NODES
-from collalgo.bootstrap.store.job_end import CLOSED, ENDING
+from collalgo.bootstrap.store.job_keys import (
+    CLOSED,
+    ENDING,
+    LEADER,
+    NODES,
+    NOTICE,
+    ROUND,
+)
 from collalgo.bootstrap.store.protocol import ABSENT, Fence
-from collalgo.elastic.documents import NOTICE, ROUND, Closed, Leader, Node, Notice
+from collalgo.elastic.documents import (
+    Closed,
+    Leader,
+    Node,
+    Notice,
+)
 from collalgo.elastic.events import (
     Action,
     Command,

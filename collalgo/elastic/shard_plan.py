@@ -96,7 +96,8 @@ class Exchanges:
         counts = np.outer([len(nodes) for nodes in owned], lengths)
         table, each = tuple(counts.ravel().tolist()), tuple(lengths.tolist())
         sent = len(owned[comm.rank]) * length
-        is_direct = self._count == 2 and dtype.char in ADDED_ALIKE
+        added_alike = dtype.isnative and dtype.char in ADDED_ALIKE
+        is_direct = self._count == 2 and added_alike
         self._is_in_place = is_direct or comm.size == 1
         self._both = Call("allreduce", dtype, length, "sum", reproducible=True)
         self._part = each[comm.rank]

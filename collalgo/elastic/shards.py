@@ -24,7 +24,8 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     """The sum of ``of(0)`` to ``of(shards - 1)``, with the same bits for any members.
 
     All members call it. Each computes a share of the shards, so a batch that is divided
-    into a fixed number of them gives the same result for any members.
+    into a fixed number of them gives the same result for any members. Only the sign and
+    the payload of a NaN may differ.
 
     Parameters
     ----------
@@ -47,7 +48,9 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     ------
     ValueError
         If there are fewer shards than members, or members pass other numbers of
-        shards, or contributions of other shapes or dtypes.
+        shards, or contributions of other shapes or dtypes, in their first sum.
+    MismatchError
+        If they do so in a later sum, while the others repeat a former one.
 
     Examples
     --------

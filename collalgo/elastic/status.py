@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from collalgo.bootstrap.store.ended_members import LEADER, NODES
-from collalgo.bootstrap.store.exclusion import EXCLUDED
-from collalgo.bootstrap.store.job_end import CLOSED
-from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
-from collalgo.elastic.documents import (
+from collalgo.bootstrap.store.job_keys import (
+    CLOSED,
     COMMON,
+    EXCLUDED,
+    LEADER,
+    NODES,
     NOTICE,
     ROUND,
+)
+from collalgo.bootstrap.store.protocol import Change, KeyValueStore, Subscription
+from collalgo.elastic.documents import (
     Closed,
     Document,
     Excluded,

@@ -9,15 +9,14 @@ from threading import Condition, Thread
 from time import monotonic
 
 from collalgo.base.threads import start
-from collalgo.bootstrap.store.ended_members import LEADER
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_keys import CLOSED, COMMON, LEADER
 from collalgo.bootstrap.store.protocol import (
     ABSENT,
     KeyValueStore,
     LeaseExpired,
     StoreError,
 )
-from collalgo.elastic.documents import COMMON, Closed, encoded
+from collalgo.elastic.documents import Closed, encoded
 from collalgo.elastic.events import (
     Action,
     Command,

@@ -1,7 +1,8 @@
 """The views of the state of a process for users of the rendezvous."""
 
+from collalgo.bootstrap.store.job_keys import ROUND
 from collalgo.bootstrap.store.protocol import Fence
-from collalgo.elastic.documents import ROUND, Notice
+from collalgo.elastic.documents import Notice
 from collalgo.elastic.interface import Membership, MembershipChange
 from collalgo.elastic.participant import Participant, Phase
 

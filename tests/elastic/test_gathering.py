@@ -37,6 +37,15 @@ def test_members_wait_for_more_processes_than_the_first_but_not_long(clock):
         assert members.has_changed() == is_known
 
 
+def test_the_first_commit_later_admits_those_that_have_waited(clock):
+    rendezvous = Mock(**{"change.return_value": WAITS})
+    members = Epochs(rendezvous)
+    (react,), _ = rendezvous.watch.call_args
+    react(WAITS)
+    clock.return_value = 100.0 + GATHERING_SECONDS
+    assert members.has_changed()
+
+
 @pytest.mark.parametrize(
     ("change", "is_known"),
     [

@@ -6,9 +6,14 @@ import socket
 import pytest
 
 from collalgo.bootstrap.store.connection import exactly
-from collalgo.bootstrap.store.ended_members import NODES
+from collalgo.bootstrap.store.job_keys import NODES, ROUND
 from collalgo.bootstrap.store.session import HELLO_BYTES, Session
-from collalgo.elastic.documents import ROUND, Node, Round, decoded, encoded
+from collalgo.elastic.documents import (
+    Node,
+    Round,
+    decoded,
+    encoded,
+)
 from collalgo.elastic.schema import Member
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import RendezvousError

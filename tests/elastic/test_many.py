@@ -3,7 +3,7 @@
 import pytest
 from collalgo.bench.disturbances.many import AGENTS, Agents
 
-from collalgo.elastic.documents import COMMON
+from collalgo.bootstrap.store.job_keys import COMMON
 
 pytestmark = pytest.mark.deadline
 

@@ -7,11 +7,12 @@ from threading import Event
 
 import pytest
 
-from collalgo.bootstrap.store.ended_members import NODES, remove_member
-from collalgo.bootstrap.store.job_end import CLOSED, ENDING, end_document
+from collalgo.bootstrap.store.ended_members import remove_member
+from collalgo.bootstrap.store.job_end import end_document
+from collalgo.bootstrap.store.job_keys import CLOSED, ENDING, NODES, ROUND
 from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, StoreError
 from collalgo.elastic import store_rendezvous
-from collalgo.elastic.documents import ROUND, Round, encoded
+from collalgo.elastic.documents import Round, encoded
 from collalgo.elastic.rounds import counts_time
 from collalgo.elastic.schema import Member
 from collalgo.elastic.settings import Settings

@@ -46,6 +46,17 @@ def test_the_bits_of_a_sum_do_not_depend_on_the_members(shards):
                 assert mine.tobytes() == true.tobytes()
 
 
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i4", ">c8", "m8[s]", "f2", "?"])
+def test_sums_of_any_dtype_are_alike_for_any_members(dtype):
+    rng = np.random.default_rng(8)
+    data = rng.integers(0, 2, (8, 6)).astype(dtype)
+    right = in_order_of_the_tree(list(data))
+    for size in (1, 2, 3, 8):
+        for found in threads(lambda comm: sum_shards(comm, 8, lambda k: data[k]), size):
+            assert found.dtype == data.dtype
+            assert (found == right).all()
+
+
 @given(st.integers(1, 200), st.data())
 def test_each_shard_belongs_to_one_member_and_one_node(shards, data):
     size = data.draw(st.integers(1, shards))

@@ -8,11 +8,10 @@ crash, start again, and lose its lease while it lives (it is paused, or cut off)
 
 from typing import NamedTuple
 
-from collalgo.bootstrap.store.ended_members import NODES
-from collalgo.bootstrap.store.job_end import CLOSED
+from collalgo.bootstrap.store.job_keys import CLOSED, COMMON, NODES, NOTICE, ROUND
 from collalgo.bootstrap.store.protocol import Fence
 from collalgo.elastic import rounds
-from collalgo.elastic.documents import COMMON, NOTICE, ROUND, Closed
+from collalgo.elastic.documents import Closed
 from collalgo.elastic.events import (
     Command,
     Delete,

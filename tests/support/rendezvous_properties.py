@@ -1,7 +1,6 @@
 """What must hold in every state of the model of processes in rounds."""
 
-from collalgo.bootstrap.store.job_end import CLOSED
-from collalgo.elastic.documents import ROUND
+from collalgo.bootstrap.store.job_keys import CLOSED, ROUND
 from collalgo.elastic.events import Command, Elapsed, Seen
 from collalgo.elastic.participant import Phase
 

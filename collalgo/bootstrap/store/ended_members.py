@@ -7,11 +7,9 @@ from threading import Thread
 
 from collalgo.base.threads import ThreadRefused, start
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
+from collalgo.bootstrap.store.job_keys import LEADER, NODES
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.errors import BootstrapError
-
-#: The prefix of the keys of single processes, and the key of the leader.
-NODES, LEADER = "node/", "now/leader"
 
 #: The schemes of stores that do not see the end of a process, only that of its lease.
 WITH_LEASES_ONLY = ("etcd", "replicated")

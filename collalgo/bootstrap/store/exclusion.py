@@ -5,10 +5,8 @@ from contextlib import closing, suppress
 from dataclasses import replace
 
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
+from collalgo.bootstrap.store.job_keys import EXCLUDED
 from collalgo.errors import BootstrapError
-
-#: The key of the reasons by the names of excluded members, which all members watch.
-EXCLUDED = "now/excluded"
 
 
 def excluded_at(place: StorePlace) -> frozenset[str]:

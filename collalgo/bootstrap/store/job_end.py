@@ -7,12 +7,9 @@ from dataclasses import replace
 
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
 from collalgo.bootstrap.store.client import Client
+from collalgo.bootstrap.store.job_keys import CLOSED, ENDING
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
 from collalgo.errors import BootstrapError
-
-#: The key of the reason why the job is closed, and that of a rank that has ended with
-#: exit code 0, so that none is restarted; all members watch both.
-CLOSED, ENDING = "now/closed", "now/ending"
 
 #: The version of the documents in the store; another one is refused.
 FORMAT = 1
