@@ -5,21 +5,25 @@ links that leave it. The set is the witness. Only ranks reduce, no switch. Messa
 the routes of the topology, so that links that are on none of these do not count.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
+from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.cost.candidate_cuts import candidate_cuts
 from collalgo.cost.cuts import GRAIN, Network
 from collalgo.cost.flows import DeviceSet
-from collalgo.cost.latencies import least_latency
+from collalgo.cost.latencies import least_latency, nearest_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
-from collalgo.cost.machine import check_root, with_assumed_speeds
+from collalgo.cost.machine import Machine, check_root, with_assumed_speeds
+from collalgo.cost.matrix_bounds import ALLTOALLV, matrix_bound
 from collalgo.cost.partitions import Partition, worst_partition
+from collalgo.cost.placement import Placement
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.cost.used_links import used_links
 from collalgo.errors import TopologyError
-from collalgo.topology.domains import levels
 from collalgo.topology.model import LinkKind, Topology
 from collalgo.topology.places import ranks_of
 
@@ -28,17 +32,18 @@ __all__ = ["BOUNDED", "Bound", "bound", "bound_of"]
 
 def bound(
     collective: str,
-    machine: Topology | UniformCluster,
+    machine: Machine,
     root: int = 0,
     kinds: Iterable[LinkKind] | None = None,
     link_model: LinkModel = DEFAULTS,
+    counts: ByteMatrix | Sequence[Sequence[int]] | None = None,
 ) -> Bound:
     """Compute the bound of a collective, by bandwidth and by latency.
 
     Parameters
     ----------
     collective
-        One of :data:`BOUNDED`.
+        One of :data:`BOUNDED`, or ``"alltoallv"`` with ``counts``.
     machine
         The machine; its GPUs, else its cores, its CPUs or its hosts, are the ranks.
     root
@@ -49,13 +54,27 @@ def bound(
         all links on these routes.
     link_model
         The costs of a message that the links do not give.
+    counts
+        The bytes from each rank to each, of an alltoallv: its bound is over the bytes
+        of all pairs together.
 
     Raises
     ------
     TopologyError
-        For fewer than two ranks, a root out of range, or disconnected ranks.
+        For fewer than two ranks, a root out of range, disconnected ranks, or counts
+        that are no matrix of the ranks.
+
+    Examples
+    --------
+    >>> server = Topology.load("dgx_h100")
+    >>> only_one = [
+    ...     [1 << 30 if (i, j) == (0, 1) else 0 for j in range(8)] for i in range(8)
+    ... ]
+    >>> f"{bound('alltoallv', server, counts=only_one).bandwidth:g} GB/s"
+    '450 GB/s'
     """
-    if collective not in BOUNDED:
+    matrix = _matrix(collective, counts)
+    if matrix is None and collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")
     machine = with_assumed_speeds(machine, link_model)
     links = used_links(machine) if kinds is None else None
@@ -63,11 +82,49 @@ def bound(
     check_root(root, network.size)
     if isinstance(machine, UniformCluster):
         root %= len(machine.host_devices)
-    found = BOUNDED[collective](collective, network, network.ranks[root])
+    if matrix is not None:
+        routes = Placement(machine, (), link_model).routes if links else None
+        found = matrix_bound(network, matrix, routes)
+    else:
+        found = BOUNDED[collective](collective, network, network.ranks[root])
     if kinds is not None:
         return found
-    least = least_latency(collective, machine, link_model, root)
-    return replace(found, latency=least)
+    return replace(
+        found, latency=_latency(collective, machine, root, link_model, matrix)
+    )
+
+
+def _matrix(collective: str, counts: Any) -> ByteMatrix | None:
+    """The bytes of an alltoallv; None for other collectives.
+
+    Raises
+    ------
+    TopologyError
+        If it has none, or another collective has.
+    """
+    if (collective == ALLTOALLV) != (counts is not None):
+        raise TopologyError(
+            f"{collective}: counts are for an alltoallv, which needs them: pass the "
+            "bytes from each rank to each"
+        )
+    if counts is None or isinstance(counts, ByteMatrix):
+        return counts
+    return ByteMatrix(counts)
+
+
+def _latency(
+    collective: str,
+    machine: Machine,
+    root: int,
+    link_model: LinkModel,
+    matrix: ByteMatrix | None,
+) -> float:
+    """The least seconds without bytes; in an alltoallv some ranks may send nothing."""
+    if matrix is None:
+        return least_latency(collective, machine, link_model, root)
+    if matrix.is_full:
+        return least_latency("alltoall", machine, link_model)
+    return nearest_latency(machine, link_model) if matrix.total else 0.0
 
 
 def _allgather(collective: str, network: Network, _root: str) -> Bound:
@@ -145,7 +202,7 @@ def _alltoall(collective: str, network: Network, _root: str) -> Bound:
     """
     n = network.size
     best, witness = Fraction(0), network.rank_set
-    for part in _candidate_cuts(network):
+    for part in candidate_cuts(network):
         inside = network.ranks_in(part)
         if 0 < inside < n:
             per_byte = Fraction(inside * (n - inside), n) / network.leaving(part)
@@ -162,17 +219,6 @@ def _alltoall(collective: str, network: Network, _root: str) -> Bound:
         assumed = network.assumed_across([[device] for device in network.capacities])
         return Bound(collective, in_all, tuple(network.ranks), reason, assumed=assumed)
     return _by_cut(collective, network, best, witness)
-
-
-def _candidate_cuts(network: Network) -> Iterator[DeviceSet]:
-    for rank in network.ranks:
-        yield frozenset([rank])
-    yield from network.hosts
-    for half in (network.hosts[: len(network.hosts) // 2], network.hosts[::2]):
-        yield frozenset[str]().union(*half)
-    for level in levels(network.topology):
-        for part in network.different(level.parts):
-            yield network.around(part)
 
 
 def _allreduce(collective: str, network: Network, root: str) -> Bound:

@@ -38,15 +38,25 @@ def least_latency(
     """
     topology, count, first = _with_root(machine, root)
     direct = _latencies(topology, link_model, first)
-    apart = direct[~np.eye(len(direct), dtype=bool)]
     chains = _chains(direct)
     farthest = float((chains[0] if COLLECTIVES[collective].rooted else chains).max())
     if collective in COLLECTING:
         return farthest
-    nearest = float(apart.min())
+    nearest = _nearest(direct)
     return max(
         farthest, broadcast_time(count, nearest, min(link_model.message, nearest))
     )
+
+
+def nearest_latency(machine: Topology | UniformCluster, link_model: LinkModel) -> float:
+    """The least seconds of a message between any two ranks."""
+    topology, _, first = _with_root(machine, 0)
+    return _nearest(_latencies(topology, link_model, first))
+
+
+def _nearest(direct: Reals) -> float:
+    """The least latency between two different ranks."""
+    return float(direct[~np.eye(len(direct), dtype=bool)].min())
 
 
 def _with_root(

@@ -1,0 +1,131 @@
+"""The lower bound of an alltoallv: of any matrix of bytes between ranks.
+
+It is the greatest of cuts around ranks, hosts and levels, and of the fractional flow of
+all pairs at once with scipy.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from collalgo.cost.arcs import Arcs
+from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.cost.candidate_cuts import candidate_cuts
+from collalgo.cost.cuts import GRAIN, Network
+from collalgo.cost.flows import DeviceSet
+from collalgo.cost.lower_bound import Bound
+from collalgo.cost.matrix_flow import flow_seconds
+from collalgo.cost.routing import Routing
+from collalgo.errors import TopologyError
+
+#: The name of the collective.
+ALLTOALLV = "alltoallv"
+
+#: The relative difference up to which a cut is as good as the flow.
+AS_GOOD = Fraction(1, 10**6)
+
+
+class Cut(NamedTuple):
+    """A side of a cut, and the seconds that its links take for 10^9 bytes of all."""
+
+    side: DeviceSet
+    receives: bool
+    seconds: Fraction
+
+
+#: The most flows of a linear programme over links, and over routes: more take minutes.
+MOST_OVER_LINKS, MOST_OVER_ROUTES = 150_000, 40_000
+
+
+def matrix_bound(
+    network: Network, matrix: ByteMatrix, routes: Routing | None = None
+) -> Bound:
+    """The bound by bandwidth, for each byte of all pairs together.
+
+    Parameters
+    ----------
+    network
+        The links.
+    matrix
+        The bytes of all pairs of ranks.
+    routes
+        The routes of messages between ranks; by default data may take any path.
+
+    Raises
+    ------
+    TopologyError
+        If the matrix is for another number of ranks, or the hosts are contracted.
+    """
+    matrix.check_size(network.size)
+    if network.counts:
+        raise TopologyError(
+            f"{network.topology.name}: the hosts of an alltoallv differ; load at most "
+            "256 of them, so that each has ranks of its own"
+        )
+    if not matrix.total:
+        return Bound(
+            ALLTOALLV, Fraction(0), tuple(network.ranks), "no bytes move", True
+        )
+    best = max(_cuts(network, matrix), key=lambda cut: cut.seconds)
+    arcs = _arcs(network, matrix, routes)
+    flow = flow_seconds(arcs, matrix) if arcs else None
+    if flow is not None and flow > best.seconds * (1 + AS_GOOD):
+        return _by_flow(network, flow)
+    exact = flow is not None and flow >= best.seconds * (1 - AS_GOOD)
+    return _by_cut(network, matrix, best, exact)
+
+
+def _arcs(network: Network, matrix: ByteMatrix, routes: Routing | None) -> Arcs | None:
+    """The hops of a linear programme that is not too large.
+
+    That over the routes of messages is never lower than that over the links.
+    """
+    size, sources = matrix.size, int(np.count_nonzero(matrix.nbytes.sum(axis=1)))
+    if routes is not None and sources * size * (size - 1) <= MOST_OVER_ROUTES:
+        return Arcs.of_routes(routes, size)
+    arcs = Arcs.of_links(network)
+    return arcs if sources * len(arcs.source) <= MOST_OVER_LINKS else None
+
+
+def _cuts(network: Network, matrix: ByteMatrix) -> Iterator[Cut]:
+    """Both directions of each cut that is tried."""
+    number = {rank: i for i, rank in enumerate(network.ranks)}
+    for side in candidate_cuts(network):
+        inside = [number[rank] for rank in number if rank in side]
+        outside = [number[rank] for rank in number if rank not in side]
+        for receives, (sources, targets) in enumerate(
+            ((inside, outside), (outside, inside))
+        ):
+            across = int(matrix.nbytes[sources][:, targets].sum())
+            if across:
+                seconds = Fraction(across, matrix.total) / network.leaving(side)
+                yield Cut(side, bool(receives), seconds)
+
+
+def _by_cut(network: Network, matrix: ByteMatrix, cut: Cut, exact: bool) -> Bound:
+    """The bound by the links of one cut."""
+    verb = "receive" if cut.receives else "send"
+    share = float(cut.seconds * network.leaving(cut.side))
+    order = [d.id for d in network.topology.devices() if d.id in cut.side]
+    reason = (
+        f"{network.describe(cut.side)} ({network.ranks_in(cut.side)} of {network.size} "
+        f"ranks) must {verb} {share:.3g} of the {matrix.total} bytes, at most "
+        f"{float(network.leaving(cut.side)):g} GB/s over {network.crossing(cut.side)}"
+    )
+    assumed = network.assumed_across([cut.side])
+    return Bound(ALLTOALLV, cut.seconds, tuple(order), reason, exact, assumed=assumed)
+
+
+def _by_flow(network: Network, seconds: Fraction) -> Bound:
+    """The bound by the flow of all pairs over all links."""
+    whole = sum(sum(near.values()) for near in network.capacities.values())
+    reason = (
+        "no flow of all pairs of ranks at once is faster, over any paths: the linear "
+        f"programme of {len(network.links)} links with {whole / GRAIN:g} GB/s in total"
+    )
+    assumed = network.assumed_across([[device] for device in network.capacities])
+    ranks = tuple(network.ranks)
+    return replace(Bound(ALLTOALLV, seconds, ranks, reason, True), assumed=assumed)
