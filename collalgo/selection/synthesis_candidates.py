@@ -7,7 +7,7 @@ from collalgo.algorithms.row import Algorithm
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
 from collalgo.selection.prices import LazyCandidate
-from collalgo.synthesis.planner import Form, can_plan
+from collalgo.synthesis.planner import Form, Planner, can_plan
 from collalgo.synthesis.synthesized import Synthesis, form_of, is_name
 from collalgo.topology.model import Topology
 from collalgo.topology.path_types import PathType
@@ -20,11 +20,14 @@ class SynthesisCandidates:
     ----------
     placement
         The device of each rank.
+    planner
+        The plans; by default those for equal blocks.
     """
 
-    def __init__(self, placement: Placement):
+    def __init__(self, placement: Placement, planner: Planner | None = None):
         self._placement = placement
-        self._synthesis = Synthesis(placement)
+        self.planner = planner or Planner(placement)
+        self._synthesis = Synthesis(self.planner)
 
     def rows(self, collective: str) -> list[Algorithm]:
         """The row of a collective, if it can be planned."""
@@ -47,14 +50,18 @@ class SynthesisCandidates:
     def _candidate(self, row: Algorithm) -> LazyCandidate:
         form, collective = form_of(row), row.collective
         latency = form.least_steps(collective) * _least_latency(self._placement)
-        floor = Line(latency, port_floor(collective, self._placement))
+        floor = Line(latency, self._floor(collective))
         return LazyCandidate(
             row, "", floor, partial(self._estimates, collective, form, latency)
         )
 
+    def _floor(self, collective: str) -> float:
+        """The least seconds for each byte of a buffer, of any schedule."""
+        return port_floor(collective, self._placement)
+
     def _estimates(self, collective: str, form: Form, latency: float) -> Iterator[Line]:
         """A lower bound by the trees alone, and the price of the plan."""
-        planner = self._synthesis.planner
+        planner = self.planner
         yield Line(latency, planner.least_per_byte(collective, form.way))
         yield planner.price(collective, form)
 
@@ -68,13 +75,18 @@ def _least_latency(placement: Placement) -> float:
     return min(known + [seconds for seconds in given if seconds is not None])
 
 
-def port_floor(collective: str, placement: Placement) -> float:
-    """Seconds for each byte of a buffer that the links of each rank take at least."""
+def port_speeds(placement: Placement) -> list[float]:
+    """The bytes per second of all links of each rank."""
     assert isinstance(placement.machine, Topology)
-    speeds = [
+    return [
         sum(map(placement.link_model.bytes_per_second, placement.machine.links_of(one)))
         for one in placement.devices
     ]
+
+
+def port_floor(collective: str, placement: Placement) -> float:
+    """Seconds for each byte of a buffer that the links of each rank take at least."""
+    speeds = port_speeds(placement)
     if not all(speeds):  # a rank that no other one reaches, as the routes will tell
         return 0.0
     size = len(speeds)

@@ -10,31 +10,43 @@ from base64 import b64decode, b64encode
 import numpy as np
 
 from collalgo.base import code_identity, disk_cache
-from collalgo.schedule.transfers import Ints
+from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan import LANES, Plan
 from collalgo.synthesis.tree_transfers import Transfers
 
 #: The subfolder, the format of its files, and the most bytes of a file.
-KIND, FORMAT, LARGEST = "plans", "plans/1", 1 << 18
+KIND, FORMAT, LARGEST = "plans", "plans/2", 1 << 18
 
 #: The numbers of a plan on disk, and the columns of it: those of its transfers, then
 #: the step and the lane. The most transfers that are read.
 STORED, COLUMNS, MOST = np.dtype("<i4"), len(Transfers._fields) + 2, 1 << 18
 
-#: The numbers before the columns: the number of blocks and of units.
-HEAD = 2
+#: The number before the columns: that of the blocks, whose units follow it.
+HEAD = 1
 
 
-def recalled(identity: str, size: int) -> Plan | None:
-    """The kept plan of some ranks; None if the cache lacks it."""
+def recalled(identity: str, size: int, part: Reals | None = None) -> Plan | None:
+    """The kept plan of some ranks; None if the cache lacks it.
+
+    Parameters
+    ----------
+    identity
+        All inputs of the plan, except the code.
+    size
+        The number of ranks.
+    part
+        The part of the buffer that each block is; by default all are equal.
+    """
     text = disk_cache.recall(KIND, _key(identity), LARGEST)
-    return _read(text, size) if text else None
+    return _read(text, size, part) if text else None
 
 
 def keep(identity: str, plan: Plan) -> None:
     """Keep a plan; one that is too large is not kept."""
     columns = [*plan.transfers, plan.step, plan.lane]
-    numbers = np.concatenate([[plan.blocks, plan.units], *columns])
+    units = plan.blocks.units
+    numbers = np.concatenate([[len(units)], units, *columns])
     packed = zlib.compress(numbers.astype(STORED).tobytes())
     disk_cache.keep(KIND, _key(identity), b64encode(packed).decode(), LARGEST)
 
@@ -43,29 +55,35 @@ def _key(identity: str) -> str:
     return repr((FORMAT, code_identity.of_code(), identity))
 
 
-def _read(text: str, size: int) -> Plan | None:
+def _read(text: str, size: int, part: Reals | None) -> Plan | None:
     """The plan of a text; None if it is not one of that many ranks."""
-    most = (HEAD + COLUMNS * MOST) * STORED.itemsize
+    most = (HEAD + size * size + COLUMNS * MOST) * STORED.itemsize
     try:
         data = zlib.decompressobj().decompress(b64decode(text, validate=True), most)
         numbers = np.frombuffer(data, STORED).astype(np.int64)
-        blocks, units = numbers[:HEAD].tolist()
-        columns = numbers[HEAD:].reshape(COLUMNS, -1)
-    except (ValueError, zlib.error):
+        number = max(1, int(numbers[0]))
+        units, columns = np.split(numbers[HEAD:], [number])
+        columns = columns.reshape(COLUMNS, -1)
+    except (ValueError, IndexError, zlib.error):
         return None
-    bounds = (size, size, blocks, units, 2, MOST, LANES)
-    if blocks not in (1, size, size * size) or not _fits(columns, bounds):
+    known = number in (1, size, size * size) and len(units) == number
+    if not known or not _fits(columns, units, size):
         return None
-    return _plan(size, blocks, units, columns)
+    equal = np.full(number, 1 / number)
+    return _plan(size, Blocks.of(units, equal if part is None else part), columns)
 
 
-def _fits(columns: Ints, bounds: tuple[int, ...]) -> bool:
+def _fits(columns: Ints, units: Ints, size: int) -> bool:
     """Whether the numbers of each column are at least 0 and below its bound."""
+    bounds = (size, size, len(units), units.max(), 2, MOST, LANES)
     limits = np.array(bounds)[:, None]
-    return bool((columns >= 0).all() and (columns < limits).all())
+    if (columns < 0).any() or (columns >= limits).any() or (units < 0).any():
+        return False
+    block, unit = columns[2:4]
+    return bool((unit < units[block]).all())
 
 
-def _plan(size: int, blocks: int, units: int, columns: Ints) -> Plan:
+def _plan(size: int, blocks: Blocks, columns: Ints) -> Plan:
     source, target, block, unit, reduces, step, lane = columns
     transfers = Transfers(source, target, block, unit, reduces.astype(bool))
-    return Plan(size, blocks, units, transfers, step, lane)
+    return Plan(size, blocks, transfers, step, lane)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.synthesis.packing import Packing
+from collalgo.schedule.transfers import Reals
 from collalgo.synthesis.pair_links import PairLinks
 
 #: The price of a link is its load to the power of 2 to each of these numbers in turn.
@@ -63,6 +64,7 @@ def pack(
     roots: Sequence[int],
     ends: Sequence[int] = (),
     both_ways: bool = False,
+    weights: Reals | None = None,
 ) -> Trees:
     """Pack trees from some roots, one for each entry.
 
@@ -76,6 +78,8 @@ def pack(
         The only rank that each tree leads to; by default all.
     both_ways
         Whether each tree is used towards its root as well as from it.
+    weights
+        The amount of data of each tree; by default 1.
     """
     packing = Packing(
         pairs.size,
@@ -87,6 +91,7 @@ def pack(
         np.array(roots, np.int64),
         np.array(ends or [ALL] * len(roots), np.int64),
         both_ways,
+        weights,
     )
     best, least = Trees(packing.parents, np.inf), np.inf
     for number in SQUARINGS:

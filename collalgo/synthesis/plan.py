@@ -9,6 +9,7 @@ from collalgo._kernels.synthesis.sorting import grouped
 from collalgo.base.digest import blake2b
 from collalgo.cost.messages import Messages, joined
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.tree_transfers import Dependencies, Transfers
 from collalgo.synthesis.turning import Turning
@@ -31,9 +32,8 @@ class Plan(NamedTuple):
     ----------
     size : int
         The number of ranks.
-    blocks, units : int
-        The number of blocks of the buffer, 1, one for each rank or one for each pair
-        of ranks, and the number of units of each.
+    blocks : Blocks
+        The blocks of the buffer: 1, one for each rank or one for each pair of ranks.
     transfers : Transfers
         The transfers.
     step, lane : ndarray
@@ -41,8 +41,7 @@ class Plan(NamedTuple):
     """
 
     size: int
-    blocks: int
-    units: int
+    blocks: Blocks
     transfers: Transfers
     step: Ints
     lane: Ints
@@ -55,8 +54,8 @@ class Plan(NamedTuple):
     @property
     def digest(self) -> str:
         """The identity of all transfers with their steps and lanes."""
-        found = blake2b(repr(self[:3]).encode(), digest_size=16)
-        for column in (*self.transfers, self.step, self.lane):
+        found = blake2b(repr(self.size).encode(), digest_size=16)
+        for column in (self.blocks.units, *self.transfers, self.step, self.lane):
             found.update(np.ascontiguousarray(column, np.int64).tobytes())
         return found.hexdigest()
 
@@ -75,17 +74,18 @@ class Plan(NamedTuple):
             return self
         source, target, block, unit, reduces = self.transfers
         first, second = divmod(block, self.size)
-        of_turn = np.arange(turns)[:, None] * (self.units // turns)
-        unit = unit + (of_turn if self.blocks == 1 else 0 * of_turn)
-        if self.blocks > self.size:
+        blocks = self.blocks.number
+        of_turn = np.arange(turns)[:, None] * (self.blocks.units[0] // turns)
+        unit = unit + (of_turn if blocks == 1 else 0 * of_turn)
+        if blocks > self.size:
             block = images[:, first] * self.size + images[:, second]
-        elif self.blocks > 1:
+        elif blocks > 1:
             block = images[:, block]
         columns = (images[:, source], images[:, target], block, unit, reduces)
         shape = unit.shape
         transfers = [np.broadcast_to(one, shape).ravel() for one in columns]
         step, lane = (np.tile(one, turns) for one in (self.step, self.lane))
-        return Plan(*self[:3], Transfers._make(transfers), step, lane)
+        return Plan(*self[:2], Transfers._make(transfers), step, lane)
 
     def then(self, other: "Plan") -> "Plan":
         """Append another plan of the same units."""
@@ -98,14 +98,17 @@ class Plan(NamedTuple):
     @property
     def messages(self) -> Messages:
         """The messages of all ranks: by sender, receiver, step and lane."""
-        source, target, *_, reduces = self.transfers
+        source, target, block, _, reduces = self.transfers
         # Transfers of a lane are of one kind. Sorting numbers takes a fraction of the
         # time of sorting their places.
         key = np.stack([self.step, source, target, self.lane, reduces])
         shape = (max(1, self.steps), self.size, self.size, LANES, 2)
-        found, count = np.unique(np.ravel_multi_index(key, shape), return_counts=True)
+        keys = np.ravel_multi_index(key, shape)
+        found, which = np.unique(keys, return_inverse=True)
+        sums = np.bincount(which, self.blocks.share[block], len(found))
+        share = sums.astype(np.float64)
+        found, share = found[share > 0], share[share > 0]
         step, source, target, lane, combines = np.unravel_index(found, shape)
-        share = count / (self.blocks * self.units)
         taken = np.where(combines, RECV_REDUCE, RECV)
         sent = np.full(len(found), SEND)
         return joined(
@@ -141,6 +144,7 @@ def ordered(
     waits: Dependencies,
     pace: Pace,
     late: Reals,
+    weights: Reals | None = None,
 ) -> tuple[Ints, Ints]:
     """The step and the lane of each transfer; no link is busy for longer in a step.
 
@@ -155,12 +159,14 @@ def ordered(
     late
         The number of steps within which each transfer should be done, unless another
         waits for it; then it is done before that one.
+    weights
+        The amount of data of each transfer; by default 1.
     """
     height = _heights(len(transfers.source), waits)
     order = np.argsort(late - height, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    ordering = _ordering(pairs, transfers, waits, pace.several, order, place)
+    ordering = _ordering(pairs, transfers, waits, pace.several, order, place, weights)
     found = ordering.steps(pace.least, pace.fraction)
     used = np.bincount(found) > 0
     step = (np.cumsum(used) - 1)[found[place]]
@@ -176,6 +182,7 @@ def _ordering(
     several: bool,
     order: Ints,
     place: Ints,
+    weights: Reals | None,
 ) -> Ordering:
     """The transfers in the order in which they are tried; ``place`` inverts it."""
     before, after = place[waits.before], place[waits.after]
@@ -196,6 +203,7 @@ def _ordering(
         *pairs.turning.beside(hub, spoke),
         several,
         len(pairs.bytes_per_second),
+        None if weights is None else weights[order],
     )
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeAlias
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.transfers import Reals
 from collalgo.synthesis import kept_plans, traffic
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
@@ -165,6 +166,7 @@ class Planner:
     def __init__(self, placement: Placement):
         self._placement = placement
         self.machine = placement.digest[:8]
+        self._part: Reals | None = None  # all blocks are equal
         self._traffic: dict[tuple[Stage, int], Traffic] = {}
         self._plans: dict[PlanKey, Plan] = {}
         self._kept: set[PlanKey] = set()
@@ -219,7 +221,7 @@ class Planner:
 
     def _recalled(self, key: PlanKey) -> Plan | None:
         """The plan of a stage on disk, if there is one."""
-        found = kept_plans.recalled(self._identity(key), self._placement.size)
+        found = kept_plans.recalled(self._identity(key), self.size, self._part)
         if found:
             self._kept.add(key)
         return found
@@ -248,12 +250,16 @@ class Planner:
         """The seconds that the busiest link needs for each byte of the buffer."""
         with self._lock:
             stages = [self._traffic_of(one, 0) for one in PLANNED[collective][way]]
-            busy = sum(one.busy / (one.blocks * one.units) for one in stages)
-        return busy * COLLECTIVES[collective].buffers(self._placement.size)
+            busy = sum(one.busy * one.blocks.largest for one in stages)
+        return busy * self.buffers(collective)
 
     def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""
         with self._lock:
             messages = self._joined(_keys(collective, form)).messages
-        buffers = COLLECTIVES[collective].buffers(self._placement.size)
-        return in_rounds(messages, self.routes.routing).line.over(buffers)
+        line = in_rounds(messages, self.routes.routing).line
+        return line.over(self.buffers(collective))
+
+    def buffers(self, collective: str) -> int:
+        """The number of buffers whose bytes are those of the whole data."""
+        return COLLECTIVES[collective].buffers(self.size)

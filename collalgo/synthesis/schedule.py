@@ -29,6 +29,7 @@ class PlannedSteps:
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        self._units: list[int] = plan.blocks.units.tolist()
         self._of_rank: dict[int, dict[int, list[Message]]] = {}
 
     def of(self, group: Group) -> Iterator[Step]:
@@ -79,7 +80,7 @@ class PlannedSteps:
         """The chunks of units of a buffer."""
         return tuple(
             [
-                _part(chunk, first, end, self.plan.units)
+                _part(chunk, first, end, self._units[block])
                 for block, first, end in runs
                 for chunk in self._block(group, block)
             ]
@@ -87,9 +88,9 @@ class PlannedSteps:
 
     def _block(self, group: Group, block: int) -> Chunks:
         """The chunks of a block; the whole buffer if there is only one."""
-        if self.plan.blocks == 1:
+        if self.plan.blocks.number == 1:
             return group.whole
-        if self.plan.blocks == self.plan.size:
+        if self.plan.blocks.number == self.plan.size:
             return group.chunk(group.position(block))
         source, target = map(group.position, divmod(block, self.plan.size))
         return (group.block(source, target),)

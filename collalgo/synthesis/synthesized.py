@@ -90,13 +90,12 @@ class Synthesis:
 
     Parameters
     ----------
-    placement
-        The device of each rank.
+    planner
+        The plans of the topology.
     """
 
-    def __init__(self, placement: Placement):
-        self._placement = placement
-        self.planner = Planner(placement)
+    def __init__(self, planner: Planner):
+        self.planner = planner
         self._rows: dict[str, Algorithm] = {}
 
     def row(self, collective: str) -> Algorithm:
@@ -133,7 +132,7 @@ class Synthesis:
         """
         _, parameters = parse(name)
         row = self.row(collective).with_parameters(parameters)
-        if obstacle := row.obstacle(self._placement.size):
+        if obstacle := row.obstacle(self.planner.size):
             raise AlgorithmNotApplicable(
                 f"{collective}: {name}: {obstacle}", collective=collective
             )
@@ -210,7 +209,7 @@ def synthesized_row(collective: str, name: str, placement: Placement) -> Algorit
             f"to {most} ranks, and there are {placement.size}",
             collective=collective,
         )
-    return Synthesis(placement).named(collective, name)
+    return Synthesis(Planner(placement)).named(collective, name)
 
 
 def plan_of(row: Algorithm, root: int) -> Plan:

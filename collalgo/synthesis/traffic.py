@@ -4,8 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Pace, Plan, ordered
@@ -22,8 +25,15 @@ UNITS, MOST, LEAST = 512, 64, 4
 #: The units of a buffer without blocks, and those of all pairs of ranks together.
 OF_WHOLE, OF_PAIRS = 240, 2048
 
+#: The most units of the rank that sends or receives the most in an alltoallv, and those
+#: of all ranks if they send as much.
+OF_BUSIEST, OF_ALL_RANKS = 960, 4096
+
 #: The transfers over the busiest link in a step, and the most transfers of a plan.
 IN_STEP, MOST_TRANSFERS = 16, 1 << 17
+
+#: A link is nearly as busy as the busiest one with this part of its load.
+NEARLY = 0.7
 
 #: The steps between the first and the last units of a block: what has to pass several
 #: ranks comes first, since nothing else waits for it.
@@ -40,20 +50,22 @@ class Traffic(NamedTuple):
     ----------
     pairs : PairLinks
         The links that they take, perhaps as sets that turn into each other.
-    blocks, units : int
+    blocks : Blocks
         As of the plan.
     transfers, waits : Transfers, Dependencies
         The transfers and their dependencies, without those that they turn into.
     busy : float
-        The seconds that the busiest link needs, for each byte of a unit.
+        The seconds that the busiest link needs, for each byte of the largest unit.
+    begin : ndarray, optional
+        The part of all steps before each transfer; by default units are spread evenly.
     """
 
     pairs: PairLinks
-    blocks: int
-    units: int
+    blocks: Blocks
     transfers: Transfers
     waits: Dependencies
     busy: float
+    begin: Reals | None = None
 
     def plan(self, rounds: int, fraction: float = 0.0, several: bool = False) -> Plan:
         """The plan in which the busiest link carries its load in a number of steps.
@@ -63,22 +75,34 @@ class Traffic(NamedTuple):
         parts = self._parts(rounds)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
         pace = Pace(self.busy * parts / rounds, fraction, several)
-        span = AHEAD if self.blocks > 1 else rounds
-        late = span * phases(self.transfers.unit, parts)
-        found = ordered(self.pairs, transfers, waits, pace, late)
-        units = self.units * parts
-        plan = Plan(self.pairs.size, self.blocks, units, transfers, *found)
+        late = self._late(rounds, parts)
+        weights = self.blocks.weights[transfers.block]
+        found = ordered(self.pairs, transfers, waits, pace, late, weights)
+        blocks = self.blocks.split(parts)
+        plan = Plan(self.pairs.size, blocks, transfers, *found)
         return plan.turned(self.pairs.turning)
 
+    def _late(self, rounds: int, parts: int) -> Reals:
+        """The number of steps within which each transfer of parts should be done."""
+        if self.begin is not None:
+            return rounds * np.repeat(self.begin, parts)
+        span = AHEAD if self.blocks.number > 1 else rounds
+        return span * phases(self.transfers.unit, parts)
+
     def _parts(self, rounds: int) -> int:
-        """The number of parts of each unit, so that many of them are in each step."""
+        """The number of parts of each unit, so that many of them are in each step.
+
+        A slow link that is nearly as busy as the busiest one carries the fewest.
+        """
         pair = self.transfers.source * self.pairs.size + self.transfers.target
-        counts = np.bincount(pair, minlength=self.pairs.size**2)
+        weights = self.blocks.weights[self.transfers.block]
+        counts = np.bincount(pair, weights, self.pairs.size**2)
         load = np.zeros(len(self.pairs.bytes_per_second))
         of = np.repeat(np.arange(len(counts)), np.diff(self.pairs.first))
         np.add.at(load, self.pairs.links, counts[of] * self.pairs.parts)
-        busiest = load[(load / self.pairs.bytes_per_second).argmax()]
-        wanted = -(-IN_STEP * rounds // max(1, int(busiest)))
+        busy = load / self.pairs.bytes_per_second
+        fewest = load[busy >= NEARLY * busy.max()].min()
+        wanted = -(-IN_STEP * rounds // max(1, int(fewest)))
         most = MOST_TRANSFERS // (len(pair) * self.pairs.turning.count)
         return max(1, min(wanted, most))
 
@@ -110,7 +134,10 @@ def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     block = roots[number]
     trees = pack(pairs, block.tolist())
     return Traffic(
-        pairs, pairs.size, units, *down(trees, block, unit, to_combine), trees.busy
+        pairs,
+        Blocks.equal(pairs.size, units),
+        *down(trees, block, unit, to_combine),
+        trees.busy,
     )
 
 
@@ -121,7 +148,10 @@ def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     block = (root + 1 + number) % pairs.size
     trees = pack(pairs, [root] * len(block), block.tolist())
     return Traffic(
-        pairs, pairs.size, units, *down(trees, block, unit, to_combine), trees.busy
+        pairs,
+        Blocks.equal(pairs.size, units),
+        *down(trees, block, unit, to_combine),
+        trees.busy,
     )
 
 
@@ -135,15 +165,67 @@ def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     source, target = np.divmod(ends, size)
     trees = pack(pairs, source.tolist(), target.tolist())
     return Traffic(
-        pairs, size * size, units, *down(trees, ends, unit, to_combine), trees.busy
+        pairs,
+        Blocks.equal(size * size, units),
+        *down(trees, ends, unit, to_combine),
+        trees.busy,
     )
+
+
+def alltoallv(pairs: PairLinks, matrix: ByteMatrix) -> Traffic:
+    """Paths from each rank to each other, with units of about the same size.
+
+    Pairs of ranks without bytes have a path as well, so that the plan is one of an
+    alltoall.
+    """
+    size = pairs.size
+    each = np.flatnonzero(~np.eye(size, dtype=bool))
+    blocks = _blocks_of(matrix)
+    ends = np.repeat(each, blocks.units[each])
+    first = np.cumsum(blocks.units[each]) - blocks.units[each]
+    unit = np.arange(len(ends)) - np.repeat(first, blocks.units[each])
+    order = np.lexsort((ends, (unit + 0.5) / blocks.units[ends]))
+    ends, unit = ends[order], unit[order]
+    weights = blocks.weights[ends]
+    source, target = np.divmod(ends, size)
+    trees = pack(pairs, source.tolist(), target.tolist(), weights=weights)
+    found = down(trees, ends, unit)
+    begin = _spread(trees.parents)[np.nonzero(trees.parents >= 0)[0]]
+    return Traffic(pairs, blocks, *found, trees.busy, begin)
+
+
+def _spread(paths: NDArray[np.int32]) -> Reals:
+    """The places of the units of each path, spread evenly from 0 to 1.
+
+    So each path carries data in all steps, and none waits for those before it.
+    """
+    _, path, counts = np.unique(paths, axis=0, return_inverse=True, return_counts=True)
+    path = path.ravel()
+    order = np.argsort(path, kind="stable")
+    number = np.empty(len(path), np.int64)
+    number[order] = np.arange(len(path)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found: Reals = (number + path * GOLDEN % 1) / counts[path]
+    return found
+
+
+def _blocks_of(matrix: ByteMatrix) -> Blocks:
+    """The blocks of a matrix: a rank that sends or receives the most has many units."""
+    nbytes = matrix.nbytes.ravel()
+    most = max(matrix.nbytes.sum(axis=0).max(), matrix.nbytes.sum(axis=1).max(), 1)
+    ranks = max(1, matrix.total // most)  # as busy as that one
+    wanted = min(OF_BUSIEST, max(MOST, OF_ALL_RANKS // ranks))
+    units = np.maximum(1, -(-nbytes * wanted // most))
+    return Blocks.of(units, matrix.part)
 
 
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Trees from the root, each with a unit of the buffer."""
     trees, unit = pack(pairs, [root] * OF_WHOLE), np.arange(OF_WHOLE)
     return Traffic(
-        pairs, 1, OF_WHOLE, *down(trees, 0 * unit, unit, to_combine), trees.busy
+        pairs,
+        Blocks.equal(1, OF_WHOLE),
+        *down(trees, 0 * unit, unit, to_combine),
+        trees.busy,
     )
 
 
@@ -154,4 +236,5 @@ def allreduce(pairs: PairLinks, _root: int, _to_combine: bool) -> Traffic:
     unit = np.arange(-(-OF_WHOLE // turns))
     trees = pack(pairs, [roots[i % len(roots)] for i in unit], both_ways=True)
     units = len(unit) * turns
-    return Traffic(pairs, 1, units, *up_and_down(trees, 0 * unit, unit), trees.busy)
+    blocks = Blocks.equal(1, units)
+    return Traffic(pairs, blocks, *up_and_down(trees, 0 * unit, unit), trees.busy)

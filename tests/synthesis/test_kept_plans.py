@@ -33,8 +33,10 @@ def files():
 
 
 def same(one, other):
-    columns = [[*plan.transfers, plan.step, plan.lane] for plan in (one, other)]
-    return one[:3] == other[:3] and all(map(np.array_equal, *columns))
+    columns = [
+        [*plan.blocks, *plan.transfers, plan.step, plan.lane] for plan in (one, other)
+    ]
+    return one.size == other.size and all(map(np.array_equal, *columns))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
@@ -75,6 +77,10 @@ def test_each_plan_has_a_key_of_its_own(monkeypatch):
     assert len(files()) == 15
 
 
+#: Five blocks of four units each.
+HEAD = (5, 4, 4, 4, 4, 4)
+
+
 def packed(*numbers):
     return b64encode(zlib.compress(np.array(numbers, "<i4").tobytes())).decode()
 
@@ -83,11 +89,13 @@ def packed(*numbers):
     "text",
     [
         "x", "????", b64encode(b"no numbers").decode(), packed(), packed(5),
-        packed(5, 4, 1), packed(4, 4, 0, 1, 0, 0, 0, 0, 0),
-        packed(5, 4, 0, 5, 0, 0, 0, 0, 0), packed(5, 4, -1, 1, 0, 0, 0, 0, 0),
-        packed(5, 4, 0, 1, 5, 0, 0, 0, 0), packed(5, 4, 0, 1, 0, 4, 0, 0, 0),
-        packed(5, 4, 0, 1, 0, 0, 2, 0, 0), packed(5, 4, 0, 1, 0, 0, 0, 1 << 30, 0),
-        packed(5, 4, 0, 1, 0, 0, 0, 0, 9), packed(*[0] * (1 << 22)),
+        packed(-5), packed(6, *HEAD[1:], 4), packed(*HEAD, 1),
+        packed(4, 4, 4, 4, 4, 0, 1, 0, 0, 0, 0, 0), packed(5, *[-4] * 5),
+        packed(*HEAD, 0, 5, 0, 0, 0, 0, 0), packed(*HEAD, -1, 1, 0, 0, 0, 0, 0),
+        packed(*HEAD, 0, 1, 5, 0, 0, 0, 0), packed(*HEAD, 0, 1, 0, 4, 0, 0, 0),
+        packed(5, 8, 8, 8, 8, 4, 0, 1, 4, 4, 0, 0, 0),
+        packed(*HEAD, 0, 1, 0, 0, 2, 0, 0), packed(*HEAD, 0, 1, 0, 0, 0, 1 << 30, 0),
+        packed(*HEAD, 0, 1, 0, 0, 0, 0, 9), packed(*[0] * (1 << 22)),
     ],
 )  # fmt: skip
 def test_what_does_not_hold_a_plan_is_planned_anew(text, monkeypatch):

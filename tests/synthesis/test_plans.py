@@ -185,7 +185,7 @@ def threads_run_a_plan(planner, count, peers):
 @pytest.mark.parametrize("name", ["dgx1v", "mi250x"])
 def test_the_price_of_a_plan_is_that_of_its_schedule(name):
     topology = Topology.load(name)
-    synthesis = Synthesis(Placement(topology))
+    synthesis = Synthesis(Planner(Placement(topology)))
     for (collective, way), peers in product(WAYS, PEERS):
         given = {"way": way, "rounds": 8, "peers": peers}
         row = synthesis.row(collective).with_parameters(given)

@@ -62,7 +62,7 @@ def test_links_carry_what_the_sets_of_links_that_turn_do(make, kind):
     pairs = links_of(make())
     made = getattr(traffic, kind)(pairs, 0, False)
     nothing = np.zeros(len(made.transfers.source), np.int64)
-    part = Plan(pairs.size, made.blocks, made.units, made.transfers, nothing, nothing)
+    part = Plan(pairs.size, made.blocks, made.transfers, nothing, nothing)
     whole = part.turned(made.pairs.turning)
     assert len(whole.step) == len(nothing) * made.pairs.turning.count
     assert busiest(pairs, whole) == pytest.approx(made.busy)

@@ -14,13 +14,15 @@ cdef class LinkLoads:
     cdef void clear(self) noexcept
     cdef void begin(self, double length) noexcept
     cdef void end_early(self) noexcept
-    cdef bint fits(self, Py_ssize_t pair) noexcept
+    cdef bint fits(self, Py_ssize_t pair, double weight) noexcept
     cdef void reopen(self, Py_ssize_t pair) noexcept
-    cdef void take(self, Py_ssize_t pair, double times) noexcept
-    cdef void plan(self, Py_ssize_t pair) noexcept
-    cdef void prepare(self, Py_ssize_t pair) noexcept
+    cdef void take(self, Py_ssize_t pair, double weight) noexcept
+    cdef void give_back(self, Py_ssize_t pair, double weight) noexcept
+    cdef void plan(self, Py_ssize_t pair, double weight) noexcept
+    cdef void prepare(self, Py_ssize_t pair, double weight) noexcept
     cdef double possible_length(self, double fraction) noexcept
     cdef bint is_idle(self, double most) noexcept
     cdef void _reopen_all(self) noexcept
     cdef void _count(self, Py_ssize_t pair, int64_t transfers) noexcept
-    cdef void _add(self, Py_ssize_t pair, double[::1] seconds) noexcept
+    cdef void _load(self, Py_ssize_t pair, double weight) noexcept
+    cdef void _add(self, Py_ssize_t pair, double weight, double[::1] seconds) noexcept

@@ -18,7 +18,7 @@ cdef class LinkLoads:
     ----------
     first, links, busy
         The directed links of each pair of ranks, as of a packing, and the seconds that
-        a transfer keeps each of them busy.
+        a transfer of weight 1 keeps each of them busy.
     count
         The number of directed links.
 
@@ -64,19 +64,19 @@ cdef class LinkLoads:
         """Drop a step, after all its transfers have been taken off the links."""
         self.until -= self.length
 
-    cdef bint fits(self, Py_ssize_t pair) noexcept:
+    cdef bint fits(self, Py_ssize_t pair, double weight) noexcept:
         """Whether a transfer does not make the step longer, or is late already."""
         cdef Py_ssize_t i, link
-        cdef double now
+        cdef double now, busy
         if self.refused[pair] == self.state:
             return False
         for i in range(self.first[pair], self.first[pair + 1]):
-            link = self.links[i]
-            now = self.now[link] + self.busy[i]
+            link, busy = self.links[i], weight * self.busy[i]
+            now = self.now[link] + busy
             if now <= self.longest * (1 + ROUNDING):
                 continue
             if self.now[link] or (
-                self.total[link] + self.busy[i] > self.until * (1 + ROUNDING)
+                self.total[link] + busy > self.until * (1 + ROUNDING)
             ):
                 self.refused[pair] = self.state
                 self.pairs_open -= 1
@@ -94,21 +94,33 @@ cdef class LinkLoads:
         self.state += 1
         self.pairs_open = self.pairs_waiting
 
-    cdef void take(self, Py_ssize_t pair, double times) noexcept:
-        """Load the links of a pair of ranks with a transfer, or with one less."""
-        cdef Py_ssize_t i, link
-        cdef double busy, longest = self.longest
+    cdef void take(self, Py_ssize_t pair, double weight) noexcept:
+        """Load the links of a pair of ranks with a transfer."""
+        cdef Py_ssize_t i
+        cdef double longest = self.longest
+        self._load(pair, weight)
         for i in range(self.first[pair], self.first[pair + 1]):
-            link, busy = self.links[i], times * self.busy[i]
+            longest = max(longest, self.now[self.links[i]])
+        self._count(pair, -1)
+        if longest > self.longest:
+            self.longest = longest
+            self._reopen_all()
+
+    cdef void give_back(self, Py_ssize_t pair, double weight) noexcept:
+        """Take a transfer off the links of a pair of ranks."""
+        self._load(pair, -weight)
+        self._count(pair, 1)
+
+    cdef void _load(self, Py_ssize_t pair, double weight) noexcept:
+        """Load the links of a pair of ranks in this step."""
+        cdef Py_ssize_t i, link
+        cdef double busy
+        for i in range(self.first[pair], self.first[pair + 1]):
+            link, busy = self.links[i], weight * self.busy[i]
             self.now[link] += busy
             self.total[link] += busy
             self.left[link] -= busy
             self.ready[link] -= busy
-            longest = max(longest, self.now[link])
-        self._count(pair, -<int64_t>times)
-        if longest > self.longest:
-            self.longest = longest
-            self._reopen_all()
 
     cdef void _count(self, Py_ssize_t pair, int64_t transfers) noexcept:
         """Count some more or less transfers of a pair as ready."""
@@ -118,19 +130,21 @@ cdef class LinkLoads:
         self.pairs_waiting += change
         self.pairs_open += change if self.refused[pair] != self.state else 0
 
-    cdef void plan(self, Py_ssize_t pair) noexcept:
+    cdef void plan(self, Py_ssize_t pair, double weight) noexcept:
         """Add a transfer to the remaining load of its links."""
-        self._add(pair, self.left)
+        self._add(pair, weight, self.left)
 
-    cdef void prepare(self, Py_ssize_t pair) noexcept:
+    cdef void prepare(self, Py_ssize_t pair, double weight) noexcept:
         """Count a transfer as ready: it waits for no other."""
-        self._add(pair, self.ready)
+        self._add(pair, weight, self.ready)
         self._count(pair, 1)
 
-    cdef void _add(self, Py_ssize_t pair, double[::1] seconds) noexcept:
+    cdef void _add(
+        self, Py_ssize_t pair, double weight, double[::1] seconds
+    ) noexcept:
         cdef Py_ssize_t i
         for i in range(self.first[pair], self.first[pair + 1]):
-            seconds[self.links[i]] += self.busy[i]
+            seconds[self.links[i]] += weight * self.busy[i]
 
     cdef double possible_length(self, double fraction) noexcept:
         """The seconds for which the links with the largest remaining load have ready transfers."""

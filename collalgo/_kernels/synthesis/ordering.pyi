@@ -15,6 +15,7 @@ class Ordering:
         spoke: Ints,
         several: bool,
         count: int,
+        weights: Reals | None = None,
     ) -> None: ...
     @property
     def lane(self) -> Ints: ...

@@ -47,6 +47,8 @@ cdef class Ordering:
         Whether a step can have several transfers with the same key; else it has one.
     count
         The number of directed links.
+    weights
+        The amount of data of each transfer; by default 1.
 
     Attributes
     ----------
@@ -55,6 +57,7 @@ cdef class Ordering:
     """
 
     cdef ints pair, first_after, after, joint, part
+    cdef const double[::1] weights
     cdef LinkLoads loads
     cdef LaneSets sets
     cdef int64_t[::1] step, waits
@@ -77,9 +80,11 @@ cdef class Ordering:
         ints spoke,
         bint several,
         Py_ssize_t count,
+        weights=None,
     ):
         self.pair, self.first_after, self.after = pair, first_after, after
         self.joint, self.part, self.several = joint, part, several
+        self.weights = np.ones(len(pair)) if weights is None else weights
         self.loads = LinkLoads(first, links, busy, count)
         ranks = 0
         if np.asarray(joint).max(initial=-1) >= 0:
@@ -136,7 +141,7 @@ cdef class Ordering:
         self.waits = np.bincount(self.after, minlength=count).astype(np.int64)
         self.loads.clear()
         for i in range(count):
-            self.loads.plan(self.pair[i])
+            self.loads.plan(self.pair[i], self.weights[i])
         self.attempt = 0
         self.begun[:] = -1
         self.tried[:] = -1
@@ -164,7 +169,7 @@ cdef class Ordering:
         """Take all transfers of a step out of it."""
         cdef Py_ssize_t j
         for j in range(taken.shape[0]):
-            self.loads.take(self.pair[taken[j]], -1)
+            self.loads.give_back(self.pair[taken[j]], self.weights[taken[j]])
             self.step[taken[j]] = -1
         self.loads.end_early()
 
@@ -175,7 +180,7 @@ cdef class Ordering:
             if not self.waits[i]:
                 ready[found] = i
                 found += 1
-                self.loads.prepare(self.pair[i])
+                self.loads.prepare(self.pair[i], self.weights[i])
         return found
 
     cdef Py_ssize_t _fill(
@@ -216,9 +221,9 @@ cdef class Ordering:
         cdef int64_t key = self.joint[i]
         if key >= 0 and self.begun[key] == self.attempt:
             return
-        if not self.loads.fits(self.pair[i]):
+        if not self.loads.fits(self.pair[i], self.weights[i]):
             return
-        self.loads.take(self.pair[i], 1)
+        self.loads.take(self.pair[i], self.weights[i])
         self.step[i] = number
         if key >= 0:
             self.begun[key] = self.attempt
@@ -243,8 +248,10 @@ cdef class Ordering:
         cdef Py_ssize_t i, place, count = 0
         for place in range(self.first_member[key], self.first_member[key + 1]):
             i = self.members[place]
-            if not self.waits[i] and self.step[i] < 0 and self.loads.fits(self.pair[i]):
-                self.loads.take(self.pair[i], 1)
+            if self.waits[i] or self.step[i] >= 0:
+                continue
+            if self.loads.fits(self.pair[i], self.weights[i]):
+                self.loads.take(self.pair[i], self.weights[i])
                 self.chosen[count] = i
                 count += 1
         return count
@@ -253,7 +260,7 @@ cdef class Ordering:
         """Take the chosen transfers of a part off the links, but for the first ones."""
         cdef Py_ssize_t j
         for j in range(kept, count):
-            self.loads.take(self.pair[self.chosen[j]], -1)
+            self.loads.give_back(self.pair[self.chosen[j]], self.weights[self.chosen[j]])
         for j in range(self.first_member[key], self.first_member[key + 1]):
             self.loads.reopen(self.pair[self.members[j]])
 
@@ -269,5 +276,5 @@ cdef class Ordering:
                 if not self.waits[after]:
                     released[found] = after
                     found += 1
-                    self.loads.prepare(self.pair[after])
+                    self.loads.prepare(self.pair[after], self.weights[after])
         return found

@@ -15,6 +15,7 @@ class Packing:
         roots: Ints,
         ends: Ints,
         both_ways: bool = False,
+        weights: Reals | None = None,
     ) -> None: ...
     @property
     def parents(self) -> NDArray[np.int32]: ...

@@ -37,6 +37,8 @@ cdef class Packing:
         The root of each tree, and its only destination, or -1 for a tree to all ranks.
     both_ways
         Whether a tree is used in both directions, to reduce and to broadcast.
+    weights
+        The amount of data of each tree; by default 1.
 
     Attributes
     ----------
@@ -54,6 +56,7 @@ cdef class Packing:
     cdef double[:, ::1] cost
     cdef int32_t[:, ::1] _parents
     cdef ints roots, ends
+    cdef const double[::1] weights
     cdef bint both_ways
     cdef Py_ssize_t squarings
     cdef double scale, hop, mean, seen
@@ -71,11 +74,13 @@ cdef class Packing:
         ints roots,
         ints ends,
         bint both_ways=False,
+        weights=None,
     ):
         self.size = size
         self.first, self.links, self.parts = first, links, parts
         self.usable, self.roots, self.ends = usable, roots, ends
         self.both_ways = both_ways
+        self.weights = np.ones(len(roots)) if weights is None else weights
         self.per_load = 1 / np.asarray(capacity)
         self._load = np.zeros(len(capacity))
         self.price = np.zeros(len(capacity))
@@ -194,18 +199,19 @@ cdef class Packing:
     cdef void _add(self, Py_ssize_t tree, double times) noexcept:
         """Add the loads of a tree, or take them away."""
         cdef Py_ssize_t v, u
+        cdef double amount = times * self.weights[tree]
         for v in range(self.size):
             u = self._parents[tree, v]
             if u >= 0:
-                self._add_pair(u * self.size + v, times)
+                self._add_pair(u * self.size + v, amount)
                 if self.both_ways:
-                    self._add_pair(v * self.size + u, times)
+                    self._add_pair(v * self.size + u, amount)
 
-    cdef void _add_pair(self, Py_ssize_t pair, double times) noexcept:
+    cdef void _add_pair(self, Py_ssize_t pair, double amount) noexcept:
         cdef Py_ssize_t i, link
         for i in range(self.first[pair], self.first[pair + 1]):
             link = self.links[i]
-            self._load[link] += times * self.parts[i] * self.per_load[link]
+            self._load[link] += amount * self.parts[i] * self.per_load[link]
             self._set_price(link)
 
     cdef void _find_costs(self) noexcept:

@@ -1,0 +1,59 @@
+"""The planner of an alltoallv: plans for one matrix of bytes."""
+
+from hashlib import blake2b
+
+from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.cost.placement import Placement
+from collalgo.synthesis import traffic
+from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.planner import PlanKey, Planner, Stage
+from collalgo.synthesis.rank_routes import RankRoutes
+from collalgo.synthesis.traffic import Traffic
+
+
+class MatrixPlanner(Planner):
+    """Plans for the bytes of an alltoallv, which are right for any other bytes, too.
+
+    They are those of the collective ``alltoall``, priced over the bytes of all pairs of
+    ranks together.
+
+    Parameters
+    ----------
+    placement
+        The device of each rank, on a topology.
+    matrix
+        The bytes from each rank to each.
+    of
+        A planner of the same ranks, whose routes are taken.
+    """
+
+    def __init__(self, placement: Placement, matrix: ByteMatrix, of: Planner):
+        super().__init__(placement)
+        matrix.check_size(placement.size)
+        self._matrix, self._of, self._part = matrix, of, matrix.part
+        both = f"{placement.digest} {matrix.digest}"
+        self.machine = blake2b(both.encode(), digest_size=4).hexdigest()
+
+    @property
+    def routes(self) -> RankRoutes:
+        """The routes between the ranks."""
+        return self._of.routes
+
+    @property
+    def pairs(self) -> PairLinks:
+        """The links between the ranks."""
+        return self._of.pairs
+
+    def buffers(self, _collective: str) -> int:
+        """One buffer has the bytes of all pairs."""
+        return 1
+
+    def _identity(self, key: PlanKey) -> str:
+        return f"{super()._identity(key)} {self._matrix.digest}"
+
+    def _traffic_of(self, stage: Stage, root: int) -> Traffic:
+        """The traffic of the matrix."""
+        key = stage, root
+        if key not in self._traffic:
+            self._traffic[key] = traffic.alltoallv(self.pairs, self._matrix)
+        return self._traffic[key]
