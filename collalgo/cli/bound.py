@@ -13,25 +13,29 @@ from collalgo.cli.machine import (
     assuming,
     faults_options,
     machine_arguments,
+    matrix_option,
     root_option,
     sizes_option,
     with_and_without,
 )
 from collalgo.cli.words import epilog
 from collalgo.cost.bounds import BOUNDED, Bound, bound
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS
+from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.collective import collective_of
 from collalgo.topology.assumed import extremes, kind_of, marked
 from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind, Topology
 
 
 @click.command("bound", epilog=epilog("bound", "cut", "assumed"))
-@click.argument("collective", type=click.Choice(list(BOUNDED)))
+@click.argument("collective", type=click.Choice([*BOUNDED, ALLTOALLV]))
 @machine_arguments
 @sizes_option
+@matrix_option
 @root_option
 @click.option(
     "--only",
@@ -47,6 +51,7 @@ def bound_command(
     what: str,
     parameters: tuple[str, ...],
     sizes: list[int],
+    matrix: ByteMatrix | None,
     root: int,
     only: tuple[str, ...],
     assume: dict[str, float],
@@ -54,16 +59,16 @@ def bound_command(
 ) -> None:
     """Compute the lower bound of a collective, and its cut.
 
-    WHAT and its parameters are those of collalgo topo.
+    WHAT and its parameters are those of collalgo topo. The bytes of an alltoallv are
+    those of the matrix.
     """
     sizes = sizes_of_call(collective, sizes, root)
     kinds = [LinkKind(kind) for kind in only] or None
-
     machine, intact = with_and_without(faults, what, parameters)
 
     def bound_on(machine: Topology | UniformCluster, speeds: dict[str, float]) -> Bound:
         model = assuming(DEFAULTS, {**assume, **speeds})
-        return bound(collective, machine, root, kinds, model)
+        return bound(collective, machine, root, kinds, model, matrix)
 
     try:
         with patience("computing the bound"):
@@ -73,7 +78,7 @@ def bound_command(
             ends = [bound_on(machine, each) for each in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    for nbytes in sizes:
+    for nbytes in sizes if matrix is None else [matrix.total]:
         click.echo(wrapped(_words(found, nbytes)))
         if spans and found.rests_on(nbytes):
             click.echo(wrapped(_range(spans, ends, nbytes)))
@@ -129,11 +134,12 @@ def _words(found: Bound, nbytes: int) -> str:
     most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
     most += marked(found.assumed)
     by_trees = found.exact and found.is_by_bytes(nbytes)
-    kind = "attained by trees" if by_trees else "reason"
+    attained = "by a flow" if found.collective == ALLTOALLV else "by trees"
+    kind = f"attained {attained}" if by_trees else "reason"
     if mark:
         kind += " if the speed is as assumed"
     return (
-        f"{COLLECTIVES[found.collective].sized(found.collective, nbytes)}: at least "
+        f"{collective_of(found.collective).sized(found.collective, nbytes)}: at least "
         f"{least}{most}\n"
         f"{kind}: {found.why(nbytes)}"
     )

@@ -4,7 +4,7 @@ import click
 from click.core import ParameterSource
 
 from collalgo.cli.machine import check_has_root
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.collective import collective_of
 
 
 def sizes_of_call(collective: str, sizes: list[int], root: int) -> list[int]:
@@ -20,7 +20,7 @@ def sizes_to_price(collective: str, sizes: list[int], *, given: bool) -> list[in
 
     ``given`` is whether they are the user's, who may give none above 0 then.
     """
-    if COLLECTIVES[collective].carries_data:
+    if collective_of(collective).carries_data:
         return sizes
     if given and any(sizes):
         raise click.UsageError(f"{collective} carries no data; leave the size out")

@@ -11,10 +11,11 @@ from collalgo.base.console import patience
 from collalgo.base.input_files import special
 from collalgo.base.units import SIZE, UNIT
 from collalgo.cli.options import parse_sizes
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.collective import collective_of
 from collalgo.topology import assumed, presets
 from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import Topology
@@ -33,9 +34,28 @@ root_option = click.option(
 )
 
 
+def _read_matrix(
+    _context: object, _parameter: object, path: str | None
+) -> ByteMatrix | None:
+    """The matrix of a file, if one is given."""
+    try:
+        return ByteMatrix.read(path) if path else None
+    except CollalgoError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+matrix_option = click.option(
+    "--matrix",
+    metavar="FILE",
+    callback=_read_matrix,
+    help="File of comma-separated bytes for alltoallv: a line for each sender with a "
+    "number for each receiver.",
+)
+
+
 def check_has_root(collective: str, root: int) -> None:
     """Refuse a root of a collective that has none."""
-    if root and not COLLECTIVES[collective].rooted:
+    if root and not collective_of(collective).rooted:
         raise click.UsageError(f"{collective} has no root; leave --root {root} out")
 
 

@@ -1,6 +1,6 @@
 """The command ``collalgo plan``."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import click
 from rich.table import Table
@@ -17,11 +17,14 @@ from collalgo.cli.machine import (
     figures_option,
     load,
     machine_arguments,
+    matrix_option,
     root_option,
     sizes_option,
 )
 from collalgo.cli.words import epilog
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel
+from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.errors import CollalgoError
 from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
 from collalgo.selection.selection import Selection
@@ -45,11 +48,12 @@ COLUMNS = (
     "--collective",
     "collectives",
     multiple=True,
-    type=click.Choice(list(PLANNED)),
+    type=click.Choice([*PLANNED, ALLTOALLV]),
     show_default=", ".join(USUAL),
     help="Collective to plan; repeatable.",
 )
 @sizes_option
+@matrix_option
 @root_option
 @click.option(
     "--each-failure",
@@ -75,6 +79,7 @@ def plan_command(
     parameters: tuple[str, ...],
     collectives: tuple[str, ...],
     sizes: list[int],
+    matrix: ByteMatrix | None,
     root: int,
     each_failure: bool,
     one_of_equals: bool,
@@ -93,7 +98,7 @@ def plan_command(
     names = dict.fromkeys(collectives or USUAL)
     for name in names:
         check_has_root(name, root)
-    calls = [Call(name, nbytes) for name in names for nbytes in sizes]
+    calls = _calls(names, sizes, matrix)
     model = assuming(job_link_model() if per_host else figures, assume)
     topology = load(what, parameters, faults)
     ahead = Ahead(topology, calls, model, per_host or 0, root)
@@ -106,6 +111,18 @@ def plan_command(
     for call in calls:
         _show(call, whole[call], lost)
     click.echo(f"kept in {disk_cache.folder()}")
+
+
+def _calls(
+    names: Collection[str], sizes: Sequence[int], matrix: ByteMatrix | None
+) -> list[Call]:
+    """The calls of some collectives: of each size, or of the matrix."""
+    if (ALLTOALLV in names) != (matrix is not None):
+        raise click.UsageError(
+            "alltoallv needs --matrix FILE, and no other collective has one"
+        )
+    calls = [Call(name, size) for name in names if name != ALLTOALLV for size in sizes]
+    return calls if matrix is None else [*calls, Call(ALLTOALLV, None, matrix)]
 
 
 def _check(per_host: int | None, figures: LinkModel) -> None:
@@ -122,7 +139,7 @@ def _show(call: Call, whole: Selection, lost: Sequence[Equals]) -> None:
     """Print the choice for a call, and the table of failures."""
     ratio = f", {whole.ratio:.2f} times the bound" if whole.ratio else ""
     text = (
-        f"{call.collective} of {human(call.nbytes)} on {counted(whole.size, 'rank')}: "
+        f"{call.collective} of {human(whole.nbytes)} on {counted(whole.size, 'rank')}: "
         f"{human_time(whole.seconds)}{whole.choice.mark} by {whole.choice.words}{ratio}"
     )
     click.echo(wrapped(text))

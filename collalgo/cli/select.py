@@ -19,17 +19,20 @@ from collalgo.cli.machine import (
     faults_options,
     figures_option,
     hosts_option,
+    matrix_option,
     nics_option,
     split_what,
     topology_option,
     with_and_without,
 )
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
-from collalgo.cli.selection_table import Others, show
+from collalgo.cli.selection_table import Others, of_peers, show
 from collalgo.cli.words import epilog
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import LinkModel
+from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.errors import AlgorithmNotApplicable, CollalgoError, TopologyError
+from collalgo.errors import CollalgoError, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.choice import select
 from collalgo.selection.decide import PRICE
@@ -59,7 +62,7 @@ SAID = epilog(
 
 
 @click.command("select", epilog=SAID)
-@click.argument("collective", type=click.Choice(list(COLLECTIVES)))
+@click.argument("collective", type=click.Choice([*COLLECTIVES, ALLTOALLV]))
 @click.argument("words", nargs=-1, metavar="[SIZE] [WHAT] [NAME=VALUE]...")
 @click.option(
     "--size",
@@ -67,6 +70,7 @@ SAID = epilog(
     show_default=DEFAULT_SIZES,
     help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
+@matrix_option
 @click.option(
     "-n",
     "ranks",
@@ -100,6 +104,7 @@ def select_command(
     collective: str,
     words: tuple[str, ...],
     range_: str | None,
+    matrix: ByteMatrix | None,
     ranks: int | None,
     topology: str | None,
     figures: LinkModel,
@@ -118,18 +123,19 @@ def select_command(
     dgx1v --hosts 4 or dgx1v hosts=4. One size prints the prices of all algorithms, a
     range of sizes, the default, a table of the choices.
     """
-    sizes, words = _sizes_and_rest(collective, words, range_, picture, everything)
+    of_words = partial(_sizes_and_rest, collective, words, range_, matrix)
+    sizes, words = of_words(picture, everything)
     topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, assume, faults)
     machine, whole = _machines(topology, words, faults)
     pricer_of = partial(_pricer, assuming(figures, assume))
     try:
         pricer = pricer_of(machine)
-        decide = partial(select, collective, size=ranks, topology=pricer)
+        decide = partial(select, collective, counts=matrix, size=ranks, topology=pricer)
         chosen = _choices(decide, sizes, options)
-        others = _others(decide, sizes, pricer) if peers else {}
+        others = of_peers(decide, sizes, pricer) if peers else {}
         intact = None if machine is whole else pricer_of(whole)
-        losses = _losses(chosen, pricer, intact, partial(decide, **options))
+        losses = _losses(chosen, pricer, intact, partial(decide, **options), matrix)
         if picture:
             _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
@@ -155,7 +161,9 @@ def _print(
 
 
 def _choices(
-    decide: Callable[..., Selection], sizes: Sequence[int], options: dict[str, Any]
+    decide: Callable[..., Selection],
+    sizes: Sequence[int | None],
+    options: dict[str, Any],
 ) -> list[Selection]:
     """The choice for each size."""
     with patience("pricing"):
@@ -174,15 +182,23 @@ def _sizes_and_rest(
     collective: str,
     words: tuple[str, ...],
     range_: str | None,
+    matrix: ByteMatrix | None,
     picture: Path | None,
     only_one: bool,
-) -> tuple[list[int], tuple[str, ...]]:
-    """The sizes, if any precede the topology and its parameters, and the rest."""
+) -> tuple[Sequence[int | None], tuple[str, ...]]:
+    """The sizes, if any precede the topology and its parameters, and the rest.
+
+    A matrix has the only size.
+    """
     if words and words[0][:1].isdigit() and "=" not in words[0]:
         if range_ is not None:
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
         parts = 1 + any(map(UNIT.fullmatch, words[1:2]))  # as 64 MiB in two words
         range_, words = " ".join(words[:parts]), words[parts:]
+    if matrix is not None:
+        if range_ is not None:
+            raise click.UsageError("--matrix has all bytes; leave the size out")
+        return [None], words
     sizes = parse_sizes(None, None, range_)
     if only_one and len(sizes or SIZES) > 1:
         raise click.UsageError(
@@ -230,13 +246,15 @@ def _losses(
     pricer: TopologyPricer | None,
     whole: TopologyPricer | None,
     decide: Callable[..., Selection],
+    matrix: ByteMatrix | None,
 ) -> list[Loss]:
     """The loss of each choice against that for the whole machine, if it has faults."""
     if pricer is None or whole is None:
         return []
-    decided = [decide(one.nbytes, topology=whole) for one in chosen]
+    sizes = [None if matrix is not None else one.nbytes for one in chosen]
+    decided = [decide(nbytes, topology=whole) for nbytes in sizes]
     pairs = zip(chosen, decided, strict=True)
-    return [Loss.of(one, other, pricer.placement) for one, other in pairs]
+    return [Loss.of(one, other, pricer.placement, matrix) for one, other in pairs]
 
 
 def _print_json(
@@ -276,23 +294,3 @@ def _draw(
     from collalgo.selection.plot import plot  # which needs matplotlib
 
     plot(chosen, others, picture, force=force)
-
-
-def _others(
-    decide: Callable[..., Selection],
-    sizes: Sequence[int],
-    pricer: TopologyPricer | None,
-) -> Others:
-    """The choices of each peer for the same sizes; None where it has none."""
-    names = [name for name in PEERS if pricer is not None or name != "nccl"]
-    return {name: [_other(decide, nbytes, name) for nbytes in sizes] for name in names}
-
-
-def _other(
-    decide: Callable[..., Selection], nbytes: int, peer: str
-) -> Selection | None:
-    try:
-        other = decide(nbytes, policy=peer)
-    except AlgorithmNotApplicable:
-        return None
-    return other if other.decider != PRICE else None

@@ -1,6 +1,6 @@
 """The table of several selections."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import click
@@ -10,8 +10,12 @@ from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cost.lower_bound import AS_LOW
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.errors import AlgorithmNotApplicable
+from collalgo.schedule.collective import collective_of
+from collalgo.selection.decide import PRICE
 from collalgo.selection.losses import Loss
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.overrides import PEERS
 from collalgo.selection.selection import Selection
 from collalgo.topology.assumed import marked
 
@@ -59,7 +63,7 @@ def _table(
 
 def _is_sized(one: Selection) -> bool:
     """Whether the call has a buffer."""
-    return COLLECTIVES[one.collective].carries_data
+    return collective_of(one.collective).carries_data
 
 
 def _times_bound(one: Selection) -> str:
@@ -82,3 +86,23 @@ def _lost(other: Selection | None, chosen: Selection) -> str:
         return "-"
     times = other.seconds / chosen.seconds if chosen.seconds else 1.0
     return f"{other.row.base_name} x{times:.2f}"
+
+
+def of_peers(
+    decide: Callable[..., Selection],
+    sizes: Sequence[int | None],
+    pricer: TopologyPricer | None,
+) -> Others:
+    """The choices of each peer for the same sizes; None where it has none."""
+    names = [name for name in PEERS if pricer is not None or name != "nccl"]
+    return {name: [_other(decide, nbytes, name) for nbytes in sizes] for name in names}
+
+
+def _other(
+    decide: Callable[..., Selection], nbytes: int | None, peer: str
+) -> Selection | None:
+    try:
+        other = decide(nbytes, policy=peer)
+    except AlgorithmNotApplicable:
+        return None
+    return other if other.decider != PRICE else None

@@ -136,6 +136,15 @@ COLLECTIVES = {
 }
 
 
+def collective_of(call: str) -> Collective:
+    """The collective that a call runs: a "v" means blocks of any sizes.
+
+    >>> collective_of("alltoallv").name
+    'alltoall'
+    """
+    return COLLECTIVES.get(call) or COLLECTIVES[call.removesuffix("v")]
+
+
 def on_graph(name: str, graph: Sequence[Sequence[int]]) -> Collective:
     """The part of an allgather or alltoall whose blocks go along a graph.
 

@@ -1,16 +1,21 @@
 """``select``: a decision with the prices of all candidates."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from collalgo.base.integers import integer, shown
 from collalgo.base.units import number_of_bytes
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.host_profile import HostProfile, host_profile
+from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
+from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_host import MOST_RANKS, HostPricer
+from collalgo.selection.on_matrix import ALLTOALL, MatrixPricer, matrix_pricer
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.pricer import Pricer
 from collalgo.selection.selection import Selection
@@ -19,8 +24,9 @@ from collalgo.topology.model import Topology
 
 def select(
     collective: str,
-    nbytes: float | str,
+    nbytes: float | str | None = None,
     *,
+    counts: ByteMatrix | Sequence[Sequence[int]] | None = None,
     size: int | None = None,
     machine: HostProfile | None = None,
     topology: Topology | UniformCluster | Pricer | None = None,
@@ -38,6 +44,10 @@ def select(
         ``"allreduce"``, ``"broadcast"``, ...
     nbytes
         Bytes of the larger of input and output of a rank, as a number or ``"1M"``.
+    counts
+        For ``"alltoallv"``, instead of ``nbytes``: the bytes from each rank to each, as
+        a table. Its algorithms are those of an alltoall, and a schedule synthesised for
+        these bytes.
     size
         The number of ranks; on a topology all of its GPUs, or hosts.
     machine
@@ -75,20 +85,75 @@ def select(
     >>> select("allreduce", 1 << 24, size=16, machine=machine).algorithm
     'two_shot'
     """
-    if collective not in COLLECTIVES:
+    _check(collective, algorithm)
+    pricer = _on_host(size, machine) if topology is None else _pricer(topology)
+    if collective == ALLTOALLV:
+        pricer = _for_counts(pricer, nbytes, counts)
+        question = _of_blocks(pricer.matrix)
+    else:
+        question = Question(collective, _checked_bytes(collective, nbytes, counts))
+    question = question._replace(
+        algorithm=algorithm, reproducible=reproducible, policy=policy
+    )
+    return _selection(collective, question, pricer)
+
+
+def _check(collective: str, algorithm: AlgorithmChoice) -> None:
+    """Refuse an unknown collective, and an invalid choice of an algorithm."""
+    if collective not in (*COLLECTIVES, ALLTOALLV):
         raise ValueError(
-            f"unknown collective {collective!r}; choose one of {', '.join(COLLECTIVES)}"
+            f"unknown collective {collective!r}; choose one of "
+            f"{', '.join((*COLLECTIVES, ALLTOALLV))}"
         )
     check_algorithm(algorithm, "select")
-    nbytes = number_of_bytes(nbytes, "select")
-    pricer = _on_host(size, machine) if topology is None else _pricer(topology)
-    question = Question(collective, nbytes, algorithm, reproducible, policy)
-    decision = decide(question, pricer)
+
+
+def _checked_bytes(collective: str, nbytes: float | str | None, counts: object) -> int:
+    """The bytes of a collective whose blocks are equal."""
+    if counts is not None or nbytes is None:
+        raise ValueError(
+            f"select: {collective} needs nbytes, and counts are for an alltoallv; pass "
+            "the bytes of a rank"
+        )
+    return number_of_bytes(nbytes, "select")
+
+
+def _for_counts(
+    pricer: Pricer,
+    nbytes: float | str | None,
+    counts: ByteMatrix | Sequence[Sequence[int]] | None,
+) -> MatrixPricer:
+    """The prices of an alltoallv."""
+    if counts is None or nbytes is not None:
+        raise ValueError(
+            "select: alltoallv needs counts, which have all bytes, and no nbytes; pass "
+            "the bytes from each rank to each"
+        )
+    if not isinstance(pricer, TopologyPricer):
+        raise AlgorithmNotApplicable(
+            "select: alltoallv is priced on a topology; pass topology=, or select an "
+            "alltoall of the mean size",
+            collective=ALLTOALLV,
+        )
+    matrix = counts if isinstance(counts, ByteMatrix) else ByteMatrix(counts)
+    return matrix_pricer(pricer, matrix)
+
+
+def _of_blocks(matrix: ByteMatrix) -> Question:
+    """The question of an alltoall with blocks of the bytes of a matrix."""
+    blocks = tuple(matrix.nbytes.ravel().tolist())
+    return Question(ALLTOALL, matrix.total, block_nbytes=blocks)
+
+
+def _selection(collective: str, question: Question, pricer: Pricer) -> Selection:
+    """The decision of a question, with the prices of all candidates."""
+    nbytes = question.nbytes
 
     def candidates() -> tuple[Candidate, ...]:
-        able, unable = pricer.applicable(collective, reproducible)
+        able, unable = pricer.applicable(question.collective, question.reproducible)
         return ranked(pricer.priced(able), unable, nbytes)
 
+    decision = decide(question, pricer)
     found = collective, pricer.size, nbytes, pricer.basis, decision
     bound = partial(pricer.bound, collective)
     return Selection(*found, candidates, bound, lambda: pricer.assumptions)

@@ -3,7 +3,10 @@
 from typing import Any, NamedTuple
 
 from collalgo.base.units import human_time
+from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.cost.matrix_messages import matrix_messages
 from collalgo.cost.placement import Placement
+from collalgo.cost.rounds import rounds
 from collalgo.cost.simulation import simulate
 from collalgo.selection.selection import Selection
 
@@ -25,7 +28,13 @@ class Loss(NamedTuple):
     old_seconds: float | None
 
     @classmethod
-    def of(cls, chosen: Selection, whole: Selection, placement: Placement) -> "Loss":
+    def of(
+        cls,
+        chosen: Selection,
+        whole: Selection,
+        placement: Placement,
+        matrix: ByteMatrix | None = None,
+    ) -> "Loss":
         """The loss of a choice.
 
         Parameters
@@ -34,18 +43,12 @@ class Loss(NamedTuple):
             As of the loss.
         placement
             The ranks on the machine with faults.
+        matrix
+            The bytes of an alltoallv.
         """
         if chosen.size != whole.size:
             return cls(chosen, whole, None)
-        found = simulate(
-            whole.decision.schedule,
-            placement.machine,
-            whole.nbytes,
-            collective=whole.collective,
-            order=placement.devices,
-            link_model=placement.link_model,
-        )
-        return cls(chosen, whole, found.seconds)
+        return cls(chosen, whole, _seconds(whole, placement, matrix))
 
     @property
     def times(self) -> float:
@@ -95,3 +98,22 @@ class Loss(NamedTuple):
             "bound_seconds": self.whole.bound_seconds,
             "seconds_with_faults": self.old_seconds,
         }
+
+
+def _seconds(
+    whole: Selection, placement: Placement, matrix: ByteMatrix | None
+) -> float:
+    """The time of the schedule of a choice on another machine."""
+    schedule = whole.decision.schedule
+    if matrix is not None:
+        messages = matrix_messages(schedule, whole.size, matrix.part)
+        found: float = rounds(messages, placement.routes).line.seconds(matrix.total)
+        return found
+    return simulate(
+        schedule,
+        placement.machine,
+        whole.nbytes,
+        collective=whole.collective,
+        order=placement.devices,
+        link_model=placement.link_model,
+    ).seconds

@@ -1,14 +1,13 @@
 """Candidates for ranks on a topology: all algorithms, in several orders of ranks."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm, candidates, find
 from collalgo.algorithms.ring import along
 from collalgo.algorithms.row import fits
 from collalgo.base.cache import computing
 from collalgo.cost.bounds import Bound, bound_of
-from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.placement import Placement
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -41,6 +40,7 @@ from collalgo.selection.prices import (
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.selection.variants import variants, without_twins
 from collalgo.synthesis import kept_proofs
+from collalgo.synthesis.planner import Planner
 from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
 from collalgo.topology.assumed import assumptions
 from collalgo.topology.model import Topology
@@ -165,32 +165,46 @@ class TopologyPricer:
     def bound(self, collective: str) -> Bound | None:
         """The lower bound of a collective, computed once; None if not known."""
         if collective not in self._bounds:
-            all_are_ranks = isinstance(self.topology, UniformCluster) or (
-                self.size == len(ranks_of(self.topology))
-            )
             self._bounds[collective] = (
                 bound_of(
                     collective, self.topology, link_model=self.placement.link_model
                 )
-                if all_are_ranks
+                if self._has_all_ranks
                 else None
             )
         return self._bounds[collective]
 
+    @property
+    def _has_all_ranks(self) -> bool:
+        """Whether all places of the machine have a rank."""
+        return isinstance(self.topology, UniformCluster) or (
+            self.size == len(ranks_of(self.topology))
+        )
+
+    @property
+    def planner(self) -> Planner:
+        """The plans for these ranks."""
+        return self._synthesis.planner
+
+    @property
+    def _identity(self) -> str:
+        """All inputs of the prices, except the schedules."""
+        return self.placement.digest
+
     def runnable(self, candidate: Priced) -> Algorithm:
         """A candidate as ranks run it, in the order that it was priced in."""
-        return self._ordered(candidate.row, candidate.order)
+        return self.in_order(candidate.row, candidate.order)
 
     def _is_fit(self, row: Algorithm, order: str) -> bool:
         """Whether ranks can run a variant in an order, which may change the bits."""
         if row.unfit is fits and row.of_library:  # the order does not matter
             return row.obstacle(self.size) is None
-        ordered = self._ordered(row, order)
+        ordered = self.in_order(row, order)
         if ordered.obstacle(self.size):
             return False
         return is_right_in_its_order(ordered, self.size)
 
-    def _ordered(self, row: Algorithm, order_name: str) -> Algorithm:
+    def in_order(self, row: Algorithm, order_name: str) -> Algorithm:
         """An algorithm in an order of the topology, by the numbers of the ranks."""
         if not order_name:
             return row
@@ -265,35 +279,10 @@ class TopologyPricer:
             return Choices(breaks(found))
 
         rows = [row for row in able if row not in self._synthesis.rows(collective)]
-        return kept(self.placement.digest, rows, self.find, self._revived, compute)
+        return kept(self._identity, rows, self.find, self._revived, compute)
 
     def _revived(self, row: Algorithm, order: str) -> Priced:
         """A kept candidate, whose order the ranks have."""
         if order and order not in self.features.placements:
             raise ValueError(order)
         return self.price_one(row, order)
-
-
-@lru_cache(maxsize=64)
-def _placed(
-    topology: Topology, profile: HostProfile, devices: tuple[str, ...]
-) -> TopologyPricer:
-    return TopologyPricer(topology, LinkModel.of_host(profile), devices)
-
-
-def placed_pricer(
-    topology: Topology, profile: HostProfile, devices: Sequence[str]
-) -> TopologyPricer:
-    """The prices of ranks that reach other hosts by TCP; one for all their groups.
-
-    Parameters
-    ----------
-    topology
-        The hosts of the ranks.
-    profile
-        The profile of each host.
-    devices
-        The device of each rank.
-    """
-    with computing:
-        return _placed(topology, profile, tuple(devices))

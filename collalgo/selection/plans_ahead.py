@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
+from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.host_profile import host_profile
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
@@ -22,10 +23,18 @@ from collalgo.topology.model import Kind, Topology
 
 
 class Call(NamedTuple):
-    """A call that is planned: a collective of a size in bytes."""
+    """A call that is planned: a collective of a size in bytes.
+
+    An alltoallv has the bytes from each rank to each instead.
+    """
 
     collective: str
-    nbytes: int
+    nbytes: int | None
+    counts: ByteMatrix | None = None
+
+    def choose(self, pricer: TopologyPricer) -> Selection:
+        """The choice for it."""
+        return select(self.collective, self.nbytes, counts=self.counts, topology=pricer)
 
 
 class Outcome(NamedTuple):
@@ -110,9 +119,7 @@ class Ahead:
         if placement.size <= self.root:
             raise TopologyError(f"there is no rank {self.root} to be the root")
         pricer = TopologyPricer(topology, self.link_model, placement.devices)
-        found = {
-            call: select(*call, topology=pricer) for call in dict.fromkeys(self.calls)
-        }
+        found = {call: call.choose(pricer) for call in dict.fromkeys(self.calls)}
         for one in found.values():
             decision = one.decision
             if decision.unproved:
@@ -156,7 +163,10 @@ class Ahead:
         except TopologyError as error:
             return Outcome(failure, {}, str(error).removeprefix(f"{rest.name}: "))
         place = self.placement(rest)
-        losses = {call: Loss.of(found[call], whole[call], place) for call in found}
+        losses = {
+            call: Loss.of(found[call], whole[call], place, call.counts)
+            for call in found
+        }
         return Outcome(failure, losses)
 
 

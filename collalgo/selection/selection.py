@@ -9,7 +9,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.table import candidates as rows_of, is_users
 from collalgo.base.integers import integer
 from collalgo.base.units import counted, human_time
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.schedule.collective import collective_of
 from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.topology.assumed import ASSUMED
@@ -154,7 +154,7 @@ class Selection:
         """The call, its algorithm and its price."""
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
         ranks = counted(self.size, "rank")
-        call = COLLECTIVES[self.collective].sized(self.collective, self.nbytes)
+        call = collective_of(self.collective).sized(self.collective, self.nbytes)
         return f"{call} on {ranks}: {choice}"
 
     @property

@@ -1,0 +1,189 @@
+"""Decisions on an alltoallv whose bytes from each rank to each are known to all."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
+from collalgo.cost.bounds import Bound, bound
+from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.cost.matrix_bounds import ALLTOALLV
+from collalgo.cost.matrix_messages import matrix_messages
+from collalgo.cost.placement import Placement
+from collalgo.cost.rounds import Line, rounds
+from collalgo.schedule import ScheduleFunction
+from collalgo.selection.decide import Question
+from collalgo.selection.lazy_prices import LazyPrices
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.pricer import Pricer
+from collalgo.selection.prices import Choices, LazyCandidate
+from collalgo.selection.synthesis_candidates import SynthesisCandidates, port_speeds
+from collalgo.synthesis.matrix_planner import MatrixPlanner
+from collalgo.synthesis.synthesized import is_name
+
+#: The collective of the algorithms that an alltoallv runs.
+ALLTOALL = "alltoall"
+
+
+def matrix_pricer(of: TopologyPricer, matrix: ByteMatrix) -> "MatrixPricer":
+    """The prices of the ranks of a pricer for some bytes, computed once."""
+    key = ALLTOALLV, matrix
+    return of.computed(key, ALGORITHMS, partial(MatrixPricer, of, matrix))
+
+
+def by_blocks(question: Question, pricer: Pricer) -> tuple[Question, Pricer]:
+    """A question by the bytes of its blocks, if it names a synthesised schedule.
+
+    Such a schedule is made for these bytes, which takes longer than most calls; others
+    are decided by the mean block.
+    """
+    nbytes, asked = question.block_nbytes, question.algorithm
+    names = (asked,) if isinstance(asked, str) else asked
+    if nbytes is None or names is None or callable(names):
+        return question, pricer
+    if question.collective != ALLTOALL or not any(map(is_name, names)):
+        return question, pricer
+    if not isinstance(pricer, TopologyPricer):
+        return question, pricer
+    table = np.array(nbytes, np.int64).reshape(pricer.size, pricer.size)
+    matrix = ByteMatrix(table)
+    return question._replace(nbytes=matrix.total), matrix_pricer(pricer, matrix)
+
+
+class MatrixPricer(TopologyPricer):
+    """The prices of all candidates for an alltoall with blocks of different sizes.
+
+    They are over the bytes of all pairs of ranks together, in the proportions of the
+    matrix.
+
+    Parameters
+    ----------
+    of
+        The prices of the same ranks.
+    matrix
+        The bytes from each rank to each.
+
+    Raises
+    ------
+    TopologyError
+        If the matrix is for another number of ranks.
+    """
+
+    def __init__(self, of: TopologyPricer, matrix: ByteMatrix):
+        matrix.check_size(of.size)
+        placement = of.placement
+        super().__init__(of.topology, placement.link_model, placement.devices)
+        self.placement, self.features = placement, of.features
+        self.matrix, self._of = matrix, of
+        self._prices = MatrixPrices(self, matrix)
+        planner = MatrixPlanner(placement, matrix, of.planner)
+        self._synthesis = MatrixCandidates(placement, planner, matrix)
+
+    def bound(self, _collective: str) -> Bound | None:
+        """The lower bound of the matrix; None if not all devices have a rank."""
+        if not self._has_all_ranks:
+            return None
+        model = self.placement.link_model
+        return self.computed(
+            "bound",
+            [],
+            partial(
+                bound, ALLTOALLV, self.topology, link_model=model, counts=self.matrix
+            ),
+        )
+
+    @property
+    def _identity(self) -> str:
+        return f"{super()._identity} {self.matrix.digest}"
+
+    def _orders(self, _row: Algorithm) -> list[str]:
+        """The order of the numbers of ranks only: each has a meaning in a matrix."""
+        return [""]
+
+    def private_copy(self) -> "MatrixPricer":
+        """The same ranks, with prices that no other thread computes or shares."""
+        return MatrixPricer(self._of.private_copy(), self.matrix)
+
+    def first_choices(
+        self, _collective: str, _reproducible: bool
+    ) -> tuple[Choices, float]:
+        """No choices by formulas: they know no matrix."""
+        return Choices([]), 0.0
+
+
+class MatrixPrices(LazyPrices):
+    """The prices of algorithms of the table for a matrix.
+
+    Parameters
+    ----------
+    pricer
+        Gives the rows in orders of ranks.
+    matrix
+        The bytes from each rank to each.
+    """
+
+    def __init__(self, pricer: MatrixPricer, matrix: ByteMatrix):
+        super().__init__(pricer.placement, pricer.features)
+        self._pricer, self._matrix = pricer, matrix
+        self._least_line = Line(0.0, port_floor(pricer.placement, matrix))
+
+    def obstacle(self, _row: Algorithm) -> None:
+        """No algorithm takes too long to price: a matrix is for few ranks."""
+
+    def of(self, tried: Sequence[tuple[Algorithm, str]]) -> list[LazyCandidate]:
+        """Algorithms in orders of ranks, priced at first by the links of ranks."""
+        return [
+            LazyCandidate(
+                row, order, self._least_line, partial(self._price, row, order)
+            )
+            for row, order in tried
+        ]
+
+    def _price(self, row: Algorithm, order: str) -> Iterator[Line]:
+        """The price of an algorithm in an order of ranks."""
+        placement = self._pricer.placement
+        schedule = self._schedule(self._pricer.in_order(row, order))
+        messages = matrix_messages(schedule, placement.size, self._matrix.part)
+        yield rounds(messages, placement.routes).line
+
+    def _schedule(self, row: Algorithm) -> ScheduleFunction:
+        """The schedule of a row, with the parameters that follow from the bytes."""
+        if row.parameters_for_counts is None:
+            return row.schedule
+        nbytes = self._matrix.nbytes.ravel().tolist()
+        return partial(row.schedule, **row.parameters_for_counts(nbytes))
+
+
+class MatrixCandidates(SynthesisCandidates):
+    """The candidates that are planned for a matrix.
+
+    Parameters
+    ----------
+    placement, planner
+        As of :class:`SynthesisCandidates`.
+    matrix
+        The bytes from each rank to each.
+    """
+
+    def __init__(
+        self, placement: Placement, planner: MatrixPlanner, matrix: ByteMatrix
+    ):
+        super().__init__(placement, planner)
+        self._matrix = matrix
+
+    def _floor(self, _collective: str) -> float:
+        return port_floor(self._placement, self._matrix)
+
+
+def port_floor(placement: Placement, matrix: ByteMatrix) -> float:
+    """Seconds for each byte of all pairs that the links of each rank take at least."""
+    speeds = port_speeds(placement)
+    if not all(speeds) or not matrix.total:
+        return 0.0
+    nbytes = matrix.nbytes
+    most = [
+        max(a, b) for a, b in zip(nbytes.sum(axis=0), nbytes.sum(axis=1), strict=True)
+    ]
+    busiest = max(n / speed for n, speed in zip(most, speeds, strict=True))
+    return float(busiest) / matrix.total

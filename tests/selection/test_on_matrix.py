@@ -1,0 +1,101 @@
+"""Choices for an alltoallv: of all algorithms, by the bytes of each pair of ranks."""
+
+import numpy as np
+import pytest
+from collalgo.comm.planned_alltoallv import synthesized_name
+
+from collalgo import AlgorithmNotApplicable, Topology, select
+from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.selection.on_matrix import matrix_pricer
+from collalgo.selection.on_topology import TopologyPricer
+from tests.support.host_networks import network
+
+
+def one_pair(size=8, nbytes=1 << 30):
+    found = np.zeros((size, size), np.int64)
+    found[0, 1] = nbytes
+    return found
+
+
+def test_one_large_block_takes_all_links_of_its_sender():
+    topology = Topology.load("dgx1v")
+    found = select("alltoallv", counts=one_pair(), topology=topology)
+    alone = select(
+        "alltoallv", counts=one_pair(), topology=topology, algorithm="linear"
+    )
+    assert found.algorithm.startswith("synthesized(")
+    assert found.seconds * 5 < alone.seconds
+    assert found.ratio < 1.1
+    assert found.collective == "alltoallv"
+    assert found.nbytes == 1 << 30
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_price_is_below_the_bound(seed):
+    chance = np.random.default_rng(seed)
+    nbytes = (2.0 ** chance.uniform(0, 30, (5, 5))).astype(int) * (
+        chance.random((5, 5)) < 0.7
+    )
+    found = select("alltoallv", counts=nbytes, topology=network(5, seed=seed))
+    for one in found.candidates:
+        assert one.obstacle or one.seconds >= found.bound_seconds * (1 - 1e-6)
+
+
+def test_equal_blocks_have_the_prices_of_an_alltoall():
+    topology = Topology.load("dgx_h100")
+    nbytes = np.full((8, 8), 1 << 20)
+    for name in ("linear", "pairwise", "bruck"):
+        one = select("alltoallv", counts=nbytes, topology=topology, algorithm=name)
+        other = select("alltoall", 8 << 20, topology=topology, algorithm=name)
+        assert one.seconds == pytest.approx(other.seconds, rel=1e-9)
+
+
+def test_a_schedule_is_named_by_its_machine_and_bytes():
+    topology = Topology.load("dgx1v")
+    found = select("alltoallv", counts=one_pair(), topology=topology)
+    again = select(
+        "alltoallv", counts=one_pair(), topology=topology, algorithm=found.algorithm
+    )
+    assert again.seconds == found.seconds
+    with pytest.raises(AlgorithmNotApplicable, match="the plan is for machine"):
+        select(
+            "alltoallv",
+            counts=one_pair(nbytes=5),
+            topology=topology,
+            algorithm=found.algorithm,
+        )
+
+
+def test_a_pricer_keeps_the_prices_of_a_matrix():
+    pricer, matrix = TopologyPricer(network(4)), ByteMatrix(one_pair(4))
+    assert matrix_pricer(pricer, matrix) is matrix_pricer(
+        pricer, ByteMatrix(one_pair(4))
+    )
+
+
+def test_ranks_of_a_topology_take_the_schedule_of_their_bytes():
+    pricer = TopologyPricer(Topology.load("dgx1v"))
+    name = synthesized_name(pricer, one_pair())
+    assert name == select("alltoallv", counts=one_pair(), topology=pricer).algorithm
+    assert synthesized_name(pricer, np.full((8, 8), 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("alltoallv", 5), "needs counts"),
+        (("alltoallv",), "needs counts"),
+        (("alltoall",), "alltoall needs nbytes"),
+        (("alltoallw", 5), "unknown collective 'alltoallw'"),
+    ],
+)
+def test_a_question_that_lacks_its_bytes_is_refused(given, words):
+    with pytest.raises(ValueError, match=words):
+        select(*given, topology=Topology.load("dgx1v"))
+
+
+def test_counts_are_for_an_alltoallv_on_a_topology():
+    with pytest.raises(ValueError, match="counts are for an alltoallv"):
+        select("alltoall", 8, counts=one_pair(), topology=Topology.load("dgx1v"))
+    with pytest.raises(AlgorithmNotApplicable, match="pass topology="):
+        select("alltoallv", counts=one_pair(), size=8)
