@@ -1,7 +1,7 @@
 """The collectives as methods of a communicator."""
 
 from collalgo._kernels.comm.method import method
-from collalgo.comm import objects
+from collalgo.comm import objects, planned_alltoallv
 from collalgo.comm.background import persistent
 from collalgo.comm.functions import reducing, rooted, scattering, sharing
 
@@ -61,5 +61,6 @@ class Collectives:
     persistent_broadcast = method(persistent(sharing.broadcast))
     persistent_allgather = method(persistent(sharing.allgather))
     persistent_alltoall = method(persistent(sharing.alltoall))
+    persistent_alltoallv = planned_alltoallv.persistent_alltoallv
     persistent_gather = method(persistent(rooted.gather))
     persistent_barrier = method(persistent(sharing.barrier))

@@ -425,6 +425,16 @@ class Collectives:
         algorithm: AlgorithmChoice = None,
         timeout: float | None = None,
     ) -> Persistent: ...
+    def persistent_alltoallv(
+        self,
+        buf: ArrayLike,
+        counts: CountsLike | None = None,
+        receive_counts: Sequence[int] | None = None,
+        *,
+        out: ArrayLike | None = None,
+        algorithm: AlgorithmChoice = None,
+        timeout: float | None = None,
+    ) -> Persistent: ...
     def persistent_gather(
         self,
         buf: ArrayLike,

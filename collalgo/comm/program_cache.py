@@ -69,7 +69,7 @@ class ProgramCache:
         profile = self._profile
         if self._placed is None:
             return HostPricer(self.size, profile)
-        from collalgo.selection.on_topology import placed_pricer
+        from collalgo.selection.placed_pricer import placed_pricer
 
         topology, devices = self._placed()
         return placed_pricer(topology, profile, devices)
@@ -221,17 +221,21 @@ class ProgramCache:
 
         It holds from a least size up to a limit; if both are equal, for these counts.
         """
-        question = self._question(call, nbytes, counts)
-        found = decisions(question, self.pricer)
-        of_size = found.at(nbytes)
+        question, pricer = self._question(call, nbytes, counts), self.pricer
+        if counts and self._placed is not None and question.algorithm is not None:
+            from collalgo.selection.on_matrix import by_blocks
+
+            question, pricer = by_blocks(question, pricer)
+        found = decisions(question, pricer)
+        of_size = found.at(question.nbytes)
         decision = of_size.for_blocks(question.block_nbytes)
         if not decision.candidate.row.of_library:
             call.check_order()
         if decision.unproved:
             row = decision.candidate.row
-            self.pricer.prove(row, decision.schedule, call.root)
-        sizes = found.around(nbytes) if decision is of_size else (0, 0)
-        return decision, *sizes
+            pricer.prove(row, decision.schedule, call.root)
+        of_counts = decision is not of_size or pricer is not self.pricer
+        return decision, *((0, 0) if of_counts else found.around(nbytes))
 
     def _question(
         self, call: Call, nbytes: int, counts: tuple[int, ...] | None

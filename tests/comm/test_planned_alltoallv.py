@@ -1,0 +1,62 @@
+"""A persistent alltoallv runs the schedule synthesised for its counts."""
+
+import numpy as np
+import pytest
+
+from collalgo import AlgorithmNotApplicable, Topology, threads
+
+SIZE = 4
+
+
+def table_of(seed, most=40):
+    """Rows from each rank to each: some none, one of them many."""
+    chance = np.random.default_rng(seed)
+    table = chance.integers(0, most, (SIZE, SIZE)) * (chance.random((SIZE, SIZE)) < 0.6)
+    table[0, 1] = 50_000
+    return table
+
+
+def sent(rank, table, again=0):
+    """What a rank sends: each row tells its sender and its receiver."""
+    return np.repeat(100.0 * rank + np.arange(SIZE) + again, table[rank])
+
+
+def received(rank, table, again=0):
+    return np.repeat(100.0 * np.arange(SIZE) + rank + again, table[:, rank])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_synthesised_alltoallv_is_right_for_any_counts(seed):
+    def each(comm):
+        comm.replan(Topology.load("cpu2s", hosts=1))
+        table = table_of(seed)
+        found = comm.alltoallv(sent(comm.rank, table), table, algorithm="synthesized")
+        assert found.tolist() == received(comm.rank, table).tolist()
+
+    threads(each, SIZE, timeout=60)
+
+
+def test_a_persistent_alltoallv_takes_the_arrays_as_they_are():
+    def each(comm):
+        comm.replan(Topology.load("cpu2s", hosts=1))
+        table = table_of(9)
+        buf = sent(comm.rank, table)
+        call = comm.persistent_alltoallv(buf, table)
+        mine = comm.persistent_alltoallv(buf, table[comm.rank])
+        for again in range(3):
+            buf[:] = sent(comm.rank, table, again)
+            assert call().tolist() == received(comm.rank, table, again).tolist()
+            assert mine().tolist() == received(comm.rank, table, again).tolist()
+
+    threads(each, SIZE, timeout=60)
+
+
+def test_a_name_of_other_counts_is_refused():
+    def each(comm):
+        comm.replan(Topology.load("cpu2s", hosts=1))
+        table = table_of(1)
+        name = "synthesized(way='paths', rounds=4, pace='even', machine='01234567')"
+        with pytest.raises(AlgorithmNotApplicable, match="machine"):
+            comm.alltoallv(sent(comm.rank, table), table, algorithm=name)
+
+    threads(each, SIZE, timeout=60)
