@@ -7,7 +7,7 @@ from collalgo.algorithms.first_use import prove_once
 from collalgo.algorithms.row import Algorithm
 from collalgo.base import code_identity, disk_cache
 from collalgo.schedule import ScheduleFunction
-from collalgo.synthesis.planner import MOST_ON_EQUAL_HOSTS
+from collalgo.synthesis.planner import MOST_RANKS
 from collalgo.synthesis.synthesized import Synthesized, is_plain, plan_of
 
 #: The subfolder, and the format of its files.
@@ -38,5 +38,5 @@ def prove(row: Algorithm, schedule: ScheduleFunction, size: int, root: int) -> N
     content = plan_of(row, root).digest
     key = repr((FORMAT, code_identity.of_code(), row.collective, size, root, content))
     if disk_cache.recall(KIND, key) != PROVED:
-        prove_once(schedule, size, row.collective, root, MOST_ON_EQUAL_HOSTS)
+        prove_once(schedule, size, row.collective, root, MOST_RANKS)
         disk_cache.keep(KIND, key, PROVED)

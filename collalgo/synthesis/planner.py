@@ -18,12 +18,9 @@ from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
 from collalgo.topology.model import Topology
 
-#: The most ranks that are planned for; the most for an alltoall, which has a path for
-#: each two of them; and the most on equal hosts, where trees of one rank are turned.
-MOST_RANKS, MOST_IN_ALLTOALL, MOST_ON_EQUAL_HOSTS = 64, 32, 128
-
-#: The collectives whose trees are turned, of those without a path for each two ranks.
-TURNED = ("allgather", "reduce_scatter", "allreduce")
+#: The most ranks that are planned for: of plans for more there would be millions of
+#: transfers.
+MOST_RANKS = 128
 
 #: The rounds that may be left of a load by rounding.
 LEFT = 1e-6
@@ -137,14 +134,7 @@ def can_plan(collective: str, placement: Placement) -> bool:
     """Whether a collective is planned for ranks: not too many, on a topology."""
     if collective not in PLANNED or not isinstance(placement.machine, Topology):
         return False
-    return 2 <= placement.size <= most_ranks(collective, placement)
-
-
-def most_ranks(collective: str, placement: Placement) -> int:
-    """The most ranks on a topology that a collective is planned for."""
-    if collective in TURNED and placement.cluster:
-        return MOST_ON_EQUAL_HOSTS
-    return MOST_IN_ALLTOALL if COLLECTIVES[collective].blocks > 1 else MOST_RANKS
+    return 2 <= placement.size <= MOST_RANKS
 
 
 class Planner:

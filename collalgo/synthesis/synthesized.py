@@ -15,6 +15,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL, Plan
 from collalgo.synthesis.planner import (
     EVEN,
+    MOST_RANKS,
     ONE,
     PACES,
     PEERS,
@@ -24,7 +25,6 @@ from collalgo.synthesis.planner import (
     Form,
     Planner,
     can_plan,
-    most_ranks,
 )
 
 #: The name of the algorithm.
@@ -203,10 +203,9 @@ def synthesized_row(collective: str, name: str, placement: Placement) -> Algorit
         If it has no such parameter, or the collective or the ranks cannot be planned.
     """
     if not can_plan(collective, placement):
-        most = most_ranks(collective, placement)
         raise AlgorithmNotApplicable(
             f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
-            f"to {most} ranks, and there are {placement.size}",
+            f"to {MOST_RANKS} ranks, and there are {placement.size}",
             collective=collective,
         )
     return Synthesis(Planner(placement)).named(collective, name)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from collalgo.comm.planned_alltoallv import synthesized_name
 
 from collalgo import AlgorithmNotApplicable, Topology, select
+from collalgo.comm.planned_alltoallv import synthesized_name
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.selection.on_matrix import matrix_pricer
 from collalgo.selection.on_topology import TopologyPricer

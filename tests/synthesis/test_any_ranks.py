@@ -15,7 +15,16 @@ from collalgo.errors import TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.planner import ONE, PACES, PEERS, PLANNED, Form, Planner
+from collalgo.synthesis.planner import (
+    MOST_RANKS,
+    ONE,
+    PACES,
+    PEERS,
+    PLANNED,
+    Form,
+    Planner,
+    can_plan,
+)
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
@@ -157,3 +166,29 @@ def test_steps_are_as_long_as_the_busiest_link_has_something_to_send():
     assert np.bincount(ordering.steps(1.0, 0.5)).tolist() == [5, 2, 1, 1, 1]
     assert np.bincount(ordering.steps(1.0, 1.0)).tolist() == [10]
     assert np.bincount(ordering.steps(3.0, 0.2)).tolist() == [3, 3, 3, 1]
+
+
+@pytest.mark.parametrize("size", [33, 48])
+def test_paths_that_are_found_together_load_the_links_evenly(size):
+    """With more than 32 ranks several paths from a root have the same prices."""
+    topology = network(size, extra=2.0, seed=size)
+    planner = Planner(Placement(topology))
+    for collective in ("scatter", "gather"):
+        least = float(bound_of(collective, topology).per_byte) / 1e9
+        busy = planner.least_per_byte(collective, "paths")
+        assert least * (1 - 1e-8) <= busy <= least * 1.05
+    proof_of(planner, "scatter", Form("paths", 4), root=size - 1)
+
+
+def test_up_to_128_ranks_are_planned_for():
+    for collective in PLANNED:
+        most = Placement(network(MOST_RANKS))
+        assert can_plan(collective, most)
+        assert not can_plan(collective, Placement(network(MOST_RANKS + 1)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("collective", "way"), WAYS)
+def test_plans_for_16_servers_without_a_nic_are_proved(collective, way):
+    topology = Topology.load("dgx_a100", hosts=16).without("host3/nic0")
+    proof_of(Planner(Placement(topology)), collective, Form(way, 8))

@@ -19,12 +19,9 @@ cdef class Arborescence:
     cdef void find(
         self, const double[:, ::1] cost, Py_ssize_t root, int32_t[::1] parents
     ) noexcept
+    cdef void search(self, const double[:, ::1] cost, Py_ssize_t root) noexcept
     cdef void path_to(
-        self,
-        const double[:, ::1] cost,
-        Py_ssize_t root,
-        Py_ssize_t end,
-        int32_t[::1] parents,
+        self, Py_ssize_t root, Py_ssize_t end, int32_t[::1] parents
     ) noexcept
     cdef void _reset(self, const double[:, ::1] cost, Py_ssize_t root) noexcept
     cdef Py_ssize_t _contract(self) noexcept

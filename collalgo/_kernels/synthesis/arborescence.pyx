@@ -150,20 +150,13 @@ cdef class Arborescence:
             inner, outer = outer, self.above[outer]
         return count
 
-    cdef void path_to(
-        self,
-        const double[:, ::1] cost,
-        Py_ssize_t root,
-        Py_ssize_t end,
-        int32_t[::1] parents,
-    ) noexcept:
-        """Find the cheapest path by Dijkstra's algorithm; others are outside."""
+    cdef void search(self, const double[:, ::1] cost, Py_ssize_t root) noexcept:
+        """Find the cheapest paths from a root to all vertices by Dijkstra's algorithm."""
         cdef Py_ssize_t u, v, last = root
         for v in range(self.size):
             self.best[v], self.source[v], self.on_path[v] = INFINITY, OUTSIDE, False
-            parents[v] = OUTSIDE
         self.best[root] = 0
-        while last != end:
+        while last >= 0:
             self.on_path[last] = True
             for v in range(self.size):
                 if self.best[last] + cost[last, v] < self.best[v]:
@@ -172,6 +165,14 @@ cdef class Arborescence:
             for u in range(self.size):
                 if not self.on_path[u] and (last < 0 or self.best[u] < self.best[last]):
                     last = u
+
+    cdef void path_to(
+        self, Py_ssize_t root, Py_ssize_t end, int32_t[::1] parents
+    ) noexcept:
+        """The path to a vertex that a search has found; others are outside."""
+        cdef Py_ssize_t v, last = end
+        for v in range(self.size):
+            parents[v] = OUTSIDE
         while last != root:
             parents[last] = self.source[last]
             last = self.source[last]

@@ -17,6 +17,10 @@ import numpy as np
 
 ctypedef const int64_t[::1] ints
 
+#: With more ranks several paths from one root are found at the same prices, one for each
+#: of PAIRS_IN_BATCH pairs of ranks: to price all pairs takes most of the time.
+cdef Py_ssize_t ONE_BY_ONE = 32, PAIRS_IN_BATCH = 512
+
 
 cdef class Packing:
     """Trees and their loads.
@@ -58,7 +62,7 @@ cdef class Packing:
     cdef ints roots, ends
     cdef const double[::1] weights
     cdef bint both_ways
-    cdef Py_ssize_t squarings
+    cdef Py_ssize_t squarings, batch
     cdef double scale, hop, mean, seen
     cdef int32_t[::1] order, depth
     cdef Arborescence arborescence
@@ -80,6 +84,7 @@ cdef class Packing:
         self.first, self.links, self.parts = first, links, parts
         self.usable, self.roots, self.ends = usable, roots, ends
         self.both_ways = both_ways
+        self.batch = 1 if size <= ONE_BY_ONE else size * size // PAIRS_IN_BATCH
         self.weights = np.ones(len(roots)) if weights is None else weights
         self.per_load = 1 / np.asarray(capacity)
         self._load = np.zeros(len(capacity))
@@ -113,30 +118,51 @@ cdef class Packing:
         float
             The largest load.
         """
-        cdef Py_ssize_t tree, link
+        cdef Py_ssize_t tree = 0, link, end
         self.squarings = squarings
         self.seen = self.mean = 0
         self.scale = np.asarray(self._load).max() or np.asarray(self.per_load).max()
         for link in range(self._load.shape[0]):
             self._set_price(link)
-        for tree in range(self.roots.shape[0]):
-            self._add(tree, -1)
+        while tree < self.roots.shape[0]:
+            end = self._end_of_batch(tree)
+            self._add_all(tree, end, -1)
             self.hop = hop * self.mean
             self._find_costs()
-            self._find(self.roots[tree], self.ends[tree], self._parents[tree])
-            self._average(self._parents[tree])
-            self._add(tree, 1)
+            self._find(tree, end)
+            self._add_all(tree, end, 1)
+            tree = end
         return np.asarray(self._load).max()
 
-    cdef void _find(
-        self, Py_ssize_t root, Py_ssize_t end, int32_t[::1] parents
+    cdef Py_ssize_t _end_of_batch(self, Py_ssize_t tree) noexcept:
+        """The end of the paths from one root that are found at the same prices."""
+        cdef Py_ssize_t end = tree + 1, most = tree + self.batch
+        while self.ends[tree] >= 0 and end < min(most, self.roots.shape[0]):
+            if self.roots[end] != self.roots[tree]:
+                break
+            end += 1
+        return end
+
+    cdef void _add_all(
+        self, Py_ssize_t first, Py_ssize_t end, double times
     ) noexcept:
-        """Find the cheapest tree from a root, or the cheapest path to an end."""
-        if end < 0:
-            self.arborescence.find(self.cost, root, parents)
-            self._flatten(root, parents)
-        else:
-            self.arborescence.path_to(self.cost, root, end, parents)
+        """Add the loads of several trees, or take them away."""
+        cdef Py_ssize_t tree
+        for tree in range(first, end):
+            self._add(tree, times)
+
+    cdef void _find(self, Py_ssize_t first, Py_ssize_t end) noexcept:
+        """Find the cheapest tree from a root, or the cheapest paths to some ends."""
+        cdef Py_ssize_t tree, root = self.roots[first]
+        if self.ends[first] < 0:
+            self.arborescence.find(self.cost, root, self._parents[first])
+            self._flatten(root, self._parents[first])
+            self._average(self._parents[first])
+            return
+        self.arborescence.search(self.cost, root)
+        for tree in range(first, end):
+            self.arborescence.path_to(root, self.ends[tree], self._parents[tree])
+            self._average(self._parents[tree])
 
     cdef void _average(self, int32_t[::1] parents) noexcept:
         """Include a tree in the mean price of an edge, or of a path, of recent trees."""
