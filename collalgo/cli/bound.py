@@ -13,11 +13,11 @@ from collalgo.cli.machine import (
     assuming,
     faults_options,
     machine_arguments,
-    matrix_option,
     root_option,
     sizes_option,
     with_and_without,
 )
+from collalgo.cli.matrix_option import matrix_option
 from collalgo.cli.words import epilog
 from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.byte_matrix import ByteMatrix
@@ -134,7 +134,7 @@ def _words(found: Bound, nbytes: int) -> str:
     most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
     most += marked(found.assumed)
     by_trees = found.exact and found.is_by_bytes(nbytes)
-    attained = "by a flow" if found.collective == ALLTOALLV else "by trees"
+    attained = "by a flow" if found.collective.startswith("alltoall") else "by trees"
     kind = f"attained {attained}" if by_trees else "reason"
     if mark:
         kind += " if the speed is as assumed"

@@ -11,7 +11,6 @@ from collalgo.base.console import patience
 from collalgo.base.input_files import special
 from collalgo.base.units import SIZE, UNIT
 from collalgo.cli.options import parse_sizes
-from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
@@ -31,25 +30,6 @@ sizes_option = click.option(
 )
 root_option = click.option(
     "--root", type=click.IntRange(0), default=0, help="Rank of the root."
-)
-
-
-def _read_matrix(
-    _context: object, _parameter: object, path: str | None
-) -> ByteMatrix | None:
-    """The matrix of a file, if one is given."""
-    try:
-        return ByteMatrix.read(path) if path else None
-    except CollalgoError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-matrix_option = click.option(
-    "--matrix",
-    metavar="FILE",
-    callback=_read_matrix,
-    help="File of comma-separated bytes for alltoallv: a line for each sender with a "
-    "number for each receiver.",
 )
 
 

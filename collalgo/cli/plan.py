@@ -17,10 +17,10 @@ from collalgo.cli.machine import (
     figures_option,
     load,
     machine_arguments,
-    matrix_option,
     root_option,
     sizes_option,
 )
+from collalgo.cli.matrix_option import matrix_option
 from collalgo.cli.words import epilog
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel

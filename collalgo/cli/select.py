@@ -19,12 +19,12 @@ from collalgo.cli.machine import (
     faults_options,
     figures_option,
     hosts_option,
-    matrix_option,
     nics_option,
     split_what,
     topology_option,
     with_and_without,
 )
+from collalgo.cli.matrix_option import matrix_option
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
 from collalgo.cli.selection_table import Others, of_peers, show
 from collalgo.cli.words import epilog
@@ -123,8 +123,7 @@ def select_command(
     dgx1v --hosts 4 or dgx1v hosts=4. One size prints the prices of all algorithms, a
     range of sizes, the default, a table of the choices.
     """
-    of_words = partial(_sizes_and_rest, collective, words, range_, matrix)
-    sizes, words = of_words(picture, everything)
+    sizes, words = _sizes(collective, (words, range_, matrix), picture, everything)
     topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, assume, faults)
     machine, whole = _machines(topology, words, faults)
@@ -178,11 +177,9 @@ def _choices(
     return found
 
 
-def _sizes_and_rest(
+def _sizes(
     collective: str,
-    words: tuple[str, ...],
-    range_: str | None,
-    matrix: ByteMatrix | None,
+    given: tuple[tuple[str, ...], str | None, ByteMatrix | None],
     picture: Path | None,
     only_one: bool,
 ) -> tuple[Sequence[int | None], tuple[str, ...]]:
@@ -190,6 +187,7 @@ def _sizes_and_rest(
 
     A matrix has the only size.
     """
+    words, range_, matrix = given
     if words and words[0][:1].isdigit() and "=" not in words[0]:
         if range_ is not None:
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")

@@ -8,7 +8,6 @@ the routes of the topology, so that links that are on none of these do not count
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.candidate_cuts import candidate_cuts
@@ -18,9 +17,10 @@ from collalgo.cost.latencies import least_latency, nearest_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
 from collalgo.cost.machine import Machine, check_root, with_assumed_speeds
-from collalgo.cost.matrix_bounds import ALLTOALLV, matrix_bound
+from collalgo.cost.matrix_bounds import alltoall_bound, matrix_bound, matrix_of
 from collalgo.cost.partitions import Partition, worst_partition
 from collalgo.cost.placement import Placement
+from collalgo.cost.routing import Routing
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.cost.used_links import used_links
 from collalgo.errors import TopologyError
@@ -73,7 +73,7 @@ def bound(
     >>> f"{bound('alltoallv', server, counts=only_one).bandwidth:g} GB/s"
     '450 GB/s'
     """
-    matrix = _matrix(collective, counts)
+    matrix = matrix_of(collective, counts)
     if matrix is None and collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")
     machine = with_assumed_speeds(machine, link_model)
@@ -82,11 +82,8 @@ def bound(
     check_root(root, network.size)
     if isinstance(machine, UniformCluster):
         root %= len(machine.host_devices)
-    if matrix is not None:
-        routes = Placement(machine, (), link_model).routes if links else None
-        found = matrix_bound(network, matrix, routes)
-    else:
-        found = BOUNDED[collective](collective, network, network.ranks[root])
+    routes = Placement(machine, (), link_model).routes if links else None
+    found = _by_bytes(collective, network, network.ranks[root], routes, matrix)
     if kinds is not None:
         return found
     return replace(
@@ -94,22 +91,18 @@ def bound(
     )
 
 
-def _matrix(collective: str, counts: Any) -> ByteMatrix | None:
-    """The bytes of an alltoallv; None for other collectives.
-
-    Raises
-    ------
-    TopologyError
-        If it has none, or another collective has.
-    """
-    if (collective == ALLTOALLV) != (counts is not None):
-        raise TopologyError(
-            f"{collective}: counts are for an alltoallv, which needs them: pass the "
-            "bytes from each rank to each"
-        )
-    if counts is None or isinstance(counts, ByteMatrix):
-        return counts
-    return ByteMatrix(counts)
+def _by_bytes(
+    collective: str,
+    network: Network,
+    root: str,
+    routes: Routing | None,
+    matrix: ByteMatrix | None,
+) -> Bound:
+    """The bound by bandwidth."""
+    if matrix is not None:
+        return matrix_bound(network, matrix, routes)
+    found = BOUNDED[collective](collective, network, root)
+    return alltoall_bound(found, network, routes) if collective == "alltoall" else found
 
 
 def _latency(

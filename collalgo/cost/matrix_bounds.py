@@ -7,7 +7,7 @@ all pairs at once with scipy.
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,24 @@ ALLTOALLV = "alltoallv"
 AS_GOOD = Fraction(1, 10**6)
 
 
+def matrix_of(collective: str, counts: Any) -> ByteMatrix | None:
+    """The bytes of an alltoallv; None for other collectives.
+
+    Raises
+    ------
+    TopologyError
+        If it has none, or another collective has.
+    """
+    if (collective == ALLTOALLV) != (counts is not None):
+        raise TopologyError(
+            f"{collective}: counts are for an alltoallv, which needs them: pass the "
+            "bytes from each rank to each"
+        )
+    if counts is None or isinstance(counts, ByteMatrix):
+        return counts
+    return ByteMatrix(counts)
+
+
 class Cut(NamedTuple):
     """A side of a cut, and the seconds that its links take for 10^9 bytes of all."""
 
@@ -36,12 +54,18 @@ class Cut(NamedTuple):
     seconds: Fraction
 
 
-#: The most flows of a linear programme over links, and over routes: more take minutes.
-MOST_OVER_LINKS, MOST_OVER_ROUTES = 150_000, 40_000
+#: The most flows of a linear programme over routes, and over links: more take minutes.
+LARGE = (40_000, 20_000)
+
+#: The same where the bytes of all pairs are equal, of which a cut is mostly the bound.
+SMALL = (4_000, 10_000)
 
 
 def matrix_bound(
-    network: Network, matrix: ByteMatrix, routes: Routing | None = None
+    network: Network,
+    matrix: ByteMatrix,
+    routes: Routing | None = None,
+    most: tuple[int, int] = LARGE,
 ) -> Bound:
     """The bound by bandwidth, for each byte of all pairs together.
 
@@ -53,6 +77,8 @@ def matrix_bound(
         The bytes of all pairs of ranks.
     routes
         The routes of messages between ranks; by default data may take any path.
+    most
+        The most flows of a linear programme over routes, and over links.
 
     Raises
     ------
@@ -70,7 +96,7 @@ def matrix_bound(
             ALLTOALLV, Fraction(0), tuple(network.ranks), "no bytes move", True
         )
     best = max(_cuts(network, matrix), key=lambda cut: cut.seconds)
-    arcs = _arcs(network, matrix, routes)
+    arcs = _arcs(network, matrix, routes, most)
     flow = flow_seconds(arcs, matrix) if arcs else None
     if flow is not None and flow > best.seconds * (1 + AS_GOOD):
         return _by_flow(network, flow)
@@ -78,16 +104,21 @@ def matrix_bound(
     return _by_cut(network, matrix, best, exact)
 
 
-def _arcs(network: Network, matrix: ByteMatrix, routes: Routing | None) -> Arcs | None:
+def _arcs(
+    network: Network,
+    matrix: ByteMatrix,
+    routes: Routing | None,
+    most: tuple[int, int],
+) -> Arcs | None:
     """The hops of a linear programme that is not too large.
 
     That over the routes of messages is never lower than that over the links.
     """
     size, sources = matrix.size, int(np.count_nonzero(matrix.nbytes.sum(axis=1)))
-    if routes is not None and sources * size * (size - 1) <= MOST_OVER_ROUTES:
+    if routes is not None and sources * size * (size - 1) <= most[0]:
         return Arcs.of_routes(routes, size)
     arcs = Arcs.of_links(network)
-    return arcs if sources * len(arcs.source) <= MOST_OVER_LINKS else None
+    return arcs if sources * len(arcs.source) <= most[1] else None
 
 
 def _cuts(network: Network, matrix: ByteMatrix) -> Iterator[Cut]:
@@ -129,3 +160,24 @@ def _by_flow(network: Network, seconds: Fraction) -> Bound:
     assumed = network.assumed_across([[device] for device in network.capacities])
     ranks = tuple(network.ranks)
     return replace(Bound(ALLTOALLV, seconds, ranks, reason, True), assumed=assumed)
+
+
+def alltoall_bound(found: Bound, network: Network, routes: Routing | None) -> Bound:
+    """The bound of an alltoall, which the flow of all pairs may raise.
+
+    Parameters
+    ----------
+    found
+        The bound by cuts, for each byte of the buffer of a rank.
+    network, routes
+        As of :func:`matrix_bound`.
+    """
+    size = network.size
+    if network.counts or size * (size - 1) > SMALL[1]:
+        return found
+    equal = ByteMatrix(np.ones((size, size), np.int64))
+    flows = matrix_bound(network, equal, routes, SMALL)
+    per_byte = flows.per_byte * (size - 1)
+    if per_byte > found.per_byte * (1 + AS_GOOD):
+        return replace(flows, collective=found.collective, per_byte=per_byte)
+    return found

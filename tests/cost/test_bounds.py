@@ -195,8 +195,11 @@ def test_a_cluster_has_the_bounds_of_all_its_hosts(name, hosts):
         root = cluster.size - 1 if COLLECTIVES[collective].rooted else 0
         found = bound(collective, cluster, root)
         expected = bound(collective, topology, root)
-        assert found.per_byte == expected.per_byte, (collective, root)
         assert found.latency == expected.latency
+        if collective == "alltoall":  # of contracted hosts only the cuts are known
+            assert found.per_byte <= expected.per_byte
+            continue
+        assert found.per_byte == expected.per_byte, (collective, root)
         assert found.exact == expected.exact
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from collalgo import Topology, TopologyError, bound
+from collalgo import Topology, TopologyError, bound, select
 from collalgo.cost import matrix_flow
 from collalgo.cost.arcs import Arcs
 from collalgo.cost.byte_matrix import ByteMatrix
@@ -92,6 +92,16 @@ def test_two_ways_share_the_bytes_of_one_pair_by_their_speeds():
     found = bound("alltoallv", topology, counts=sent)
     assert found.bandwidth == pytest.approx(4 / 3, rel=1e-8)
     assert found.reason.startswith("host0 (1 of 3 ranks) must send 1 of the")
+
+
+def test_an_alltoall_has_the_bound_of_its_flows(monkeypatch):
+    topology = Topology.load("cpu2s")
+    by_flow = bound("alltoall", topology)
+    monkeypatch.setattr(matrix_flow, "_proposed", lambda *_: None)
+    by_cut = bound("alltoall", topology)
+    assert float(by_flow.per_byte) > 1.5 * float(by_cut.per_byte)
+    assert by_flow.exact
+    assert select("alltoall", "1G", topology=topology).ratio >= 1 - 1e-6
 
 
 def test_data_takes_the_routes_of_messages():
