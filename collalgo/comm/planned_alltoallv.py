@@ -40,8 +40,9 @@ def persistent_alltoallv(
     runner = self._runner
     table = _table(runner, counts, receive_counts, timeout)
     if algorithm is None and table.shape == (runner.size, runner.size):
-        elements = elements_of(table.ravel().tolist(), as_array(buf, "alltoallv"), "")
-        nbytes = np.array(elements).reshape(table.shape) * as_array(buf, "").itemsize
+        array = as_array(buf, "alltoallv")
+        elements = elements_of(table.ravel().tolist(), array, "alltoallv")
+        nbytes = np.array(elements).reshape(table.shape) * array.itemsize
         algorithm = synthesized_name(runner.programs.pricer, nbytes)
     call = partial(alltoallv, buf, self, table, out=out, algorithm=algorithm)
     found: Persistent = runner.submit("alltoallv", partial(call, timeout=timeout), True)

@@ -118,6 +118,6 @@ def test_what_a_machine_cannot_be_is_refused(words, reason):
 def test_a_cheaper_order_of_the_ranks_is_named():
     words = ("simulate", "allreduce", "torus_2d", "{}", "--size", "64M")
     found = run(words, "dgx1v", "hosts=4")
-    assert "With --order ring it takes" in found
+    assert "With --order ring the allreduce of 64 MiB takes" in found
     assert "--order" not in run((*words, "--order", "ring"), "dgx1v", "hosts=4")
     assert "--order" not in run(words, "dgx1v")

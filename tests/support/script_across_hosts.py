@@ -65,6 +65,7 @@ def everything(comm, quarters=range(4)):
 half_of_everything = partial(everything, quarters=(0, 2))
 other_half_of_everything = partial(everything, quarters=(1, 3))
 quarter_of_everything = partial(everything, quarters=(0,))
+third_quarter_of_everything = partial(everything, quarters=(2,))
 
 
 def groups(comm):
