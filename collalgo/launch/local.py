@@ -24,6 +24,7 @@ from collalgo.launch.process import exit_code
 from collalgo.launch.ranks import Rank, Ranks, RankSpec
 from collalgo.launch.signals import signals_forwarded, signals_raise
 from collalgo.launch.start_failure import StartFailure
+from collalgo.launch.stopped import stopped_ranks_reported
 from collalgo.launch.supervision import (
     OF_COMMAND,
     PEER_FAILED,
@@ -130,6 +131,8 @@ class LocalLaunch:
             ExitStack() as held,
             closing(ranks),
         ):
+            if is_whole:  # an agent's ranks are also stopped with the launcher
+                held.enter_context(stopped_ranks_reported(ranks.running))
             try:
                 work = partial(self._run, ranks, held)
                 return run_to_end(work, ranks.stop, ranks.sinks)
