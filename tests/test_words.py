@@ -67,7 +67,11 @@ PHRASES = {
     r"\bhow the price is to be\b": "'a caveat of the price'",
     r"\bis linked to nothing\b": "'has no link'",
 }
-FORBIDDEN = re.compile("|".join(PHRASES))
+#: The phrases that begin with a word, whose beginning is checked once for all: several
+#: times as fast as an alternative for each of them.
+WORDS = "|".join(each.removeprefix(r"\b") for each in PHRASES if each.startswith(r"\b"))
+OTHERS = "|".join(each for each in PHRASES if not each.startswith(r"\b"))
+FORBIDDEN = re.compile(rf"\b(?:{WORDS})|{OTHERS}")
 
 PAGES = [
     *(

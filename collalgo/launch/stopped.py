@@ -9,7 +9,7 @@ from collalgo.base.threads import ThreadRefused, start
 from collalgo.launch.messages import report
 from collalgo.launch.ranks import Rank
 
-#: Seconds between two looks at the ranks; one that is stopped in both is named.
+#: Seconds between two polls of the ranks; one that is stopped at both is named.
 PERIOD = 2.0
 
 #: The state of a process that a signal has stopped, not a debugger.
