@@ -188,10 +188,7 @@ class Groups:
 
     def _made(self: Kind, context: Context, members: tuple[int, ...]) -> Kind:
         self._runner.context.add_group(context, members)
-        of_members = self._runner.subgroup(context, members), self._runner.timeout
-        found = type(self)(*of_members)  # type: ignore[call-arg]
-        self._runner.programs.lead(found._runner.programs)
-        return found
+        return type(self)(self._runner.subgroup(context, members), self._runner.timeout)  # type: ignore[call-arg]
 
     def _check(self) -> None:
         """Raise MismatchError if members are known to make another call."""

@@ -9,11 +9,11 @@ from collalgo._kernels.engine.transport.transport import PART_OF_NEXT, WHOLE_CAL
 from collalgo.base.cache import recalled
 from collalgo.comm.call_record import record_of
 from collalgo.comm.call_text import EXCHANGE
-from collalgo.comm.first_calls import FirstCalls
+from collalgo.comm.program_cache import ProgramCache
 from collalgo.engine.call import Call
 
 
-class LibraryPrograms(FirstCalls):
+class LibraryPrograms(ProgramCache):
     """The programs of one rank, with those of the calls of the library.
 
     :class:`Program` has the values of ``counted``.

@@ -74,6 +74,27 @@ class ProgramCache:
         topology, devices = self._placed()
         return placed_pricer(topology, profile, devices)
 
+    def begin_by_formulas(self) -> None:
+        """On several hosts let formulas decide on short calls, until prices are known.
+
+        All ranks call it before their first call.
+        """
+        if self._placed is not None:
+            self._ahead = PricesAhead(self.pricer.private_copy)
+
+    def are_prices_known(self) -> bool:
+        """Whether formulas decide, and the prices of all calls so far are known.
+
+        If they are not, a thread finds them from now on.
+        """
+        return self._ahead is not None and self._ahead.are_known()
+
+    def use_prices(self) -> None:
+        """Let prices decide on all further calls; all ranks call it between two."""
+        if self._ahead is not None and self._ahead.pricer is not None:
+            self.__dict__["pricer"] = self._ahead.pricer
+        self._decide_again()
+
     def kind(self, call: Call) -> CallKind:
         """The calls that differ from this one in their length only."""
         if call.count or call.counts:

@@ -8,17 +8,12 @@ import numpy as np
 
 from collalgo import elastic
 from collalgo.comm import prices_ahead
-from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.comm.prices_ahead import PricesAhead
-from collalgo.cost.host_profile import HostProfile
 from collalgo.elastic import State
 from collalgo.engine.call import Call
 from collalgo.selection.decide import FORMULA, PRICE
 from tests.support.ranks_on_hosts import ranks_on_hosts
-from tests.support.store_clients import DEADLINE, until
-
-#: Some profile of the hosts.
-PROFILE = HostProfile(1e-6, 2e-6, 1e-7, 1e-10, 1e-10, cores=2)
+from tests.support.store_clients import DEADLINE
 
 #: The step in which the last member may learn prices.
 LATE_STEP = 5
@@ -69,27 +64,3 @@ def test_prices_decide_from_the_commit_on_at_which_all_members_know_them(
     ((decider, name_before),) = set().union(*deciders.values())
     assert decider == FORMULA
     assert name_before != name
-
-
-def test_a_group_begins_and_ends_to_be_decided_by_formulas_with_its_world(monkeypatch):
-    """The prices of its calls must be known, too; a group of one host needs none."""
-    monkeypatch.setattr(prices_ahead, "CALM_SECONDS", 0.0)
-    placed = ranks_on_hosts(1, 2)
-    world, group = (
-        LibraryPrograms(0, 3, PROFILE, (0, 1, 1), lambda: placed) for _ in range(2)
-    )
-    world.begin_by_formulas()
-    world.lead(group)
-    world.lead(LibraryPrograms(1, 2, PROFILE))
-    asked = Call("broadcast", np.dtype(float), LENGTH)
-    assert group._decision(asked).decider == FORMULA
-    may_price, alone = Event(), group.pricer.private_copy
-    group._ahead._make = lambda: may_price.wait(DEADLINE) and alone()
-    until(world._ahead.are_known)
-    assert not world.are_prices_known()
-    may_price.set()
-    until(world.are_prices_known)
-    assert group._decision(asked).decider == FORMULA
-    world.use_prices()
-    assert group._decision(asked).decider == PRICE
-    assert not world.are_prices_known()
