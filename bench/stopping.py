@@ -28,4 +28,6 @@ def exits_when_stopped() -> Iterator[None]:
 
 
 def _exit(number: int, _frame: FrameType | None) -> None:
+    for further in ENDING:  # which would interrupt the removal
+        signal.signal(further, signal.SIG_IGN)
     sys.exit(f"ended by {signal.Signals(number).name}")

@@ -168,8 +168,9 @@ def _check_stream(path: str | Path, target: Path) -> None:
 
 
 def _check_suffix(path: Path, kind: Format) -> None:
-    """Refuse a name that promises another format; one without a suffix does not."""
-    if kind.endings and path.suffix and ending(path) not in kind.endings:
+    """Refuse another suffix than those of a format, except a number, as of a date."""
+    suffix = ending(path)
+    if kind.endings and suffix not in ("", *kind.endings) and not suffix.isdigit():
         known = " or ".join(f".{each}" for each in kind.endings)
         raise OutputError(
             f"{path}: the suffix {path.suffix} is not that of {kind.name}; name the "

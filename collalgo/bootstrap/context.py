@@ -53,6 +53,9 @@ class Rendezvous(Protocol):
     def suffices(self, members: Sequence[int]) -> bool:
         """Whether some ranks can connect without the others, also if these end."""
 
+    def lost(self) -> Sequence[int]:
+        """The ranks that this one regards as lost, though they may live."""
+
     def connect_survivors(
         self,
         name: str,

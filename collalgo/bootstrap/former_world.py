@@ -10,7 +10,8 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import ExchangeGroup
 from collalgo.bootstrap.liveness_check import LivenessCheck
 
-#: Precedes the place of a process in its last world, after its identity.
+#: Separates the identity of a process, its place in its last world, and the ranks of
+#: that which it has lost.
 PLACE = "\t"
 
 
@@ -32,6 +33,11 @@ class FormerWorld(NamedTuple):
     def place(self) -> str:
         """The place of this process in it."""
         return f"{self.name}:{self.context.transport.rank}"
+
+    @property
+    def lost(self) -> str:
+        """The ranks that this process regards as lost, though they may live."""
+        return ",".join(map(str, self.context.rendezvous.lost()))
 
     def can_connect(self, members: Sequence[int]) -> bool:
         """Whether these of its ranks have all that they need; each finds the same."""
@@ -58,13 +64,19 @@ class FormerWorld(NamedTuple):
 def introduced(
     exchange_group: ExchangeGroup, identity: str, former: FormerWorld | None
 ) -> tuple[list[str], tuple[int, ...]]:
-    """The identities of all processes, and their ranks in a former world of all."""
-    place = "" if former is None else f"{PLACE}{former.place}"
-    parts = [
-        text.partition(PLACE) for text in exchange_group.allgather(identity + place)
-    ]
-    identities = [identity for identity, _, _ in parts]
-    return identities, former_ranks([place for _, _, place in parts])
+    """The identities of all processes, and their ranks in a former world of all.
+
+    They have none if one of them is lost to another: for instance after a cut of the
+    network that was shorter than a lease.
+    """
+    words = [identity, "", ""]
+    if former is not None:
+        words[1:] = former.place, former.lost
+    texts = exchange_group.allgather(PLACE.join(words))
+    identities, places, lost = zip(*(text.split(PLACE) for text in texts), strict=True)
+    ranks = former_ranks(places)
+    unreachable = {int(rank) for each in lost for rank in each.split(",") if rank}
+    return list(identities), () if unreachable & {*ranks} else ranks
 
 
 def former_ranks(places: Sequence[str]) -> tuple[int, ...]:

@@ -118,6 +118,15 @@ class MultiHostRendezvous:
         holder = self._job.membership.store_rank
         return holder is None or holder in {self._ranks[each] for each in members}
 
+    def lost(self) -> list[int]:
+        """The ranks that have ended, or that this one cannot reach."""
+        job, own = self._job, enumerate(self._ranks)
+        return [
+            rank
+            for rank, each in own
+            if job.membership.is_gone(each) or job.wire.has_lost(each)
+        ]
+
     def connect_survivors(
         self,
         name: str,

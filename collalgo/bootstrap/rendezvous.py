@@ -129,6 +129,10 @@ class GroupRendezvous:
         """That some ranks need no others: each of them has the memory."""
         return True
 
+    def lost(self) -> list[int]:
+        """No ranks that may live: those of one host lose one another by their end."""
+        return []
+
     def connect_survivors(
         self,
         name: str,

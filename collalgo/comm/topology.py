@@ -11,7 +11,7 @@ from collalgo.comm.types import Communicator
 from collalgo.cost.host_profile import host_profile
 from collalgo.topology.document import build, document
 from collalgo.topology.model import Kind, Topology
-from collalgo.topology.ranks import add_rank_cores, local_view, merge
+from collalgo.topology.ranks import add_rank_cores, detect_again, local_view, merge
 
 if TYPE_CHECKING:
     import mpi4py.MPI
@@ -29,7 +29,8 @@ def of(comm: "Communicator | mpi4py.MPI.Comm | None" = None) -> Topology:
 
 
 def _views(runner: "Runner", call: str, **more: Any) -> list[dict[str, Any]]:
-    """The machine as each rank sees it, with the GB/s at which a core copies."""
+    """The machine as each rank sees it now, with the GB/s at which a core copies."""
+    detect_again()
     mine = {**local_view(), **more, "copy": 1e-9 / host_profile().copy}
     return [
         json.loads(v) for v in runner.exchange_bytes(json.dumps(mine).encode(), call)

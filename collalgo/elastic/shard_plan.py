@@ -165,10 +165,13 @@ class ShardSums:
             On every member, if one has another form or another number of shards.
         """
         last = self._last  # of the sum before, which mostly had this form
-        if last is None or last[0] != shards or not last[1].is_alike(example):
-            found = Contributions(example)
-            last = self._last = shards, found, self._exchanges_of(comm, shards, found)
-        return last[1:]
+        if last is not None and last[0] == shards and last[1].is_alike(example):
+            return last[1:]
+        found = Contributions(example)
+        exchanges = self._exchanges_of(comm, shards, found)
+        if found.is_alike(example):  # of others it keeps the arrays of the example
+            self._last = shards, found, exchanges
+        return found, exchanges
 
     def _exchanges_of(
         self, comm: Communicator, shards: int, contributions: Contributions

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from collalgo.base.foreign import package_of
 from collalgo.base.hooks import hook
 from collalgo.base.integers import INT64_MAX, integer, shown
+from collalgo.base.units import counted
 from collalgo.engine.devices.arrays import Shadow, is_on_device, offers, shadow_of
 
 Array = NDArray[Any]
@@ -250,14 +251,13 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
 
 def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[int]:
     """The numbers of rows of all ranks, checked, as a list."""
+    wanted = f"{counted(size, 'number')} of rows, one for each {of}"
     if not isinstance(counts, Iterable) or isinstance(counts, Set | Mapping):
-        advice = f"pass {size} numbers of rows, one for each {of}"
-        raise TypeError(f"{caller}: counts is {shown(counts)}; {advice}")
+        raise TypeError(f"{caller}: counts is {shown(counts)}; pass {wanted}")
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
     if len(checked) != size or min(checked, default=0) < 0:
         raise ValueError(
-            f"{caller}: counts {shown(checked)} must be {size} numbers of rows, one "
-            f"for each {of}, none negative"
+            f"{caller}: counts {shown(checked)} must be {wanted}, none negative"
         )
     return checked
 

@@ -18,7 +18,7 @@ from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.base.units import counted
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.store.at_url import StorePlace, store_place
-from collalgo.bootstrap.store.ended_members import report_end
+from collalgo.bootstrap.store.ended_members import EndReports
 from collalgo.bootstrap.store.exclusion import excluded_at
 from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
@@ -83,7 +83,8 @@ class RestartingLaunch(LocalLaunch):
 
         for spec in self.specs:
             start(spec, 0)
-        return _Supervision(self, ranks, start, end, place).run()
+        reports = held.enter_context(closing(EndReports(place)))
+        return _Supervision(self, ranks, start, end, place, reports).run()
 
     def _of_host(self, held: ExitStack) -> tuple[dict[str, str], StorePlace, End]:
         """The variables of ranks that are all on this host, the store, and the end."""
@@ -169,6 +170,8 @@ class _Supervision:
         Called with the number that run, at each end once one had exit code 0.
     place : StorePlace
         The store, which names the excluded members.
+    reports : EndReports
+        Reports to the store that ranks have ended.
     """
 
     plan: RestartingLaunch
@@ -176,6 +179,7 @@ class _Supervision:
     start: Callable[[RankSpec, int], None]
     end: End
     place: StorePlace
+    reports: EndReports
     excluded: set[int] = field(default_factory=set)
     due: dict[int, float] = field(default_factory=dict)
     deaths: Counter[int] = field(default_factory=Counter)
@@ -226,7 +230,7 @@ class _Supervision:
             self.excluded.clear()
             return
         self.lost.append(rank)
-        report_end(self.place, self._names()[rank.rank])
+        self.reports.send(self._names()[rank.rank])
         words = f"rank {rank.rank} {exit_reason(code)}"
         if self.has_finished:
             self.deaths[rank.rank] += 1
@@ -274,6 +278,7 @@ class _Supervision:
         for rank, moment in list(self.due.items()):
             if time.monotonic() >= moment:
                 del self.due[rank]
+                self.reports.settle(self._names()[rank])
                 try:
                     self.start(specs[rank], self.deaths[rank])
                 except StartFailure as error:

@@ -43,8 +43,13 @@ def visible_gpus() -> list[int]:
 
 @cache
 def own_machine() -> dict[str, Any]:
-    """The machine as this process has first seen it: its hardware stays the same."""
+    """The machine as this process has seen it first, or since :func:`detect_again`."""
     return document(detect(host="host", cores=False))
+
+
+def detect_again() -> None:
+    """Let the next view have the machine as it is then: links fail and become slow."""
+    own_machine.cache_clear()
 
 
 def local_view() -> dict[str, Any]:

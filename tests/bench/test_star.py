@@ -82,6 +82,8 @@ def test_a_race_that_is_stopped_removes_its_hosts(monkeypatch, number):
         try:
             yield None, folder / "file"
         finally:
+            signal.raise_signal(signal.SIGTERM)  # again, which changes nothing
+            signal.raise_signal(signal.SIGHUP)
             removed.append(folder)
 
     monkeypatch.setattr("collalgo.bench.cluster.star.star", hosts)

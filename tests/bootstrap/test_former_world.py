@@ -5,11 +5,33 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given, strategies as st
 
-from collalgo.bootstrap.former_world import FormerWorld, former_ranks
+from collalgo.bootstrap.former_world import FormerWorld, former_ranks, introduced
 from collalgo.bootstrap.membership import Membership
 from collalgo.bootstrap.multi_host import Job, MultiHostRendezvous
 
 NAMES = st.text(min_size=1)
+
+
+def found_by(texts, identity, former):
+    """What a process learns of all, whose texts these are."""
+    return introduced(Mock(**{"allgather.side_effect": texts}), identity, former)
+
+
+def world(name, rank, lost=()):
+    context = Mock(**{"transport.rank": rank, "rendezvous.lost.return_value": lost})
+    return FormerWorld(name, context)
+
+
+@pytest.mark.parametrize(
+    ("lost", "ranks"), [((), (0, 2)), ((1,), (0, 2)), ((2,), ()), ((0, 1), ())]
+)
+def test_a_world_is_not_used_again_if_a_member_is_lost_to_another(lost, ranks):
+    sent = []
+    for process, former in (("x", world("1", 0, lost)), ("y", world("1", 2))):
+        found_by(lambda text: sent.append(text) or [text], process, former)
+    for process, former in (("x", world("1", 0, lost)), ("y", world("1", 2))):
+        assert found_by(lambda _: sent, process, former) == (["x", "y"], ranks)
+    assert found_by(lambda text: [text, *sent], "z", None) == (["z", "x", "y"], ())
 
 
 def place(name, rank):

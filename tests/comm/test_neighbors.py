@@ -143,7 +143,7 @@ def test_a_grid_has_the_ranks_next_to_each():
 def test_counts_have_one_for_each_neighbor():
     def on_each_rank(comm):
         near, lonely = comm.neighbors([1 - comm.rank]), comm.neighbors([[], []])
-        with pytest.raises(ValueError, match="must be 1 numbers of rows, one for each"):
+        with pytest.raises(ValueError, match="must be 1 number of rows, one for each"):
             near.alltoallv(np.ones(2), [1, 1])
         with pytest.raises(ValueError, match="must be 0 numbers of rows, one for each"):
             lonely.alltoallv(np.ones(0), [], [7])

@@ -128,7 +128,7 @@ def test_a_root_out_of_range_is_refused(root):
 def test_counts_must_fit(alone):
     with pytest.raises(ValueError, match=r"counts add up to 2 rows but buf has 3"):
         alone.reduce_scatter(np.ones(3), counts=[2])
-    with pytest.raises(ValueError, match=r"must be 1 numbers of rows"):
+    with pytest.raises(ValueError, match=r"must be 1 number of rows"):
         alone.reduce_scatter(np.ones(3), counts=[1, 2])
     with pytest.raises(ValueError, match="rank 0 passed 3 rows but counts give it 4"):
         alone.allgatherv(np.ones(3), [4])

@@ -5,6 +5,7 @@ import pytest
 
 from collalgo import Topology, threads, trace
 from collalgo.errors import MismatchError, TopologyError
+from collalgo.topology import ranks
 
 SIZE = 4
 
@@ -22,6 +23,18 @@ def sums(comm):
         assert (comm.allreduce(mine.copy()) == 10).all()
         gathered = comm.allgatherv(mine[: comm.rank], [0, 1, 2, 3])
         assert gathered.tolist() == [2, 3, 3, 4, 4, 4]
+
+
+def test_a_replan_reads_the_machine_again(monkeypatch):
+    read, detect = [], ranks.detect
+    monkeypatch.setattr(ranks, "detect", lambda **how: read.append(1) or detect(**how))
+
+    def twice(comm):
+        comm.replan()
+        comm.replan()
+
+    threads(twice, 1)
+    assert len(read) == 2
 
 
 def test_calls_are_right_and_chosen_by_the_new_topology():

@@ -94,7 +94,8 @@ def test_a_survivor_that_dies_before_it_has_connected_is_not_waited_for(meet):
             return die(comm, rendezvous, "planted")
         if number == 1:
             fails = Mock(side_effect=RuntimeError("planted, too"))
-            comm._runner.context.rendezvous = Mock(connect=fails)
+            rendezvous_of_world = Mock(connect=fails, **{"lost.return_value": ()})
+            comm._runner.context.rendezvous = rendezvous_of_world
             with pytest.raises(RuntimeError, match="too"):
                 grow_after_a_failure(comm)
             return rendezvous.shutdown()

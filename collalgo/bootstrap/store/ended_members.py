@@ -1,9 +1,9 @@
 """The keys of members of an elastic job that have ended, in its store."""
 
 import json
+from collections.abc import Callable
 from contextlib import closing, suppress
-from functools import partial
-from threading import Thread
+from threading import Event, Thread
 
 from collalgo.base.threads import ThreadRefused, start
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
@@ -14,34 +14,88 @@ from collalgo.errors import BootstrapError
 #: The schemes of stores that do not see the end of a process, only that of its lease.
 WITH_LEASES_ONLY = ("etcd", "replicated")
 
+#: Seconds in which a report should arrive.
+SECONDS = 1.0
 
-def report_end(place: StorePlace, name: str) -> None:
-    """Begin to delete the keys of a member whose process has ended.
 
-    An etcd would keep them until the lease of the process ends, and the other members
-    would wait so long. A thread deletes them, as a store that is not reached would
-    delay the caller. Nothing is done if it cannot be connected.
+class EndReport:
+    """The report that the process of a member has ended, to the store of its job.
+
+    An etcd would keep the keys of the process until its lease ends, and the other
+    members would wait so long. A thread deletes them, as a store that is not reached
+    would delay the caller; if it cannot be connected nothing is done.
+
+    Parameters
+    ----------
+    place
+        The store.
+    name
+        The member.
     """
-    if place.url.scheme not in WITH_LEASES_ONLY:
-        return
-    report = partial(_report_end, place, name)
-    with suppress(ThreadRefused):
-        start(Thread(target=report, name=f"collalgo end of {name}", daemon=True))
+
+    def __init__(self, place: StorePlace, name: str):
+        self._place, self._name = place, name
+        self._cancelled = Event()
+        self._thread: Thread | None = None
+        if place.url.scheme in WITH_LEASES_ONLY:
+            thread = Thread(target=self._send, name=f"collalgo end of {name}")
+            thread.daemon = True
+            with suppress(ThreadRefused):
+                self._thread = start(thread)
+
+    def cancel(self) -> None:
+        """Delete nothing from now on: another process of the member is to begin."""
+        self._cancelled.set()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has arrived, or some seconds."""
+        if self._thread is not None:
+            self._thread.join(seconds)
+
+    def _send(self) -> None:
+        with (
+            suppress(BootstrapError, OSError),
+            closing(running_store(self._place)) as store,
+        ):
+            remove_member(store, self._name, self._cancelled.is_set)
 
 
-def _report_end(place: StorePlace, name: str) -> None:
-    with (
-        suppress(BootstrapError, OSError),
-        closing(running_store(place)) as store,
-    ):
-        remove_member(store, name)
+class EndReports:
+    """The reports of the ends of the members of one launcher.
+
+    Parameters
+    ----------
+    place
+        The store.
+    """
+
+    def __init__(self, place: StorePlace):
+        self._place = place
+        self._sent: dict[str, EndReport] = {}
+
+    def send(self, name: str) -> None:
+        """Report that the process of a member has ended."""
+        self._sent[name] = EndReport(self._place, name)
+
+    def settle(self, name: str) -> None:
+        """Let the report of a member arrive soon or never: another process begins."""
+        if report := self._sent.pop(name, None):
+            report.wait(SECONDS)
+            report.cancel()
+
+    def close(self) -> None:
+        """Let all reports arrive, if they do so soon."""
+        for name in list(self._sent):
+            self.settle(name)
 
 
-def remove_member(store: KeyValueStore, name: str) -> None:
-    """Delete the keys of the processes of a member."""
+def remove_member(
+    store: KeyValueStore, name: str, cancelled: Callable[[], bool] = lambda: False
+) -> None:
+    """Delete the keys of the processes of a member, unless it is cancelled."""
     for prefix in (NODES, LEADER):
         for key, entry in store.entries(prefix).items():
-            if _name_in(entry.value) == name:
+            if _name_in(entry.value) == name and not cancelled():
                 store.delete(key, entry.version)
 
 

@@ -53,7 +53,7 @@ cdef class UcxWire(Wire):
     cdef void *context
     cdef void *worker
     cdef void **endpoints
-    cdef bint *lost, closes
+    cdef bint closes
     cdef list addresses
     cdef const char **address_of
     cdef int64_t rank, size

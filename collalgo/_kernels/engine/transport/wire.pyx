@@ -64,6 +64,10 @@ cdef class Wire:
         """Whether only the thread that made it may use it."""
         return False
 
+    def has_lost(self, int64_t peer):
+        """Whether the engine can no longer reach a peer."""
+        return self.lost != NULL and bool(self.lost[peer])
+
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request
