@@ -69,11 +69,10 @@ def introduced(
     They have none if one of them is lost to another: for instance after a cut of the
     network that was shorter than a lease.
     """
-    words = [identity, "", ""]
-    if former is not None:
-        words[1:] = former.place, former.lost
-    texts = exchange_group.allgather(PLACE.join(words))
-    identities, places, lost = zip(*(text.split(PLACE) for text in texts), strict=True)
+    own = [identity] if former is None else [identity, former.place, former.lost]
+    texts = exchange_group.allgather(PLACE.join(own))
+    parts = [(*text.split(PLACE), "", "")[:3] for text in texts]
+    identities, places, lost = zip(*parts, strict=True)
     ranks = former_ranks(places)
     unreachable = {int(rank) for each in lost for rank in each.split(",") if rank}
     return list(identities), () if unreachable & {*ranks} else ranks
