@@ -229,6 +229,8 @@ def _begins_with(target: Path, magic: bytes) -> bool:
 
 def _append(target: Path, data: bytes) -> None:
     if is_standard_output(target):
+        if sys.stdout is None:  # as Python finds a closed one
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         sys.stdout.flush()
     if str(target) == STANDARD_OUTPUT:
         sys.stdout.buffer.write(data)

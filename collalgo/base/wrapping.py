@@ -8,7 +8,7 @@ from textwrap import wrap
 def wrapped(text: str, *, stderr: bool = False) -> str:
     """Text with its long lines broken between words, if it goes to a terminal."""
     stream = sys.stderr if stderr else sys.stdout
-    if not stream.isatty():
+    if stream is None or not stream.isatty():  # None if it is closed
         return text
     width = shutil.get_terminal_size().columns
     return "\n".join(part for line in text.split("\n") for part in _parts(line, width))

@@ -52,8 +52,10 @@ def _end(error: OSError, *, silent: bool = False) -> NoReturn:
     sys.exit(1)
 
 
-def _discard(stream: TextIO) -> None:
+def _discard(stream: TextIO | None) -> None:
     """Let Python write at its exit what waits in a stream to nowhere."""
+    if stream is None:
+        return
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, stream.fileno())

@@ -51,5 +51,6 @@ def abandon(context: Context, progress: Progress, recovery: Recovery) -> None:
     if error := release(context, progress):
         problems.append(f"collalgo.{type(error).__name__}: {error}")
     for words in problems:
-        sys.stderr.write(words + "\n")
+        if sys.stderr is not None:
+            sys.stderr.write(words + "\n")
         fail_at_exit()

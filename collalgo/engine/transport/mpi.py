@@ -104,8 +104,9 @@ class Mpi:
         MPI_Finalize would wait for the peer without end, here and on all other ranks.
         """
         if peer_died:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                if stream is not None:
+                    stream.flush()
             time.sleep(LAST_WORDS)  # the launcher kills the others once this rank ends
             from mpi4py import MPI
 
