@@ -26,7 +26,8 @@ from collalgo.algorithms.catalogue import candidates
 from collalgo.base.environment import RULES as RULES_FILE
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
-from collalgo.cli.machine import load_machine, parameters_argument
+from collalgo.cli.loading import load_machine
+from collalgo.cli.machine import parameters_argument
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
 from collalgo.engine.transport.waiting import cores
 from collalgo.errors import CollalgoError

@@ -8,6 +8,7 @@ from collalgo.base.console import patience
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.call_sizes import sizes_of_call
+from collalgo.cli.loading import with_and_without
 from collalgo.cli.machine import (
     assume_option,
     assuming,
@@ -15,7 +16,6 @@ from collalgo.cli.machine import (
     machine_arguments,
     root_option,
     sizes_option,
-    with_and_without,
 )
 from collalgo.cli.matrix_option import matrix_option
 from collalgo.cli.words import epilog

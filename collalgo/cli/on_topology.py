@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 
 import click
 
+from collalgo.cli.loading import load
 from collalgo.cli.machine import (
     assume_option,
     assuming,
     faults_options,
     figures_option,
     hosts_option,
-    load,
     nics_option,
     parameters_argument,
     shape,

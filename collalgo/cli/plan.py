@@ -9,13 +9,13 @@ from collalgo.base import disk_cache
 from collalgo.base.console import patience, wide_console
 from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.loading import load
 from collalgo.cli.machine import (
     assume_option,
     assuming,
     check_has_root,
     faults_options,
     figures_option,
-    load,
     machine_arguments,
     root_option,
     sizes_option,

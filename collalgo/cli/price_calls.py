@@ -9,12 +9,12 @@ from collalgo.base.console import patience, wide_console
 from collalgo.base.cpu_list import cores_of, is_list
 from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.loading import load
 from collalgo.cli.machine import (
     assume_option,
     assuming,
     faults_options,
     figures_option,
-    load,
     machine_arguments,
 )
 from collalgo.cli.words import epilog

@@ -13,6 +13,7 @@ from collalgo.base.plotting import PICTURE
 from collalgo.base.units import UNIT, sizes_in_bytes
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.call_sizes import sizes_to_price
+from collalgo.cli.loading import with_and_without
 from collalgo.cli.machine import (
     assume_option,
     assuming,
@@ -22,7 +23,6 @@ from collalgo.cli.machine import (
     nics_option,
     split_what,
     topology_option,
-    with_and_without,
 )
 from collalgo.cli.matrix_option import matrix_option
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes

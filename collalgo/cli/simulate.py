@@ -15,12 +15,12 @@ from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.algorithm_argument import algorithms_named
 from collalgo.cli.call_sizes import sizes_of_call
+from collalgo.cli.loading import load_machine
 from collalgo.cli.machine import (
     assume_option,
     assuming,
     faults_options,
     figures_option,
-    load_machine,
     machine_arguments,
     root_option,
     sizes_option,

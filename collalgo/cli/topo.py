@@ -9,10 +9,10 @@ from collalgo.base import plugins
 from collalgo.base.console import patience, plain_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
+from collalgo.cli.loading import load
 from collalgo.cli.machine import (
     assume_option,
     faults_options,
-    load,
     machine_arguments,
 )
 from collalgo.cli.options import force_option, writes
@@ -72,9 +72,9 @@ def show(
     faults: Faults,
 ) -> None:
     """Show the tree of devices with bandwidths, or the matrix of paths."""
-    topology = load(what, parameters, faults)
     if host and not matrix:
         raise click.UsageError("--host needs --matrix")
+    topology = load(what, parameters, faults, warns=matrix)  # the tree has them
     if not matrix:
         known = with_assumed_speeds(topology, assume)
         plain_console().print(text.tree(known), highlight=False)
@@ -133,7 +133,7 @@ def validate(files: tuple[str, ...]) -> None:
     wrong = []
     for file in files:
         try:
-            topology = load(file)
+            topology = load(file, warns=False)
         except click.ClickException as error:
             wrong.append(error.message)
             continue

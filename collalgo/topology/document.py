@@ -17,12 +17,14 @@ may be written as a parameter, a multiple of a parameter, or null if unknown.
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from collalgo.base import output_files
 from collalgo.base.hostlist import expand
 from collalgo.base.seal import MAKER
+from collalgo.base.units import counted
 from collalgo.base.yaml_documents import line_of
 from collalgo.errors import TopologyError
 from collalgo.topology.document_values import Parameters, column, number_of, whole
@@ -37,6 +39,9 @@ TOPOLOGY = output_files.Format("a topology", endings=("yaml", "yml", "json"))
 _TOP = {"collalgo", "maker", "name", "about", "source", "sources", "parameters",
         "devices", "links", "warnings"}  # fmt: skip
 _OF_LINK = {"ends", "kind", "count", "bandwidth", "latency", "assumed"}
+
+#: The links of a document by their kind and ends, in the order in which it has them.
+Given = set[tuple[LinkKind, str, str]]
 
 
 def build(document: Any, parameters: Parameters | None = None) -> Topology:
@@ -55,15 +60,32 @@ def build(document: Any, parameters: Parameters | None = None) -> Topology:
     sources = _list(document, "source") or _list(document, "sources")
     source = "; ".join(map(str, sources))
     topology = Topology(str(document.get("name", "")), source)
-    for add, key in ((_add, "devices"), (_link, "links")):
+    given: Given = set()
+    for add, key in ((_add, "devices"), (partial(_link, given), "links")):
         for entry in _entries(document, key):
             try:
                 add(topology, entry, values)
             except TopologyError as error:
                 raise TopologyError(f"{line_of(entry)}{error}") from None
+    _warn_of_both_orders(topology, given)
     for text in _list(document, "warnings"):
         topology.warn(str(text))
     return topology
+
+
+def _warn_of_both_orders(topology: Topology, given: Given) -> None:
+    """Warn of links that are listed there and back, whose cables add up."""
+    both = [(kind, a, b) for kind, a, b in given if a < b and (kind, b, a) in given]
+    if not both:
+        return
+    kind, a, b = min(both)
+    link = topology.between(a, b).get(kind)  # None if it carries nothing
+    speed = f" to {link.bandwidth:g} GB/s" if link and link.bandwidth else ""
+    topology.warn(
+        f"{counted(len(both), 'link')} listed in both orders of the ends, as "
+        f"{kind.value} {a} - {b}: the cables add up{speed}; a link has its bandwidth "
+        "in each direction, so list it once"
+    )
 
 
 def _check_words(document: dict[str, Any]) -> None:
@@ -133,7 +155,9 @@ def _add(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
         topology.add(id, kind, **{key: column[i] for key, column in columns.items()})
 
 
-def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None:
+def _link(
+    given: Given, topology: Topology, entry: dict[str, Any], values: Parameters
+) -> None:
     ends = entry.get("ends")
     if not isinstance(ends, list) or len(ends) != 2:
         raise TopologyError(f"link {entry!r:.80}: 'ends' must be a list of two ids")
@@ -150,6 +174,7 @@ def _link(topology: Topology, entry: dict[str, Any], values: Parameters) -> None
     assumed = tuple(str(text) for text in _list(entry, "assumed"))
     for a, b in _pairs(ends, what):
         topology.link(a, b, kind, count=count, assumed=assumed, **numbers)
+        given.add((kind, a, b))
 
 
 def _pairs(ends: list[Any], what: str) -> Iterator[tuple[str, str]]:
