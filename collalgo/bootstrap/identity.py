@@ -20,6 +20,7 @@ from collalgo.bootstrap.launcher_variables import (
     in_range,
     local_size,
     number,
+    port_of,
     refuse_half,
 )
 from collalgo.errors import BootstrapError
@@ -146,6 +147,7 @@ def _of_run(env: Mapping[str, str]) -> Identity:
 
 def _of_torchrun(env: Mapping[str, str], launcher: str = "torchrun") -> Identity:
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", RESTART_COUNT)
+    _check_port(env, "MASTER_PORT")
     job = "torchrun/" + "/".join(env.get(name, "") for name in names)
     across = Route.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
     return _by_variables(env, job, launcher, across=across)
@@ -170,10 +172,17 @@ def _of_mpi(
 
 def _of_horovodrun(env: Mapping[str, str]) -> Identity:
     server = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
+    _check_port(env, server[1])
     job = "horovodrun/" + "/".join(env.get(name, "") for name in server)
     has_store = all(env.get(name) for name in server)
     across = Route.LAUNCHER_STORE if has_store else None
     return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
+
+
+def _check_port(env: Mapping[str, str], name: str) -> None:
+    """Refuse an impossible port, as its ranks would wait without end."""
+    if env.get(name, "").strip():
+        port_of(env, name)
 
 
 def torchrun_keeps_a_store(env: Mapping[str, str]) -> bool:

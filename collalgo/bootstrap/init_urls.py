@@ -15,7 +15,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
-from collalgo.base.integers import integer, shown
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.exchange import SizesDiffer
@@ -24,7 +23,7 @@ from collalgo.bootstrap.foreign_stores import HorovodStore, SharedPrefix, TorchS
 from collalgo.bootstrap.identity import identity, torchrun_keeps_a_store
 from collalgo.bootstrap.interfaces import is_address, is_loopback
 from collalgo.bootstrap.join_arguments import JoinArguments
-from collalgo.bootstrap.launcher_variables import RESTART_COUNT
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT, port_of
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
@@ -118,7 +117,7 @@ def _by_environment(arguments: JoinArguments) -> Context:
     """Connect by the variables of torchrun, set by any launcher."""
     env = os.environ
     _check_variables(env)
-    _port("MASTER_PORT")
+    port_of(os.environ, "MASTER_PORT")
     rank, size = identity({**env, "LOCAL_WORLD_SIZE": env["WORLD_SIZE"]})[:2]
     arguments = replace(arguments, rank=rank, size=size)
     if torchrun_keeps_a_store(env):
@@ -143,19 +142,8 @@ def store_of_launcher(arguments: JoinArguments) -> ExchangeStore:
     env = os.environ
     if torchrun_keeps_a_store(env):
         return _store_of_torchrun(arguments)
-    port = _port("HOROVOD_GLOO_RENDEZVOUS_PORT")
+    port = port_of(env, "HOROVOD_GLOO_RENDEZVOUS_PORT")
     return HorovodStore(env["HOROVOD_GLOO_RENDEZVOUS_ADDR"], port)
-
-
-def _port(name: str) -> int:
-    """The port that a variable of a launcher gives."""
-    try:
-        return integer(int(os.environ[name]), name, "init", 1, 65535)
-    except ValueError:
-        raise BootstrapError(
-            f"the environment variable {name} is {shown(os.environ[name])}, not a "
-            "port; set it to a number from 1 to 65535"
-        ) from None
 
 
 def _store_of_torchrun(arguments: JoinArguments) -> TorchStore:
@@ -165,7 +153,7 @@ def _store_of_torchrun(arguments: JoinArguments) -> TorchStore:
     env = os.environ
     store = TCPStore(
         env["MASTER_ADDR"],
-        _port("MASTER_PORT"),
+        port_of(os.environ, "MASTER_PORT"),
         is_master=False,
         timeout=timedelta(seconds=arguments.timeout),
     )

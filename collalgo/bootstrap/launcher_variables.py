@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 from collalgo.base.environment import JOB, STORE
-from collalgo.base.integers import shown
+from collalgo.base.integers import integer, shown
 from collalgo.errors import BootstrapError
 
 #: The variables of rank, size, local size and local rank, as torchrun and horovodrun
@@ -47,6 +47,9 @@ PAIRS = (TORCH[:2], HOROVOD[:2], OPEN_MPI, MPICH, MVAPICH, JSRUN, PALS)
 
 #: The most ranks of a job.
 MOST_RANKS = 1 << 17
+
+#: The greatest number of a port.
+MOST_PORT = 65535
 
 
 def refuse_half(env: Mapping[str, str]) -> None:
@@ -123,3 +126,20 @@ def number(env: Mapping[str, str], name: str) -> int:
         f"the environment variable {name} is {shown(env[name])}, not a number; "
         "set it to one, or unset it"
     )
+
+
+def port_of(env: Mapping[str, str], name: str) -> int:
+    """The port that a variable gives.
+
+    Raises
+    ------
+    BootstrapError
+        If it is not a port.
+    """
+    try:
+        return integer(int(env[name]), name, "init", 1, MOST_PORT)
+    except ValueError:
+        raise BootstrapError(
+            f"the environment variable {name} is {shown(env[name])}, not a port; set "
+            f"it to a number from 1 to {MOST_PORT}"
+        ) from None

@@ -250,3 +250,18 @@ def test_a_failed_rendezvous_leaves_no_descriptor(job):
         connect(job, 0, 2, {}, timeout=0.05)
         connect(job, 1, 2, {}, timeout=0.05)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize("port", ["99999", "0", "x", "-1", "9" * 5000])
+def test_an_impossible_port_is_refused_before_the_ranks_wait(port):
+    by_hand = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": port}
+    horovod = {
+        "HOROVOD_RANK": "0",
+        "HOROVOD_SIZE": "2",
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": port,
+    }
+    for env in (by_hand, {**by_hand, "TORCHELASTIC_RUN_ID": "a"}, horovod):
+        with pytest.raises(BootstrapError, match=r"_PORT is .*, not a port; set it"):
+            identity(env)
+        possible = {name: "29500" if "PORT" in name else env[name] for name in env}
+        assert identity(possible).size == 2
