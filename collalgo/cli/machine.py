@@ -56,11 +56,16 @@ def _parse_assumed(
     _context: object, _parameter: object, words: tuple[str, ...]
 ) -> dict[str, float]:
     """The assumed speeds by name, from words as pcie=63 or pcie=63,network=50."""
-    given = {}
+    given: dict[str, float] = {}
     for word in (part for text in words for part in text.split(",")):
         name, _, speed = word.partition("=")
+        name = name.strip()
+        if name in given:
+            raise click.BadParameter(
+                f"{name} is given twice: {given[name]:g} and {speed}"
+            )
         try:
-            given[name.strip()] = float(speed)
+            given[name] = float(speed)
         except ValueError:
             raise click.BadParameter(
                 f"{word!r} must be of the form name=GB/s, with one of the names "

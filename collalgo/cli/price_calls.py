@@ -29,13 +29,27 @@ def _parse_groups(
     _context: object, _parameter: object, words: tuple[str, ...]
 ) -> dict[str, list[int]]:
     """The ranks of groups, given as NAME=0,4-7."""
-    found = {}
+    found: dict[str, list[int]] = {}
     for word in words:
         name, _, ranks = word.partition("=")
         if not is_list(ranks):
             raise click.BadParameter(f"{word!r} must have the form NAME=0,4-7")
-        found[name] = sorted(cores_of(ranks))
+        if name in found:
+            raise click.BadParameter(f"the group {name} is given twice; give it once")
+        parts = [cores_of(part) for part in ranks.split(",")]
+        found[name] = sorted(rank for part in parts for rank in part)
     return found
+
+
+def _check_groups(groups: dict[str, list[int]], calls: Calls) -> None:
+    """Refuse a group that no call of the trace is in."""
+    known = sorted({call.group for call in calls.calls if call.group})
+    for name in groups:
+        if name not in known:
+            raise click.ClickException(
+                f"no call is in the group {name!r} of --group; the groups of the calls "
+                f"are {', '.join(known) or 'not named'}"
+            )
 
 
 @click.command("price", epilog=epilog("time", "x bound", "bound"))
@@ -75,6 +89,7 @@ def price_command(
                 f"{file} has no calls; name a Chakra execution trace of one rank, with "
                 "nodes that communicate"
             )
+        _check_groups(groups, calls)
         with patience("pricing"):
             found = priced(calls, topology, groups, assuming(figures, assume))
     except (CollalgoError, ValueError) as error:

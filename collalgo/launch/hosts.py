@@ -28,6 +28,9 @@ IN_BRACKETS = re.compile(r"((?:[^\[\]@]*@)?)\[([^\[\]]*)\](?::(.*))?", re.DOTALL
 
 SLOTS = re.compile(r"[0-9]{1,9}")
 
+#: The settings of a line; those of MPICH, the last two, do not change the ranks.
+SETTINGS = {"slots", "max_slots", "max-slots", "binding", "ifname"}
+
 #: The most bytes of a file of hosts: of some 100,000 lines.
 LARGEST = 4 << 20
 
@@ -169,18 +172,33 @@ def hosts_of_text(text: str, where: str, slots: int = 1) -> list[Host]:
 
 
 def _host_of_line(words: list[str], where: str, usual: str) -> Host:
-    """The host of a line, which may have settings of other launchers, too."""
+    """The host of a line, which may have some settings of other launchers, too."""
     name, slots = _split(words[0], where)
+    given = {} if slots is None else {"slots": slots}
     for word in words[1:]:
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise BootstrapError(
-                f"{where}: {_quoted(word)!r} is not a setting; write one host a line: "
-                "a slots=4"
-            )
-        if key == "slots":
-            slots = value or "missing"
-    return checked_host(name, slots or usual, where)
+        _add_setting(given, word, where)
+    host = checked_host(name, given.get("slots", usual), where)
+    most = given.get("max_slots", str(host.slots))
+    if not SLOTS.fullmatch(most) or host.slots > int(most):
+        raise BootstrapError(
+            f"{where}: host {_quoted(name)} has {host.slots} slots, but max_slots is "
+            f"{_quoted(most)}; give at most as many slots"
+        )
+    return host
+
+
+def _add_setting(given: dict[str, str], word: str, where: str) -> None:
+    """Add a setting of a line, as ``slots=4``."""
+    key, equals, value = word.partition("=")
+    if not equals or key not in SETTINGS:
+        raise BootstrapError(
+            f"{where}: {_quoted(word)!r} is not a setting; write one host a line: "
+            "a slots=4"
+        )
+    key = key.replace("-", "_")
+    if key in given:
+        raise BootstrapError(f"{where}: {key} is given twice; give it once")
+    given[key] = value or "missing"
 
 
 def text_of(path: Path) -> str:

@@ -80,6 +80,11 @@ def _asked(options: LaunchOptions, hosts: Sequence[Host]) -> Choice:
     """The choice of the user; a batch system knows the hosts of its job."""
     reason = f"--launcher {options.launcher.value} was given"
     if options.launcher is Launcher.SSH:
+        if options.delegates:
+            raise OptionError(
+                "--mpi is for another launcher, but with --launcher ssh collalgo "
+                "starts the ranks itself; pass one of them"
+            )
         starter = Starter.SSH if hosts else Starter.HERE
         return Choice(starter, reason, hosts)
     starter = Starter[options.launcher.name]

@@ -86,6 +86,7 @@ def select(
     'two_shot'
     """
     _check(collective, algorithm)
+    _check_options(collective, reproducible, algorithm, policy)
     pricer = _on_host(size, machine) if topology is None else _pricer(topology)
     if collective == ALLTOALLV:
         pricer = _for_counts(pricer, nbytes, counts)
@@ -106,6 +107,23 @@ def _check(collective: str, algorithm: AlgorithmChoice) -> None:
             f"{', '.join((*COLLECTIVES, ALLTOALLV))}"
         )
     check_algorithm(algorithm, "select")
+
+
+def _check_options(
+    collective: str, reproducible: bool, algorithm: AlgorithmChoice, policy: str | None
+) -> None:
+    """Refuse options that have no effect on the choice."""
+    found = COLLECTIVES.get(collective)
+    if reproducible and not (found and found.reduces):
+        raise ValueError(
+            f"select: {collective} reduces nothing, so that reproducible does not "
+            "apply; leave it out"
+        )
+    if algorithm is not None and policy is not None:
+        raise ValueError(
+            f"select: the algorithm is given, so that the policy {policy!r} decides "
+            "nothing; pass one of them"
+        )
 
 
 def _checked_bytes(collective: str, nbytes: float | str | None, counts: object) -> int:

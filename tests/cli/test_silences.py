@@ -42,6 +42,16 @@ FILES = {
             "tune rules.yaml -b 1M -e 1K",
             "-b 1048576 is above -e 1024; give the smaller",
         ),
+        ("bound scan mesh --assume pcie=1 --assume pcie=2", "pcie is given twice: 1"),
+        ("bound scan mesh --assume pcie=1,pcie=2", "pcie is given twice: 1 and 2"),
+        (
+            "select allreduce 1M dgx1v --policy nccl --algorithm ring",
+            "the policy 'nccl' decides nothing; pass one of them",
+        ),
+        (
+            "select broadcast 1M dgx1v --reproducible",
+            "broadcast reduces nothing, so that reproducible does not apply",
+        ),
         ("bound allreduce dgx1v --only ici", "dgx1v: no ici link leaves"),
         (
             "bound barrier dgx1v --size 1M",

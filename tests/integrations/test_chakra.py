@@ -56,6 +56,25 @@ def test_a_command_prices_a_trace(tmp_path):
         read_calls(tmp_path / "none.et")
 
 
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["xx=0-3"], "no call is in the group 'xx' of --group; the groups of the"),
+        (["tp=0,0"], "has the ranks 0,0; it needs some of 0 to 7, each once"),
+        (["tp=0-99"], "has the ranks 0-99; it needs"),
+        (["tp=0-1", "tp=2-3"], "the group tp is given twice"),
+    ],
+)
+def test_groups_that_the_trace_or_the_machine_lacks_are_refused(given, why, tmp_path):
+    path = tmp_path / "trace.et"
+    path.write_bytes(as_messages())
+    groups = (word for group in given for word in ("--group", group))
+    words = ["trace", "price", str(path), "dgx1v", *groups]
+    refused = CliRunner().invoke(main, words)
+    assert refused.exit_code
+    assert why in " ".join(refused.output.replace("\u2502", " ").split())
+
+
 def too_large():
     return as_messages([(1, "a", 7, {"comm_type": 0, "comm_size": 1 << 60})])
 

@@ -78,6 +78,30 @@ def test_slots_of_a_file_are_numbers(slots, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("a slot=4", "'slot=4' is not a setting"),
+        ("a slots=4 user=ada", "'user=ada' is not a setting"),
+        ("a slots=2 slots=3", "slots is given twice"),
+        ("a:2 slots=3", "slots is given twice"),
+        ("a slots=4 max_slots=2", "has 4 slots, but max_slots is 2"),
+        ("a slots=4 max-slots=x", "has 4 slots, but max_slots is x"),
+    ],
+)
+def test_a_line_has_known_settings_once(line, words, tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text(f"b\n{line}\n")
+    with pytest.raises(BootstrapError, match=f"hosts, line 2: .*{words}"):
+        read_hostfile(path)
+
+
+def test_a_line_may_have_settings_of_other_launchers(tmp_path):
+    path = tmp_path / "hosts"
+    path.write_text("a slots=4 max_slots=4\nb:2 max-slots=8 ifname=ib0\n")
+    assert read_hostfile(path) == [Host("a", 4), Host("b", 2)]
+
+
+@pytest.mark.parametrize(
     ("data", "words"),
     [
         (b"a slots=4\n\xff\xfe", "byte 10 is not UTF-8"),

@@ -12,7 +12,7 @@ from collalgo.launch.agent import AgentJob
 from collalgo.launch.binding import Binding
 from collalgo.launch.hosts import MAX_SLOTS, Host, RankPosition
 from collalgo.launch.local import LocalLaunch, Scope
-from collalgo.launch.options import LaunchOptions, OptionError
+from collalgo.launch.options import Launcher, LaunchOptions, OptionError
 from collalgo.launch.plan import launch_plan
 from collalgo.launch.ssh import SshLaunch
 
@@ -78,6 +78,8 @@ def test_options_that_contradict_each_other_are_refused():
         planned(["true"])
     with pytest.raises(OptionError, match="--mpi-args are for another launcher"):
         planned(["true"], 2, launcher_words=["-x"])
+    with pytest.raises(OptionError, match="--mpi is for another launcher, but with"):
+        planned(["true"], 2, launcher=Launcher.SSH, delegates=True)
     with pytest.raises(OptionError, match="--start-timeout is 0; pass some seconds"):
         LaunchOptions(["true"], 2, start_timeout=0)
     with pytest.raises(BootstrapError, match="4 ranks do not fit into 3 slots"):

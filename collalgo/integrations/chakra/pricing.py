@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from collalgo.base.cpu_list import shown
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.integrations.chakra.calls import Call, Calls
 from collalgo.integrations.chakra.wire import ChakraError
@@ -90,6 +91,6 @@ def priced(
 def _check(name: str, ranks: Sequence[int], size: int) -> None:
     if not ranks or len(set(ranks)) < len(ranks) or not set(ranks) <= set(range(size)):
         raise ChakraError(
-            f"group {name!r} has the ranks {', '.join(map(str, ranks)) or 'none'}; it "
-            f"needs some of 0 to {size - 1}, each once"
+            f"group {name!r} has the ranks {shown(ranks) or 'none'}; it needs some of "
+            f"0 to {size - 1}, each once"
         )
