@@ -9,6 +9,7 @@ from collalgo.topology.fabrics import MOST_AXES, Cable, grid, star, wire
 from collalgo.topology.graph import MOST_LINKS
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.text import mappings
+from collalgo.topology.readers.unknown_words import warn_of_keys
 from collalgo.topology.values import integer, number
 
 KINDS = ("Ring", "Switch", "FullyConnected")
@@ -34,6 +35,7 @@ def parse(text: str, topology: Topology) -> None:
             f"logical-dims {entry['logical-dims']} are only the dimensions of a "
             "network; read the file of the network instead"
         )
+    warn_of_keys(topology, "the network", entry, LISTS)
     kinds, counts, bandwidths, latencies = _lists(entry)
     dims = [integer(n, f"npus_count {str(n)[:20]}", 1, LARGEST) for n in counts]
     _check(kinds, dims)

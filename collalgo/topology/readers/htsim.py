@@ -5,7 +5,14 @@ import re
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable, wire
 from collalgo.topology.model import Kind, Topology
+from collalgo.topology.readers.unknown_words import warn_of_keys
 from collalgo.topology.values import integer, number
+
+#: The fields of the header and of a tier, in small letters.
+_OF_HEADER = {"nodes", "podsize", "tiers"}
+_OF_TIER = {"downlink_speed_gbps", "downlink_latency_ns", "switch_latency_ns",
+            "radix_down", "radix_up", "bundle", "oversubscribed", "queue_up",
+            "queue_down"}  # fmt: skip
 
 #: A field of the header or of a tier.
 LINE = re.compile(r"^[ \t]*([A-Za-z_]+)\s+([\d.]+)\s*(?:#.*)?$")
@@ -24,6 +31,9 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology, tier by tier from the hosts."""
     head, tiers = _fields(text)
+    warn_of_keys(topology, "the header", head, _OF_HEADER)
+    for tier in tiers:
+        warn_of_keys(topology, "a tier", tier, _OF_TIER)
     nodes = integer(head["nodes"], "Nodes", 1, LARGEST)
     pod = integer(head.get("podsize", str(nodes)), "Podsize", 1, nodes)
     count = integer(head["tiers"], "Tiers", 1, 4)

@@ -13,6 +13,7 @@ from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.bare_gpus import warn_of_bare_gpus
 from collalgo.topology.readers.broadcom import flatten
 from collalgo.topology.readers.nccl_links import FastLinks
+from collalgo.topology.readers.nccl_words import check_words
 from collalgo.topology.readers.pci_class import role
 from collalgo.topology.readers.text import root_tag, xml
 from collalgo.topology.values import integer, number
@@ -32,6 +33,7 @@ def recognises(text: str) -> bool:
 def parse(text: str, topology: Topology) -> None:
     """Fill a topology from the XML."""
     root = xml(text)
+    check_words(root, topology)
     flatten(root, topology)
     System(topology).read(root)
     warn_of_bare_gpus(topology, NO_LINKS)

@@ -13,11 +13,29 @@ from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.simgrid_cables import cable_of, limited
 from collalgo.topology.readers.simgrid_routes import Network, Route, both_ways
 from collalgo.topology.readers.text import root_tag, xml
+from collalgo.topology.readers.unknown_words import warn_of_attributes, warn_of_unknown
 from collalgo.topology.values import integer
 
 #: The directions of a link in a route, and the words of an attribute that is false.
 DIRECTIONS = {"UP", "DOWN", "NONE"}
 NEGATIONS = {"NO", "FALSE", "0"}
+
+#: The known elements, and the attributes of those that are read.
+ELEMENTS = {"platform", "config", "prop", "zone", "AS", "cluster", "host", "router",
+            "link", "route", "zoneRoute", "link_ctn", "disk", "storage", "storage_type",
+            "mstorage", "mount", "content", "model_prop", "trace",
+            "trace_connect"}  # fmt: skip
+ATTRIBUTES = {
+    "cluster": {"id", "prefix", "suffix", "radical", "speed", "core", "bw", "lat",
+                "sharing_policy", "topology", "topo_parameters", "bb_bw", "bb_lat",
+                "bb_sharing_policy", "router_id", "loopback_bw", "loopback_lat",
+                "limiter_link", "availability_file", "state_file"},
+    "link": {"id", "bandwidth", "latency", "sharing_policy", "bandwidth_file",
+             "latency_file", "state_file"},
+    "route": {"src", "dst", "symmetrical"},
+    "zoneRoute": {"src", "dst", "gw_src", "gw_dst", "symmetrical"},
+    "link_ctn": {"id", "direction"},
+}  # fmt: skip
 
 #: The elements whose hosts, links or routes are not read, of any version.
 UNREAD = (
@@ -39,6 +57,9 @@ def parse(text: str, topology: Topology) -> None:
             f"the element {element.tag} is not read; put its hosts, links and routes "
             "in its place"
         )
+    tags = [element.tag for element in root.iter()]
+    warn_of_unknown(topology, "the platform has the element", tags, ELEMENTS)
+    warn_of_attributes(topology, root, ATTRIBUTES)
     ends: dict[str, str] = {}
     for element in root.iter("cluster"):
         _once(ends, element, _cluster(topology, element))

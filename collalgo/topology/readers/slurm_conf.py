@@ -7,6 +7,12 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.readers.slurm import blocks, join_blocks, ring, switches
+from collalgo.topology.readers.unknown_words import warn_of_unknown
+
+#: The keys of a line in small letters, of the file and of ``scontrol show topology``.
+KEYS = {"switchname", "switches", "nodes", "linkspeed", "level", "blockname",
+        "blockindex", "blocksize", "blocksizes", "aggregatedblock",
+        "ringname"}  # fmt: skip
 
 PAIR = re.compile(r"(\w{1,40})\s{0,9}=\s{0,9}(\"[^\"]*\"|\S+)")
 
@@ -51,6 +57,8 @@ def _pairs(text: str, topology: Topology) -> Iterator[dict[str, str]]:
     for number, line in _lines(text):
         _check_line(topology, number, line)
         pairs = {key.lower(): value.strip('"') for key, value in PAIR.findall(line)}
+        what = f"line {number} has the key"
+        warn_of_unknown(topology, what, pairs, KEYS)
         if "linkspeed" in pairs:
             topology.warn("LinkSpeed has no unit in Slurm and is ignored")
         yield pairs

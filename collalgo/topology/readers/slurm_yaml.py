@@ -10,7 +10,15 @@ from collalgo.topology.graph import LARGEST
 from collalgo.topology.model import Kind, Topology
 from collalgo.topology.readers.slurm import UNKNOWN, Entry, blocks, host, ring, switches
 from collalgo.topology.readers.text import field, mappings
+from collalgo.topology.readers.unknown_words import warn_of_keys
 from collalgo.topology.values import integer
+
+#: The keys of an entry, of what is below its kind, and of a switch, a block, ...
+_OF_ENTRY = {"topology", "cluster_default", "tree", "block", "flat", "ring", "torus3d"}
+_OF_KIND = {"tree": {"switches"}, "block": {"block_sizes", "blocks"},
+            "ring": {"rings"}, "torus3d": {"toruses"}}  # fmt: skip
+_OF_ELEMENT = {"name", "switch", "block", "ring", "nodes", "children", "dims",
+               "placements", "regions"}  # fmt: skip
 
 
 def recognises(text: str) -> bool:
@@ -30,9 +38,27 @@ def parse(text: str, topology: Topology) -> None:
     fill(topology, chosen)
 
 
+def _list_of(entry: Any, key: str) -> list[Any]:
+    """A list of a mapping; empty without it."""
+    found = entry.get(key) if isinstance(entry, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _check_keys(topology: Topology, what: str, entry: Entry) -> None:
+    """Warn of unknown keys of an entry and of what is below."""
+    warn_of_keys(topology, what, entry, _OF_ENTRY)
+    for kind, lists in _OF_KIND.items():
+        found = entry.get(kind)
+        warn_of_keys(topology, f"the {kind}", found, lists)
+        below = [one for key in lists for one in _list_of(found, key)]
+        for one in below:
+            warn_of_keys(topology, f"an element of the {kind}", one, _OF_ELEMENT)
+
+
 def fill(topology: Topology, entry: Entry) -> None:
     """Fill a topology from one entry of the list."""
     what = f"topology {entry['topology']}"
+    _check_keys(topology, what, entry)
     if "tree" in entry:
         tree = field(entry, "tree", dict, what)
         switches(topology, _named(field(tree, "switches", list, what), "switch"))

@@ -5,7 +5,12 @@ from typing import Any
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.readers.text import json_of
+from collalgo.topology.readers.unknown_words import warn_of_keys
 from collalgo.topology.values import integer, number
+
+#: The keys of these tables.
+KEYS = {"name", "gpus_per_node", "nics_per_node", "alpha", "node_betas_list",
+        "node_invbws_list", "remote_invbw", "remote_alpha", "remote_beta"}  # fmt: skip
 
 
 def recognises(text: str) -> bool:
@@ -24,6 +29,7 @@ def parse(text: str, topology: Topology) -> None:
             "this is a sketch, which restricts algorithms; read the topology file of "
             "the machine instead"
         )
+    warn_of_keys(topology, "the table", entry, KEYS)
     topology.name = str(entry.get("name", topology.name))
     n = integer(entry["gpus_per_node"], "gpus_per_node", 1, 1024)
     gpus = [topology.add(f"host0/gpu{i}", Kind.GPU, host="host0") for i in range(n)]
