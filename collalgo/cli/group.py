@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from collalgo.base.legible import escaped
 from collalgo.base.wrapping import wrapped
 
 #: What click prints before the message of an error.
@@ -18,7 +19,8 @@ SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default
 class Group(click.Group):
     """A group whose commands end with 130 at SIGINT, as shells expect.
 
-    Those of click end with 1, as at an error. Errors are wrapped at the terminal.
+    Those of click end with 1, as at an error. Errors are wrapped at the terminal, and
+    have escapes in place of control characters.
     """
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -28,6 +30,6 @@ class Group(click.Group):
         except KeyboardInterrupt:
             sys.exit(128 + signal.SIGINT)
         except click.ClickException as error:
-            whole = wrapped(f"{ERROR}{error.message}", stderr=True)
+            whole = wrapped(f"{ERROR}{escaped(error.message)}", stderr=True)
             vars(error)["message"] = whole.removeprefix(ERROR)  # declared final
             raise

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, TypeVar
 
+from collalgo.base.legible import legible
 from collalgo.errors import TopologyError
 from collalgo.topology.elements import (
     AS_OTHERS,
@@ -63,7 +64,8 @@ class DeviceGraph(Wiring):
         )
 
     def warn(self, text: str) -> None:
-        """Add a warning, unless it was added already."""
+        """Add a warning, unless it was added already; it may quote a file."""
+        text = legible(text)
         if text not in self._warned:
             self._warned.add(text)
             self.warnings.append(text)

@@ -41,7 +41,7 @@ def test_a_misspelt_word_is_a_warning(name, old, new, said):
 @pytest.mark.parametrize(
     ("block", "why"),
     [
-        ("{switch: leaf, nodess: ['n[1-3]']}", "line 2: a block: 'nodes' is missing"),
+        ("{switch: leaf, noodes: ['n[1-3]']}", "line 2: a block: 'nodes' is missing"),
         ("{switch: leaf, switches: [n1]}", "line 2: a block: 'nodes' is missing"),
         ("{switch: leaf, nodes: }", "line 2: a block: 'nodes' is missing"),
         ("{switch: leaf, nodes: []}", "line 2: a block: nodes is empty; the file may"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from collalgo.base.input_files import read_bytes, text_of
+from collalgo.base.legible import legible
 from collalgo.errors import TopologyError
 from collalgo.topology.model import Topology
 from collalgo.topology.plausible import review
@@ -113,7 +114,7 @@ def parse(
     try:
         name = recognise(text)
         if name is None:
-            raise TopologyError(f"{source}: {_unknown(text)}")
+            raise TopologyError(f"{source}: {legible(_unknown(text))}")
         if parameters and name != NATIVE:
             raise TopologyError(
                 f"{source} has no parameter {next(iter(parameters))!r}; only native "
@@ -142,9 +143,10 @@ def _read(name: str, text: str, source: str, parameters: Mapping[str, Any]) -> T
         add_hosts(topology)
         review(topology)
     except TopologyError as error:
-        raise TopologyError(f"{source}: {error}") from error
+        raise TopologyError(f"{source}: {legible(str(error))}") from error
     except MALFORMED as error:
-        raise TopologyError(f"{source}: invalid {FORMATS[name]}: {error}") from error
+        why = legible(str(error))
+        raise TopologyError(f"{source}: invalid {FORMATS[name]}: {why}") from error
     if not topology.devices():
         raise TopologyError(f"{source}: this {FORMATS[name]} has no devices")
     return topology
