@@ -25,6 +25,9 @@ PeerFailed
     A rank has died or left, or has revoked the communicator (CommunicatorRevoked).
 OpFailed
     An op of the user has raised on another rank; there the call raises the same.
+InvalidElsewhere
+    Another rank has passed objects, or arrays with ``like=None``, that cannot be sent;
+    there the call raises the reason.
 
 These errors are raised before any message:
 
@@ -139,6 +142,7 @@ if TYPE_CHECKING:
         CollectiveTimeout as CollectiveTimeout,
         CommunicatorClosed as CommunicatorClosed,
         CommunicatorRevoked as CommunicatorRevoked,
+        InvalidElsewhere as InvalidElsewhere,
         MismatchError as MismatchError,
         OpFailed as OpFailed,
         OutputError as OutputError,
@@ -220,6 +224,7 @@ _NAMES = {
         "CollectiveTimeout",
         "CommunicatorClosed",
         "CommunicatorRevoked",
+        "InvalidElsewhere",
         "MismatchError",
         "OpFailed",
         "OutputError",

@@ -97,6 +97,10 @@ class OpFailed(CollalgoError):
     """An op of the user raised an exception on another rank; ``missing`` names it."""
 
 
+class InvalidElsewhere(CollalgoError, ValueError):
+    """Another rank, ``missing``, passed what is invalid, and raises the reason."""
+
+
 class CommunicatorClosed(CollalgoError):
     """The communicator was closed, or belongs to the parent of a forked process."""
 

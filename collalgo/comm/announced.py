@@ -12,7 +12,7 @@ import numpy as np
 from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
 from collalgo.base.foreign import package_of
 from collalgo.base.hooks import hook
-from collalgo.comm.frame_exchange import InvalidElsewhere
+from collalgo.comm.frame_exchange import invalid_elsewhere
 from collalgo.comm.tree import leaves_of, rebuilt
 from collalgo.engine.arrays import as_array, result_array
 from collalgo.engine.call import Call
@@ -68,10 +68,8 @@ def _announced(runner: Any, buf: Any, root: int, timeout: float | None) -> Any:
     if failure is not None:
         raise failure
     if not text:
-        raise InvalidElsewhere(
-            f"{NAME} #{runner.call_number + 1}: rank {root} passed no arrays that can "
-            "be described; see its own error"
-        )
+        what = "no arrays that can be described"
+        raise invalid_elsewhere(runner, NAME, root, what)
     return buf if runner.rank == root else made_from(json.loads(text))
 
 

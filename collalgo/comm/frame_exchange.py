@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST
-from collalgo.base.integers import rank_of
+from collalgo.base.integers import rank_of, shown
 from collalgo.comm.current import runner_of
 from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
 from collalgo.engine.call import Call
+from collalgo.errors import InvalidElsewhere
 
 if TYPE_CHECKING:
     from collalgo.comm.runner import Runner
@@ -18,9 +19,22 @@ if TYPE_CHECKING:
 #: The number of frames that a rank reports if its objects cannot be passed.
 UNPICKLED = -1
 
+#: Sequences whose elements are no objects of their own.
+TEXTS = str | bytes | bytearray | memoryview
 
-class InvalidElsewhere(ValueError):
-    """Another rank has passed invalid objects, and raises the error that says why."""
+
+def invalid_elsewhere(
+    runner: "Runner", call: str, rank: int, what: str
+) -> InvalidElsewhere:
+    """The error of a call in which another rank has passed what is invalid."""
+    number = runner.call_number
+    return InvalidElsewhere(
+        f"{call} #{number}: rank {rank} passed {what}; see its own error",
+        rank=runner.rank,
+        sequence=number,
+        collective=call,
+        missing=(rank,),
+    )
 
 
 class FrameExchange:
@@ -66,9 +80,11 @@ class FrameExchange:
 
         Raises
         ------
-        ValueError, or an error of pickle
-            On every rank, if one passes another number of objects than it should, or
-            one that cannot be pickled.
+        TypeError, ValueError, or an error of pickle
+            If these are not the objects that this rank should pass, or one cannot be
+            pickled.
+        InvalidElsewhere
+            If that is so on another rank.
         """
         numbers, failure = np.zeros(self._width, np.int64), None
         try:
@@ -83,12 +99,18 @@ class FrameExchange:
             raise failure
         failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
         if len(failed):
-            raise InvalidElsewhere(
-                f"{self._call} #{self._runner.call_number}: rank {failed[0]} passed "
-                "invalid objects; see its own error"
-            )
+            rank = int(failed[0])
+            raise invalid_elsewhere(self._runner, self._call, rank, "invalid objects")
 
-    def _checked(self, objects: Sequence[Any]) -> Sequence[Any]:
+    def _checked(self, objects: Any) -> Sequence[Any]:
+        """The objects, of which each has a place."""
+        is_list = isinstance(objects, Sequence) and not isinstance(objects, TEXTS)
+        if not (is_list or isinstance(objects, np.ndarray) and objects.ndim):
+            raise TypeError(
+                f"{self._call}: objects is {shown(objects)}, of type "
+                f"{type(objects).__name__}; pass a list of {self._width} objects, one "
+                "for each rank"
+            )
         if len(objects) != self._width:
             raise ValueError(
                 f"{self._call}: got {len(objects)} objects for {self._width} ranks; "

@@ -162,7 +162,7 @@ def scatter_objects(
     Parameters
     ----------
     objects
-        At the root an object for every rank; elsewhere anything.
+        At the root a list with an object for every rank; elsewhere anything.
     comm
         The communicator.
     root
@@ -203,7 +203,7 @@ def alltoall_objects(
     Parameters
     ----------
     objects
-        An object for every rank.
+        A list with an object for every rank.
     comm
         The communicator.
     timeout

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging
-from collalgo.comm.frame_exchange import InvalidElsewhere
 from collalgo.comm.reasons import reason_of
-from collalgo.errors import OpFailed, PeerFailed
+from collalgo.errors import InvalidElsewhere, OpFailed, PeerFailed
 
 #: The errors of a rank for what another rank has done, which has an error of its own.
 OF_OTHERS = (PeerFailed, OpFailed, InvalidElsewhere)

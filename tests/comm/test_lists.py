@@ -158,7 +158,7 @@ def test_what_cannot_be_described_fails_on_all_ranks():
 
     first, second = threads(on_each_rank, 2, timeout=60)
     assert "needs an array" in first
-    assert "rank 0 passed no arrays that can be described" in second
+    assert "broadcast #1: rank 0 passed no arrays that can be described" in second
 
 
 def test_equal_and_uneven_blocks_have_calls_of_their_own():

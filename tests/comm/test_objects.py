@@ -1,11 +1,12 @@
 """Objects of Python between ranks: what arrives is equal to what was sent."""
 
 import operator
+from collections import deque
 
 import numpy as np
 import pytest
 
-from collalgo import MismatchError, threads
+from collalgo import CollalgoError, InvalidElsewhere, MismatchError, threads
 from collalgo.comm.object_frames import LARGE, borders, frames_of, object_of
 
 SIZES = (1, 2, 3, 5, 8)
@@ -85,7 +86,7 @@ def test_lengths_beyond_32_bits_are_added_exactly():
 def test_an_object_that_cannot_be_pickled_is_an_error_on_every_rank():
     def on_each_rank(comm):
         wrong = (lambda: 0) if comm.rank == 1 else 0
-        kind, words = (ValueError, "rank 1 passed invalid")
+        kind, words = InvalidElsewhere, "gather_objects #1: rank 1 passed invalid"
         if comm.rank == 1:
             kind, words = Exception, "pickle"
         with pytest.raises(kind, match=words):
@@ -95,6 +96,37 @@ def test_an_object_that_cannot_be_pickled_is_an_error_on_every_rank():
         assert comm.allgather_objects(comm.rank) == [0, 1, 2]
 
     threads(on_each_rank, 3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{0: "a", 1: "b"}, {"a", "b"}, "ab", b"ab", iter("ab"), np.array(2), 2, {}.keys()],
+    ids=lambda wrong: type(wrong).__name__,
+)
+def test_objects_without_a_place_are_refused(wrong):
+    def refused(call, caller, is_mine):
+        with pytest.raises((TypeError, InvalidElsewhere)) as caught:
+            call()
+        assert isinstance(caught.value, CollalgoError) == (not is_mine)
+        if is_mine:
+            words = rf"{caller}: objects is .*, of type {type(wrong).__name__}; pass a "
+            caught.match(words + "list of 2 objects, one for each rank")
+
+    def on_each_rank(comm):
+        at_root = comm.rank == 1
+        refused(lambda: comm.scatter_objects(wrong, 1), "scatter_objects", at_root)
+        refused(lambda: comm.alltoall_objects(wrong), "alltoall_objects", True)
+
+    threads(on_each_rank, 2)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, deque, np.array])
+def test_objects_may_be_in_any_sequence(kind):
+    def on_each_rank(comm):
+        swapped = comm.alltoall_objects(kind([comm.rank, 10 + comm.rank]))
+        return comm.scatter_objects(kind([5, 6])), swapped
+
+    assert threads(on_each_rank, 2) == [(5, [0, 1]), (6, [10, 11])]
 
 
 def test_different_calls_on_objects_are_caught():
