@@ -1,5 +1,6 @@
 """Check integer arguments of users: any integer type, within a range."""
 
+from collections.abc import Iterable
 from operator import index
 from reprlib import repr as short
 from typing import Any
@@ -40,6 +41,17 @@ def integer(
             f"integer {_range(least, most)}"
         )
     return number
+
+
+def shape_of(shape: Any, caller: str) -> tuple[int, ...]:
+    """The lengths of the axes of a shape, which is an integer or several.
+
+    >>> shape_of((2, 0), "empty")
+    (2, 0)
+    """
+    given = getattr(shape, "tolist", lambda: shape)()
+    lengths = given if isinstance(given, Iterable) else (given,)
+    return tuple(integer(length, "shape", caller, 0) for length in lengths)
 
 
 def rank_of(value: Any, name: str, caller: str, size: int) -> int:

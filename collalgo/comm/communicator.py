@@ -2,7 +2,7 @@
 
 import math
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
 from collalgo.base.finalizers import Lock, finalize
-from collalgo.base.integers import INT64_MAX, integer
+from collalgo.base.integers import INT64_MAX, shape_of
 from collalgo.bootstrap.context import Context
 from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
@@ -198,11 +198,7 @@ class Communicator(
         """
         self._runner.check_open("empty")
         dtype = np.dtype(dtype)
-        given = getattr(shape, "tolist", lambda: shape)()
-        lengths = tuple(
-            integer(length, "shape", "empty", 0)
-            for length in (given if isinstance(given, Iterable) else (given,))
-        )
+        lengths = shape_of(shape, "empty")
         nbytes = math.prod(lengths) * dtype.itemsize
         if dtype.hasobject or nbytes > INT64_MAX:
             raise ValueError(

@@ -1,19 +1,26 @@
 """Exact sums of several contributions of each rank."""
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from collalgo.base.integers import shape_of, shown
+from collalgo.comm.current import runner_of
 from collalgo.comm.functions.reducing import allreduce
 from collalgo.comm.types import Communicator
 from collalgo.engine.call import AlgorithmChoice
 from collalgo.engine.dtypes import dtype_code, dtype_text
+from collalgo.engine.exact_conversion import exact_array
 from collalgo.engine.exact_values import GrowingLimbs
 from collalgo.engine.reduction import invariant_op
+from collalgo.errors import MismatchError
 
 if TYPE_CHECKING:
     import mpi4py.MPI
+
+    from collalgo.comm.runner import Runner
 
 NAME = "ExactSum"
 
@@ -61,25 +68,35 @@ class ExactSum:
 
     def __init__(self, shape: int | tuple[int, ...], dtype: DTypeLike):
         self.dtype = np.dtype(dtype).newbyteorder("=")
-        self.shape = np.empty(shape, np.bool_).shape
+        self.shape = _shape(shape)
         if invariant_op("sum", self.dtype, NAME) == "sum":
             raise TypeError(
                 f"{NAME}: sums of {self.dtype} are exact anyway; add them in an array"
             )
-        self._limbs = GrowingLimbs(int(np.prod(self.shape)), self.dtype)
+        self._count = math.prod(self.shape)
+        self._limbs = GrowingLimbs(self._count, self.dtype)
 
     def __repr__(self) -> str:
         return f"<ExactSum of {self.dtype} of shape {self.shape}>"
 
     def add(self, array: Any) -> None:
-        """Add an array of the shape; its elements are converted to the dtype.
+        """Add an array of the shape.
+
+        Parameters
+        ----------
+        array
+            An array of the dtype, or of one whose values all are values of it; also
+            numbers of Python, in lists too, which are rounded to the dtype.
 
         Raises
         ------
+        TypeError
+            If the dtype does not hold all values of that of the array, or it is a
+            masked array, or on a device.
         ValueError
             If it has another shape.
         """
-        values = np.asarray(array, self.dtype)
+        values = exact_array(array, self.dtype, f"{NAME}.add")
         if values.shape != self.shape:
             raise ValueError(
                 f"ExactSum.add: the array has the shape {values.shape}, but the sum "
@@ -113,25 +130,46 @@ class ExactSum:
 
         Raises
         ------
-        ValueError
-            On all ranks, if their dtypes differ.
+        MismatchError
+            On all ranks, if their dtypes or numbers of elements differ.
         """
         self._limbs.carry()
-        low, high = self._agreed(comm, timeout)
+        low, high = self._agreed(cast("Runner", runner_of(comm)), timeout)
         found = self._limbs.within(low, high)
         allreduce(found.table, comm, algorithm=algorithm, timeout=timeout)
         return found.value().reshape(self.shape)
 
-    def _agreed(
-        self, comm: "Communicator | mpi4py.MPI.Comm | None", timeout: float | None
-    ) -> tuple[int, int]:
+    def _agreed(self, runner: "Runner", timeout: float | None) -> tuple[int, int]:
         """The first and the last limb of all ranks."""
-        code = dtype_code(self.dtype)
-        facts = np.array([self._limbs.high, -self._limbs.low, code, -code])
-        high, low, most, least = allreduce(facts, comm, "max", timeout=timeout).tolist()
-        if most != -least:
-            raise ValueError(
-                f"ExactSum.allreduce: some ranks have a sum of {dtype_text(most)}, "
-                f"others of {dtype_text(-least)}; use one dtype on all ranks"
+        name, code = f"{NAME}.allreduce", dtype_code(self.dtype)
+        mine = np.array([code, self._count, self._limbs.low, self._limbs.high])
+        facts = runner.exchange(mine, name, timeout)
+        differs = np.flatnonzero((facts[:, :2] != facts[0, :2]).any(axis=1))
+        if len(differs):
+            rank, number = int(differs[0]), runner.call_number
+            ours, theirs = (
+                f"{facts[r, 1]} elements of {dtype_text(facts[r, 0])}"
+                for r in (rank, 0)
             )
-        return -low, high
+            raise MismatchError(
+                f"{name} #{number}: rank {rank} has a sum of {ours} but rank 0 one of "
+                f"{theirs}; use the same shape and dtype on all ranks",
+                rank=runner.rank,
+                sequence=number,
+                collective=name,
+                missing=(rank,),
+            )
+        return int(facts[:, 2].min()), int(facts[:, 3].max())
+
+
+def _shape(shape: int | tuple[int, ...]) -> tuple[int, ...]:
+    """A shape, checked, that an array can have."""
+    lengths = shape_of(shape, NAME)
+    try:
+        np.broadcast_to(np.False_, lengths)
+    except ValueError as error:
+        raise ValueError(
+            f"{NAME}: no array has the shape {shown(lengths)} ({error}); pass fewer or "
+            "shorter axes"
+        ) from None
+    return lengths

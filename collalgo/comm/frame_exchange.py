@@ -105,7 +105,7 @@ class FrameExchange:
     def _checked(self, objects: Any) -> Sequence[Any]:
         """The objects, of which each has a place."""
         is_list = isinstance(objects, Sequence) and not isinstance(objects, TEXTS)
-        if not (is_list or isinstance(objects, np.ndarray) and objects.ndim):
+        if not (is_list or (isinstance(objects, np.ndarray) and objects.ndim)):
             raise TypeError(
                 f"{self._call}: objects is {shown(objects)}, of type "
                 f"{type(objects).__name__}; pass a list of {self._width} objects, one "

@@ -7,7 +7,7 @@ from threading import Barrier, Thread
 import numpy as np
 import pytest
 
-from collalgo import CollalgoError, MismatchError, Op, Topology, threads
+from collalgo import CollalgoError, ExactSum, MismatchError, Op, Topology, threads
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.dump import named_records
 from collalgo.elastic import State
@@ -38,6 +38,8 @@ CALLS = {
     "sync": lambda c: State(x=LARGE["a"]).sync(c),
     "replan": lambda c: c.replan(),
     "Topology.of": Topology.of,
+    "ExactSum.allreduce": lambda c: ExactSum(3, float).allreduce(c),
+    "like=None": lambda c: c.broadcast(np.ones(3), like=None),
 }
 
 

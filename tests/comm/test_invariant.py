@@ -137,7 +137,7 @@ def test_a_sum_of_nothing_is_zero():
         mine = ExactSum((2, 2), np.float32)
         nothing = mine.allreduce(comm)
         if comm.rank:
-            mine.add(np.full((2, 2), 0.1))
+            mine.add([[0.1, 0.1], [0.1, 0.1]])
         return nothing.tolist() + mine.allreduce(comm).astype("f4").tolist()
 
     tenth = float(np.float32(0.1))
@@ -219,8 +219,6 @@ def test_what_cannot_be_invariant_is_refused():
             comm.scan(x, **MODE)
         with pytest.raises(ValueError, match=r"the array has the shape \(4,\)"):
             ExactSum((2, 2), float).add(x)
-        with pytest.raises(ValueError, match="others of float"):
-            ExactSum(4, ("f4", "f8")[comm.rank]).allreduce(comm)
 
     threads(on_each_rank, 2)
     with pytest.raises(TypeError, match="sums of int64 are exact anyway"):
