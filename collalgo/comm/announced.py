@@ -61,6 +61,7 @@ def _announced(runner: Any, buf: Any, root: int, timeout: float | None) -> Any:
     text, failure = "", None
     if runner.rank == root:
         try:
+            leaves_of(buf)  # which refuses too many levels
             text = json.dumps(described(buf))
         except (TypeError, ValueError) as error:
             failure = error

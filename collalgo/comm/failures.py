@@ -13,6 +13,11 @@ from collalgo.comm.call_text import (
     elements,
     group_text,
 )
+from collalgo.comm.differing import (
+    differing_arrays,
+    differing_beyond,
+    differing_counts,
+)
 from collalgo.engine.dtypes import dtype_text
 from collalgo.engine.reduction import op_text
 from collalgo.errors import (
@@ -128,38 +133,22 @@ def _mismatch(failure: dict[str, Any]) -> str:
         return _difference(failure, "collective")
     if _exchanges(mine) != _exchanges(theirs):
         return _without_counts(failure)
+    return _other_arguments(failure)
+
+
+def _other_arguments(failure: dict[str, Any]) -> str:
+    """The mismatch of calls of the same collective."""
+    mine, theirs = failure["mine"], failure["theirs"]
+    if words := differing_arrays(failure):
+        return f"{_number(failure)}: {words}"
     differing = (w for w in COMPARED[1:] if _compared(w, mine) != _compared(w, theirs))
     what = next(differing, "")
     has_counts = mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS
     if what in ("count", "") and has_counts:
-        return _other_counts(failure)
-    return _difference(failure, what) if what else _before(failure)
-
-
-def _before(failure: dict[str, Any]) -> str:
-    """The mismatch of calls too long ago."""
-    rank, other = failure["rank"], failure["culprit"]
-    return (
-        f"{_number(failure)}: ranks {rank} and {other} made different calls before it, "
-        f"too many calls ago to be named; {SAME_CALLS}"
-    )
-
-
-def _other_counts(failure: dict[str, Any]) -> str:
-    """The mismatch of calls with a count for each rank."""
-    mine, theirs = (
-        f"{elements(call)} of {call['count']}"
-        if call["op"] == UNEVEN
-        else str(elements(call))
-        for call in (failure["mine"], failure["theirs"])
-    )
-    differ = failure["mine"]["count"] != failure["theirs"]["count"]
-    where = f": {mine} elements and {theirs}" if differ else " for some rank"
-    return (
-        f"{_number(failure)}: ranks {failure['rank']} and {failure['culprit']} passed "
-        f"different counts{where}; every rank must pass the same counts, and rows of "
-        "the same length"
-    )
+        return f"{_number(failure)}: {differing_counts(failure)}"
+    if what:
+        return _difference(failure, what)
+    return f"{_number(failure)}: {differing_beyond(failure)}; {SAME_CALLS}"
 
 
 def _other_ranks(failure: dict[str, Any]) -> str:

@@ -7,46 +7,85 @@ keep their order, which must then be the same on all ranks. None has no leaves.
 
 from collections.abc import Iterator
 from copy import copy
+from itertools import repeat
 from typing import Any
+
+#: The most levels of a tree, so that a list that contains itself has an error.
+MOST_LEVELS = 100
 
 
 def leaves_of(tree: Any) -> list[Any]:
-    """The leaves of a tree, in their order; an array is its only leaf."""
+    """The leaves of a tree, in their order; an array is its only leaf.
+
+    Raises
+    ------
+    ValueError
+        If the tree is too deep.
+    """
     found: list[Any] = []
-    _collect(tree, found)
+    _collect(tree, found, 0)
     return found
 
 
-def _collect(node: Any, found: list[Any]) -> None:
+def _collect(node: Any, found: list[Any], level: int) -> None:
     if isinstance(node, dict):
+        check_level(level)
         for key in _keys(node):
-            _collect(node[key], found)
+            _collect(node[key], found, level + 1)
     elif isinstance(node, list | tuple):
+        check_level(level)
         for child in node:
-            _collect(child, found)
+            _collect(child, found, level + 1)
     elif node is not None:
         found.append(node)
 
 
-def names_of(tree: Any, name: str = "") -> list[str]:
-    """The places of the leaves, as ``[0]['a']``."""
+def check_level(level: int) -> None:
+    """Check that lists, tuples and dictionaries are not nested too deeply."""
+    if level >= MOST_LEVELS:
+        raise ValueError(
+            f"the arrays are in more than {MOST_LEVELS} levels of lists, tuples or "
+            "dictionaries, of which one may contain itself; pass fewer levels"
+        )
+
+
+def names_of(tree: Any, name: str = "", level: int = 0) -> list[str]:
+    """The places of the leaves, as ``[0]['a']``.
+
+    Raises
+    ------
+    ValueError
+        If the tree is too deep.
+    """
     if isinstance(tree, dict):
         children = [(tree[key], f"{name}[{key!r}]") for key in _keys(tree)]
     elif isinstance(tree, list | tuple):
         children = [(child, f"{name}[{place}]") for place, child in enumerate(tree)]
     else:
         return [] if tree is None else [name]
-    return [place for child, inner in children for place in names_of(child, inner)]
+    check_level(level)
+    return [
+        place
+        for child, inner in children
+        for place in names_of(child, inner, level + 1)
+    ]
 
 
 def keys_of(tree: Any) -> list[str] | None:
-    """The places of the leaves if dictionaries are in the tree, else None."""
-    return names_of(tree) if _has_keys(tree) else None
+    """The places of the leaves if dictionaries are in the tree, else None.
+
+    Raises
+    ------
+    ValueError
+        If the tree is too deep.
+    """
+    return names_of(tree) if _has_keys(tree, 0) else None
 
 
-def _has_keys(tree: Any) -> bool:
+def _has_keys(tree: Any, level: int) -> bool:
     if isinstance(tree, list | tuple):
-        return any(map(_has_keys, tree))
+        check_level(level)
+        return any(map(_has_keys, tree, repeat(level + 1)))
     return isinstance(tree, dict)
 
 

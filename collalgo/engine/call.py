@@ -71,13 +71,27 @@ class Part(NamedTuple):
     counted: int
 
 
+#: What separates an algorithm and the arrays in a name.
+OF = " of "
+
+
 def named_with_parts(algorithm: str, parts: str) -> str:
     """How records name an algorithm for arrays that lie one after the other.
 
     >>> named_with_parts("ring", "3+5")
     'ring of 3+5'
     """
-    return f"{algorithm} of {parts}"
+    return f"{algorithm}{OF}{parts}"
+
+
+def arrays_in_name(name: str) -> str | None:
+    """The arrays in such a name; None if it has none.
+
+    >>> arrays_in_name("ring of 3+5"), arrays_in_name("ring")
+    ('3+5', None)
+    """
+    _, of, parts = name.partition(OF)
+    return parts if of else None
 
 
 def check_reproducible(value: Any, caller: str) -> Reproducible:

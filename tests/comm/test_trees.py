@@ -172,7 +172,9 @@ def test_dictionaries_in_any_order_agree_and_other_keys_do_not():
     def other_keys(comm):
         comm.allreduce({"x": np.ones(2), "yz"[comm.rank]: np.ones(2)})
 
-    with pytest.raises(MismatchError):
+    with pytest.raises(
+        MismatchError, match=r"at \['y'\] where .* one at \['z'\]|'z'.*'y'"
+    ):
         threads(other_keys, 2, timeout=60)
 
     def other_shapes(comm):
@@ -180,6 +182,84 @@ def test_dictionaries_in_any_order_agree_and_other_keys_do_not():
 
     with pytest.raises(MismatchError, match=r"of 2\+3.*of 3\+2|of 3\+2.*of 2\+3"):
         threads(other_shapes, 2, timeout=60)
+
+
+def equal(*_):
+    return [np.ones(2, "f4"), np.ones(2, "f4")]
+
+
+@pytest.mark.parametrize(
+    ("call", "own", "words"),
+    [
+        (
+            "allreduce",
+            [np.ones(2, "f4"), np.ones(2)],
+            ["2 e", "2+2 elements of float32"],
+        ),
+        ("allreduce", [np.ones(2, "f4")], ["2 elements of float32", "2+2 elements"]),
+        ("allreduce", np.ones(4, "f4"), ["one array of 4 elements", "2+2 elements"]),
+        (
+            "allgather",
+            [np.ones(2, "f4"), np.ones(2)],
+            ["2 float32+2 float64", "2 float32+2 float32"],
+        ),
+        (
+            "allreduce",
+            {"a+1": np.ones(2, "f4"), "b": np.ones(2, "f4")},
+            ["float32 with keys"],
+        ),
+    ],
+)
+def test_the_difference_between_structures_is_named(call, own, words):
+    def on_each_rank(comm):
+        with pytest.raises(MismatchError, match="same shapes and dtypes") as caught:
+            getattr(comm, call)(own if comm.rank == 1 else equal())
+        assert all(word in str(caught.value) for word in words)
+        assert caught.value.missing
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def test_long_structures_are_named_by_their_first_arrays():
+    def on_each_rank(comm):
+        tree = {f"layer{i}": np.ones(i) for i in range(1, 90)}
+        tree["layer70" if comm.rank else "layer70a"] = tree.pop("layer70")
+        with pytest.raises(
+            MismatchError, match=r"arrays of 1\+\.\.\. e.*, of which later"
+        ):
+            comm.allreduce(tree)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.mark.parametrize("kind", ["list", "dict", "deep"])
+def test_structures_that_contain_themselves_are_refused(kind):
+    tree = {"list": [], "dict": {}, "deep": []}[kind]
+    if kind == "dict":
+        tree["a"] = tree
+    else:
+        tree.append(tree)
+    if kind == "deep":
+        tree = np.ones(1)
+        for _ in range(5000):
+            tree = [tree]
+
+    def on_each_rank(comm):
+        for call in (comm.allreduce, comm.reduce, comm.broadcast, comm.allgather):
+            with pytest.raises(ValueError, match="more than 100 levels"):
+                call(tree)
+        with pytest.raises(ValueError, match="more than 100 levels"):
+            comm.allreduce([ONE], out=[tree])
+        with pytest.raises(
+            ValueError, match=r"more than 100 levels|no arrays that can"
+        ):
+            comm.broadcast(tree, like=None)
+        if comm.rank:
+            with pytest.raises(ValueError, match="more than 100 levels"):
+                comm.broadcast(None, like=tree)
+        assert comm.allreduce([np.ones(1)])[0] == 2
+
+    threads(on_each_rank, 2, timeout=60)
 
 
 def read_only():
