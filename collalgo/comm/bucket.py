@@ -3,20 +3,24 @@
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import partial
+from logging import getLogger
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from collalgo._kernels.comm.call_runner import CallRunner
+from collalgo._kernels.comm.call_site import CallSite
 from collalgo._kernels.comm.joined import join, spread
 from collalgo._kernels.comm.work import Work
 from collalgo._kernels.engine.transport.transport import WHOLE_CALL
-from collalgo.base.finalizers import Lock
+from collalgo.base.finalizers import Lock, finalize
 from collalgo.base.integers import integer
+from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.current import runner_of
 from collalgo.comm.functions.reducing import allreduce
+from collalgo.comm.recovery import Recovery
 from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.call import Part
@@ -211,6 +215,9 @@ class Bucket:
         self._batch: Batch | None = None
         self._started: list[Batch] = []
         self._open = True
+        self._unreduced: list[CallSite] = []
+        of_rank = self._runner.context, self._runner.recovery
+        finalize(self, _report, self._unreduced, *of_rank)
 
     def allreduce(self, buf: Any) -> Fused:
         """Reduce an array in place, together with others."""
@@ -225,6 +232,7 @@ class Bucket:
         if self._batch is None:
             self._batch = Batch(array)
         self._batch.add(array)
+        self._unreduced.append(CallSite())
         fused = Fused(self, self._batch, buf)
         if self._batch.nbytes >= self._limit:
             self.flush()
@@ -234,6 +242,7 @@ class Bucket:
         """Reduce the collected arrays now, in the background."""
         if self._batch is not None:
             batch, self._batch = self._batch, None
+            self._unreduced.clear()
             batch.start(self._runner, self._op)
             self._started.append(batch)
 
@@ -255,3 +264,18 @@ class Bucket:
         self._open = False
         if kind is None:
             self.wait()
+        self._unreduced.clear()  # which the error of the user has prevented
+
+
+def _report(unreduced: list[CallSite], context: Context, recovery: Recovery) -> None:
+    """Warn of arrays that no call has reduced when their bucket is dropped."""
+    if unreduced and not (context.transport.forked or recovery.has_raised):
+        file, line = unreduced[0].place
+        getLogger("collalgo").warning(
+            "bucket: rank %d dropped a bucket with %d arrays that were not reduced, "
+            "the first added at %s:%d; flush() the bucket, or use it in a with statement",
+            context.transport.rank,
+            len(unreduced),
+            file,
+            line,
+        )
