@@ -199,3 +199,14 @@ def test_threads_make_the_memory_of_a_world_and_its_choices_once(size, monkeypat
     shared_kinds.forget()
     collalgo.threads(lambda comm: comm.allreduce(np.ones(3)), size)
     assert len(made) == 2
+
+
+@pytest.mark.parametrize("reason", [3, None, b"text", ValueError("why")])
+def test_a_reason_that_is_no_text_is_refused(reason):
+    def on_each_rank(comm):
+        words = rf"abort: reason is .*, of type {type(reason).__name__}; pass text"
+        with pytest.raises(TypeError, match=words):
+            comm.abort(reason)
+        return comm.allreduce(np.ones(1))[0]
+
+    assert threads(on_each_rank, 2) == [2, 2]
