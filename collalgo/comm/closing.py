@@ -35,11 +35,14 @@ def leftovers(
     transport, found = context.transport, list[str]()
     if context.has_left or transport.closed or transport.forked or recovery.has_raised:
         return found
+    advice = "make the call on every rank, and wait for it"
+    if not seconds:
+        advice += " before close(), which ends it"
     for name, number, (file, line), error in progress.leftovers(seconds)[:MOST_SHOWN]:
         why = "has not completed" if error is None else f"has failed: {error}"
         found.append(
             f"rank {transport.rank}: {name} #{number}, made in the background at "
-            f"{file}:{line}, {why}; make the call on every rank, and wait for it"
+            f"{file}:{line}, {why}; {advice}"
         )
     return found
 

@@ -65,5 +65,6 @@ def test_a_call_in_the_background_that_nobody_else_makes_fails_the_job(tmp_path)
     assert done.returncode == 1
     made = f"made in the background at {script}:"
     assert f"close: rank 0: allreduce #1, {made}7, has not completed" in done.stderr
+    assert "wait for it before close(), which ends it" in done.stderr
     assert f"rank 0: allgather #3, {made}9, has failed: allgather #3" in done.stderr
     assert "job.py:4" not in done.stderr
