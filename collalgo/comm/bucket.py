@@ -3,7 +3,6 @@
 from bisect import bisect_left, insort
 from collections.abc import Iterator
 from functools import partial
-from logging import getLogger
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -270,10 +269,12 @@ class Bucket:
 def _report(unreduced: list[CallSite], context: Context, recovery: Recovery) -> None:
     """Warn of arrays that no call has reduced when their bucket is dropped."""
     if unreduced and not (context.transport.forked or recovery.has_raised):
+        from logging import getLogger  # here, as few processes need it
+
         file, line = unreduced[0].place
         getLogger("collalgo").warning(
             "bucket: rank %d dropped a bucket with %d arrays that were not reduced, "
-            "the first added at %s:%d; flush() the bucket, or use it in a with statement",
+            "the first added at %s:%d; flush() it, or use it in a with statement",
             context.transport.rank,
             len(unreduced),
             file,

@@ -116,7 +116,7 @@ class FrameExchange:
                 f"{self._call}: got {len(objects)} objects for {self._width} ranks; "
                 "pass one for each"
             )
-        return objects
+        return cast("Sequence[Any]", objects)
 
     def lengths_of(self, root: int) -> NDArray[np.int64]:
         """The bytes of the frames of each message of a root, by place."""

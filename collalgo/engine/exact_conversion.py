@@ -58,8 +58,8 @@ def _rounded(value: Any, dtype: np.dtype[Any], caller: str) -> NDArray[Any]:
         return np.asarray(value, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise TypeError(
-            f"{caller}: {shown(value)} is no value of {dtype} ({error}); pass an array "
-            "or numbers of this dtype"
+            f"{caller}: {shown(value)} is not a value of {dtype} ({error}); pass an "
+            "array or numbers of this dtype"
         ) from None
 
 

@@ -68,7 +68,7 @@ def test_numbers_of_python_are_rounded_to_the_dtype():
     assert one.value() == 1j
     for wrong in (1j, 10**400):
         with pytest.raises(
-            TypeError, match=r"ExactSum\.add: .* is no value of float32"
+            TypeError, match=r"ExactSum\.add: .* is not a value of float32"
         ):
             total.add([[wrong], [2]])
 

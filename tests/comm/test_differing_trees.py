@@ -1,0 +1,88 @@
+"""Structures of arrays that differ between ranks, or that no call can take."""
+
+import numpy as np
+import pytest
+
+from collalgo import MismatchError, threads
+
+
+def equal():
+    return [np.ones(2, "f4"), np.ones(2, "f4")]
+
+
+@pytest.mark.parametrize(
+    ("call", "own", "words"),
+    [
+        (
+            "allreduce",
+            [np.ones(2, "f4"), np.ones(2)],
+            ["2 e", "2+2 elements of float32"],
+        ),
+        ("allreduce", [np.ones(2, "f4")], ["2 elements of float32", "2+2 elements"]),
+        ("allreduce", np.ones(4, "f4"), ["one array of 4 elements", "2+2 elements"]),
+        (
+            "allgather",
+            [np.ones(2, "f4"), np.ones(2)],
+            ["2 float32+2 float64", "2 float32+2 float32"],
+        ),
+        (
+            "allreduce",
+            {"a+1": np.ones(2, "f4"), "b": np.ones(2, "f4")},
+            ["float32 with keys"],
+        ),
+    ],
+)
+def test_the_difference_between_structures_is_named(call, own, words):
+    def on_each_rank(comm):
+        with pytest.raises(MismatchError, match="same shapes and dtypes") as caught:
+            getattr(comm, call)(own if comm.rank == 1 else equal())
+        assert all(word in str(caught.value) for word in words)
+        assert caught.value.missing
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+def test_long_structures_are_named_by_their_first_arrays():
+    def on_each_rank(comm):
+        tree = {f"layer{i}": np.ones(i) for i in range(1, 90)}
+        tree["layer70" if comm.rank else "layer70a"] = tree.pop("layer70")
+        with pytest.raises(
+            MismatchError, match=r"arrays of 1\+\.\.\. e.*, of which later"
+        ):
+            comm.allreduce(tree)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def endless(kind):
+    """A structure that contains itself, or has many levels."""
+    tree = {} if kind == "dict" else []
+    if kind == "dict":
+        tree["a"] = tree
+    elif kind == "list":
+        tree.append(tree)
+    for _ in range(5000 * (kind == "deep")):
+        tree = [tree]
+    return tree
+
+
+@pytest.mark.parametrize("kind", ["list", "dict", "deep"])
+def test_structures_that_contain_themselves_are_refused(kind):
+    tree = endless(kind)
+
+    def refused(call, *args, **named):
+        with pytest.raises(
+            ValueError, match=r"more than 100 levels|no arrays that can"
+        ):
+            call(*args, **named)
+
+    def on_each_rank(comm):
+        for call in (comm.allreduce, comm.reduce, comm.broadcast, comm.allgather):
+            refused(call, tree)
+        refused(comm.allreduce, [np.ones(4)], out=[tree])
+        refused(comm.broadcast, tree, like=None)
+        if comm.rank:
+            refused(comm.broadcast, None, like=tree)
+        assert comm.allreduce([np.ones(1)])[0] == 2
+
+    threads(on_each_rank, 2, timeout=60)
