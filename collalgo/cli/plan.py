@@ -160,7 +160,7 @@ def _cells(call: Call, equals: Equals) -> list[str]:
     cells = [str(worst.failure), str(len(equals.failures))]
     loss = worst.losses.get(call)
     if loss is None:
-        return [*cells, *[""] * 5, worst.obstacle]
+        return [*cells, *[""] * 5, worst.obstacles[call]]
     chosen, old = loss.chosen, loss.old_seconds
     bound = chosen.bound_seconds
     return [

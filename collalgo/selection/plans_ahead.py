@@ -45,14 +45,14 @@ class Outcome(NamedTuple):
     failure : Failure
         The element that fails.
     losses : dict
-        The loss of each call; empty if there is no choice.
-    obstacle : str
-        What prevents a choice, as ranks that cannot be reached; else empty.
+        The loss of each call that has a choice.
+    obstacles : dict
+        What prevents a choice for each other call, as ranks that cannot be reached.
     """
 
     failure: Failure
     losses: Mapping[Call, Loss]
-    obstacle: str = ""
+    obstacles: Mapping[Call, str]
 
 
 class Equals(NamedTuple):
@@ -115,15 +115,22 @@ class Ahead:
         TopologyError
             If a rank cannot reach another, or none is left.
         """
+        pricer = self._pricer(topology)
+        return {call: self._choice(call, pricer) for call in dict.fromkeys(self.calls)}
+
+    def _pricer(self, topology: Topology) -> TopologyPricer:
+        """The prices of the ranks on the machine, or on what is left of it."""
         placement = self.placement(topology)
         if placement.size <= self.root:
             raise TopologyError(f"there is no rank {self.root} to be the root")
-        pricer = TopologyPricer(topology, self.link_model, placement.devices)
-        found = {call: call.choose(pricer) for call in dict.fromkeys(self.calls)}
-        for one in found.values():
-            decision = one.decision
-            if decision.unproved:
-                pricer.prove(decision.candidate.row, decision.schedule, self.root)
+        return TopologyPricer(topology, self.link_model, placement.devices)
+
+    def _choice(self, call: Call, pricer: TopologyPricer) -> Selection:
+        """The choice for a call, whose schedule is proved."""
+        found = call.choose(pricer)
+        decision = found.decision
+        if decision.unproved:
+            pricer.prove(decision.candidate.row, decision.schedule, self.root)
         return found
 
     def each_failure(
@@ -159,15 +166,23 @@ class Ahead:
         """Plan for a failure."""
         rest = self.topology.without(failure.name)
         try:
-            found = self.choices(rest)
+            pricer = self._pricer(rest)
         except TopologyError as error:
-            return Outcome(failure, {}, str(error).removeprefix(f"{rest.name}: "))
-        place = self.placement(rest)
-        losses = {
-            call: Loss.of(found[call], whole[call], place, call.counts)
-            for call in found
-        }
-        return Outcome(failure, losses)
+            return Outcome(failure, {}, dict.fromkeys(whole, _obstacle(error, rest)))
+        losses, obstacles = {}, {}
+        for call, before in whole.items():
+            try:
+                found = self._choice(call, pricer)
+            except TopologyError as error:  # as a matrix of more ranks than are left
+                obstacles[call] = _obstacle(error, rest)
+            else:
+                losses[call] = Loss.of(found, before, pricer.placement, call.counts)
+        return Outcome(failure, losses, obstacles)
+
+
+def _obstacle(error: TopologyError, rest: Topology) -> str:
+    """The reason of an error, whose machine is known."""
+    return str(error).removeprefix(f"{rest.name}: ")
 
 
 def job_link_model() -> LinkModel:
