@@ -46,6 +46,14 @@ def matrix_of(collective: str, counts: Any) -> ByteMatrix | None:
     return ByteMatrix(counts)
 
 
+def hosts_are_one(machine: str) -> TopologyError:
+    """The error of a cluster, one of whose hosts represents all others."""
+    return TopologyError(
+        f"{machine}: the hosts of an alltoallv differ; load at most 256 of them by "
+        "Topology.load, so that each has ranks of its own"
+    )
+
+
 class Cut(NamedTuple):
     """A side of a cut, and the seconds that its links take for 10^9 bytes of all."""
 
@@ -87,10 +95,7 @@ def matrix_bound(
     """
     matrix.check_size(network.size)
     if network.counts:
-        raise TopologyError(
-            f"{network.topology.name}: the hosts of an alltoallv differ; load at most "
-            "256 of them, so that each has ranks of its own"
-        )
+        raise hosts_are_one(network.topology.name)
     if not matrix.total:
         return Bound(
             ALLTOALLV, Fraction(0), tuple(network.ranks), "no bytes move", True

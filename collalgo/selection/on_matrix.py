@@ -8,10 +8,11 @@ import numpy as np
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.cost.bounds import Bound, bound
 from collalgo.cost.byte_matrix import ByteMatrix
-from collalgo.cost.matrix_bounds import ALLTOALLV
+from collalgo.cost.matrix_bounds import ALLTOALLV, hosts_are_one
 from collalgo.cost.matrix_messages import matrix_messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule import ScheduleFunction
 from collalgo.selection.decide import Question
 from collalgo.selection.lazy_prices import LazyPrices
@@ -67,11 +68,13 @@ class MatrixPricer(TopologyPricer):
     Raises
     ------
     TopologyError
-        If the matrix is for another number of ranks.
+        If the matrix is for another number of ranks, or the hosts are one.
     """
 
     def __init__(self, of: TopologyPricer, matrix: ByteMatrix):
         matrix.check_size(of.size)
+        if isinstance(of.topology, UniformCluster):
+            raise hosts_are_one(of.topology.name)
         placement = of.placement
         super().__init__(of.topology, placement.link_model, placement.devices)
         self.placement, self.features = placement, of.features

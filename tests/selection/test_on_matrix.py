@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from collalgo import AlgorithmNotApplicable, Topology, select
+from collalgo import AlgorithmNotApplicable, Topology, TopologyError, bound, select
 from collalgo.comm.planned_alltoallv import synthesized_name
 from collalgo.cost.byte_matrix import ByteMatrix
+from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.selection.on_matrix import matrix_pricer
 from collalgo.selection.on_topology import TopologyPricer
 from tests.support.host_networks import network
@@ -99,3 +100,11 @@ def test_counts_are_for_an_alltoallv_on_a_topology():
         select("alltoall", 8, counts=one_pair(), topology=Topology.load("dgx1v"))
     with pytest.raises(AlgorithmNotApplicable, match="pass topology="):
         select("alltoallv", counts=one_pair(), size=8)
+
+
+def test_hosts_that_one_represents_have_no_matrix():
+    cluster, nbytes = UniformCluster.load("dgx1v", hosts=4), np.ones((32, 32), int)
+    with pytest.raises(TopologyError, match="the hosts of an alltoallv differ"):
+        select("alltoallv", counts=nbytes, topology=cluster)
+    with pytest.raises(TopologyError, match="the hosts of an alltoallv differ"):
+        bound("alltoallv", cluster, counts=nbytes)
