@@ -1,5 +1,6 @@
 """The bytes that each rank sends to each other, as a matrix: those of an alltoallv."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -92,6 +93,16 @@ class ByteMatrix:
         nbytes = self.nbytes if self.total else np.ones_like(self.nbytes)
         found: Reals = nbytes.ravel() / nbytes.sum()
         return found
+
+    def reordered(self, order: Sequence[int]) -> "ByteMatrix":
+        """The matrix of the same ranks in another order, by their numbers in this.
+
+        Examples
+        --------
+        >>> ByteMatrix([[0, 4], [2, 0]]).reordered([1, 0]).nbytes.tolist()
+        [[0, 2], [4, 0]]
+        """
+        return ByteMatrix(self.nbytes[np.ix_(order, order)])
 
     def check_size(self, size: int) -> None:
         """Refuse another number of ranks.

@@ -22,6 +22,8 @@ from collalgo.selection.prices import Choices, LazyCandidate
 from collalgo.selection.synthesis_candidates import SynthesisCandidates, port_speeds
 from collalgo.synthesis.matrix_planner import MatrixPlanner
 from collalgo.synthesis.synthesized import is_name
+from collalgo.topology.model import Topology
+from collalgo.topology.places import ranks_of
 
 #: The collective of the algorithms that an alltoallv runs.
 ALLTOALL = "alltoall"
@@ -73,9 +75,9 @@ class MatrixPricer(TopologyPricer):
 
     def __init__(self, of: TopologyPricer, matrix: ByteMatrix):
         matrix.check_size(of.size)
+        placement = of.placement
         if isinstance(of.topology, UniformCluster):
             raise hosts_are_one(of.topology.name)
-        placement = of.placement
         super().__init__(of.topology, placement.link_model, placement.devices)
         self.placement, self.features = placement, of.features
         self.matrix, self._of = matrix, of
@@ -87,14 +89,15 @@ class MatrixPricer(TopologyPricer):
         """The lower bound of the matrix; None if not all devices have a rank."""
         if not self._has_all_ranks:
             return None
+        return self.computed("bound", [], self._bound)
+
+    def _bound(self) -> Bound:
+        """The lower bound, for which the ranks are in the order of the machine."""
+        assert isinstance(self.topology, Topology)
+        rank = {device: i for i, device in enumerate(self.placement.devices)}
+        matrix = self.matrix.reordered([rank[one] for one in ranks_of(self.topology)])
         model = self.placement.link_model
-        return self.computed(
-            "bound",
-            [],
-            partial(
-                bound, ALLTOALLV, self.topology, link_model=model, counts=self.matrix
-            ),
-        )
+        return bound(ALLTOALLV, self.topology, link_model=model, counts=matrix)
 
     @property
     def _identity(self) -> str:

@@ -178,7 +178,7 @@ class TopologyPricer:
     def _has_all_ranks(self) -> bool:
         """Whether all places of the machine have a rank."""
         return isinstance(self.topology, UniformCluster) or (
-            self.size == len(ranks_of(self.topology))
+            {*self.placement.devices} == {*ranks_of(self.topology)}
         )
 
     @property

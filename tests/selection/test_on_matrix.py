@@ -9,6 +9,8 @@ from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.selection.on_matrix import matrix_pricer
 from collalgo.selection.on_topology import TopologyPricer
+from collalgo.topology.model import Kind
+from collalgo.topology.places import ranks_of
 from tests.support.host_networks import network
 
 
@@ -108,3 +110,35 @@ def test_hosts_that_one_represents_have_no_matrix():
         select("alltoallv", counts=nbytes, topology=cluster)
     with pytest.raises(TopologyError, match="the hosts of an alltoallv differ"):
         bound("alltoallv", cluster, counts=nbytes)
+
+
+def test_the_bound_has_the_order_of_the_ranks():
+    """Ranks that alternate between hosts: the first and the second are on two."""
+    topology = Topology.load("dgx1v", hosts=2)
+    devices = ranks_of(topology)
+    alternating = [
+        one for pair in zip(devices[:8], devices[8:], strict=True) for one in pair
+    ]
+    pricer = TopologyPricer(topology, devices=alternating)
+    placed = TopologyPricer(topology)
+    for target, other in ((1, 8), (2, 1), (8, 4)):
+        one, same = np.zeros((2, 16, 16), np.int64)
+        one[0, target] = same[0, other] = 1 << 30
+        found, alike = (
+            select("alltoallv", counts=counts, topology=of, algorithm="linear")
+            for counts, of in ((one, pricer), (same, placed))
+        )
+        assert found.bound_seconds == pytest.approx(alike.bound_seconds)
+        assert found.bound_seconds <= found.seconds * (1 + 1e-6)
+
+
+def test_as_many_ranks_on_other_devices_have_no_bound_of_the_machine():
+    topology = Topology.load("mi250x")
+    for gpu in range(4):
+        topology = topology.without(f"host0/gpu{gpu}")
+    cpus = [one.id for one in topology.devices(Kind.CPU)]
+    assert len(cpus) == len(ranks_of(topology))
+    elsewhere = TopologyPricer(topology, devices=cpus)
+    assert elsewhere.bound("allgather") is None
+    assert matrix_pricer(elsewhere, ByteMatrix(one_pair(4))).bound("alltoall") is None
+    assert TopologyPricer(topology).bound("allgather") is not None
