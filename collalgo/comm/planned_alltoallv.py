@@ -65,13 +65,13 @@ def _table(
 def synthesized_name(pricer: "Pricer", nbytes: np.ndarray[Any, Any]) -> str | None:
     """The name of the schedule synthesised for some bytes, if it is the cheapest."""
     from collalgo.cost.byte_matrix import ByteMatrix
-    from collalgo.selection.decide import Question, decide
-    from collalgo.selection.on_matrix import ALLTOALL, matrix_pricer
+    from collalgo.selection.decide import decide
+    from collalgo.selection.on_matrix import matrix_pricer, question_of
     from collalgo.selection.on_topology import TopologyPricer
     from collalgo.synthesis.synthesized import is_name
 
     if not isinstance(pricer, TopologyPricer) or len(nbytes) != pricer.size:
         return None
     matrix = ByteMatrix(nbytes)
-    chosen = decide(Question(ALLTOALL, matrix.total), matrix_pricer(pricer, matrix))
+    chosen = decide(question_of(matrix), matrix_pricer(pricer, matrix))
     return chosen.name if is_name(chosen.name) else None

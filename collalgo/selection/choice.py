@@ -15,7 +15,7 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_host import MOST_RANKS, HostPricer
-from collalgo.selection.on_matrix import ALLTOALL, MatrixPricer, matrix_pricer
+from collalgo.selection.on_matrix import MatrixPricer, matrix_pricer, question_of
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.pricer import Pricer
 from collalgo.selection.selection import Selection
@@ -90,7 +90,7 @@ def select(
     pricer = _on_host(size, machine) if topology is None else _pricer(topology)
     if collective == ALLTOALLV:
         pricer = _for_counts(pricer, nbytes, counts)
-        question = _of_blocks(pricer.matrix)
+        question = question_of(pricer.matrix)
     else:
         question = Question(collective, _checked_bytes(collective, nbytes, counts))
     question = question._replace(
@@ -155,12 +155,6 @@ def _for_counts(
         )
     matrix = counts if isinstance(counts, ByteMatrix) else ByteMatrix(counts)
     return matrix_pricer(pricer, matrix)
-
-
-def _of_blocks(matrix: ByteMatrix) -> Question:
-    """The question of an alltoall with blocks of the bytes of a matrix."""
-    blocks = tuple(matrix.nbytes.ravel().tolist())
-    return Question(ALLTOALL, matrix.total, block_nbytes=blocks)
 
 
 def _selection(collective: str, question: Question, pricer: Pricer) -> Selection:

@@ -35,7 +35,7 @@ class Question(NamedTuple):
     collective : str
         The collective.
     nbytes : int
-        Bytes of the larger of input and output of a rank.
+        Bytes of the larger of input and output of a rank, or of several such buffers.
     algorithm : None, str, sequence of str, or callable
         The argument of the user: None, a name, names in order of preference, or a
         schedule function.
@@ -49,6 +49,8 @@ class Question(NamedTuple):
         The root, with which a user's schedule is proved.
     by_formulas : bool
         Whether formulas decide on short calls, which do not wait for prices.
+    buffers : int
+        The number of buffers that have these bytes; overrides give those of one.
     """
 
     collective: str
@@ -59,6 +61,7 @@ class Question(NamedTuple):
     block_nbytes: tuple[int, ...] | None = None
     root: int = 0
     by_formulas: bool = False
+    buffers: int = 1
 
 
 class Decision(NamedTuple):
@@ -182,6 +185,12 @@ class Decisions:
 
 def _overrides(question: Question, pricer: Pricer) -> BySize:
     """The decisions of an argument, a policy or the environment."""
+    found = _of_one_buffer(question, pricer)
+    return tuple((least * question.buffers, override) for least, override in found)
+
+
+def _of_one_buffer(question: Question, pricer: Pricer) -> BySize:
+    """The same by the bytes of the buffer of one rank."""
     collective, asked = question.collective, question.algorithm
     if asked is not None:
         assert not callable(asked)

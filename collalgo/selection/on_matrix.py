@@ -35,6 +35,16 @@ def matrix_pricer(of: TopologyPricer, matrix: ByteMatrix) -> "MatrixPricer":
     return of.computed(key, ALGORITHMS, partial(MatrixPricer, of, matrix))
 
 
+def question_of(matrix: ByteMatrix) -> Question:
+    """The question of an alltoall with blocks of the bytes of a matrix.
+
+    Its bytes are those of the blocks for other ranks: one less than a buffer has.
+    """
+    blocks = tuple(matrix.nbytes.ravel().tolist())
+    buffers = max(1, matrix.size - 1)
+    return Question(ALLTOALL, matrix.total, block_nbytes=blocks, buffers=buffers)
+
+
 def by_blocks(question: Question, pricer: Pricer) -> tuple[Question, Pricer]:
     """A question by the bytes of its blocks, if it names a synthesised schedule.
 
@@ -51,7 +61,9 @@ def by_blocks(question: Question, pricer: Pricer) -> tuple[Question, Pricer]:
         return question, pricer
     table = np.array(nbytes, np.int64).reshape(pricer.size, pricer.size)
     matrix = ByteMatrix(table)
-    return question._replace(nbytes=matrix.total), matrix_pricer(pricer, matrix)
+    of = question_of(matrix)
+    asked = question._replace(nbytes=of.nbytes, buffers=of.buffers)
+    return asked, matrix_pricer(pricer, matrix)
 
 
 class MatrixPricer(TopologyPricer):

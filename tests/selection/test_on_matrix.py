@@ -7,8 +7,10 @@ from collalgo import AlgorithmNotApplicable, Topology, TopologyError, bound, sel
 from collalgo.comm.planned_alltoallv import synthesized_name
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.selection.decide import PRICE
 from collalgo.selection.on_matrix import matrix_pricer
 from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.overrides import PEERS
 from collalgo.topology.model import Kind
 from collalgo.topology.places import ranks_of
 from tests.support.host_networks import network
@@ -142,3 +144,27 @@ def test_as_many_ranks_on_other_devices_have_no_bound_of_the_machine():
     assert elsewhere.bound("allgather") is None
     assert matrix_pricer(elsewhere, ByteMatrix(one_pair(4))).bound("alltoall") is None
     assert TopologyPricer(topology).bound("allgather") is not None
+
+
+@pytest.mark.parametrize("policy", PEERS)
+def test_equal_blocks_have_the_choice_of_an_alltoall(policy):
+    pricer = TopologyPricer(Topology.load("dgx1v"))
+    for nbytes in (0, 1, 31, 32, 255, 256, 257, 4 << 10, 64 << 10, 1 << 20):
+        counts = np.full((8, 8), nbytes)
+        found = select("alltoallv", counts=counts, topology=pricer, policy=policy)
+        alike = select("alltoall", 8 * nbytes, topology=pricer, policy=policy)
+        assert found.decider == alike.decider
+        if found.decider != PRICE:  # which knows more orders of the ranks of one
+            assert found.algorithm == alike.algorithm
+
+
+def test_rules_of_a_file_are_by_the_mean_buffer_of_a_rank(tmp_path, monkeypatch):
+    path = tmp_path / "rules.yaml"
+    sizes = "{sizes: {0: bruck, 400: linear}}"
+    path.write_text(f"collalgo: rules/1\nrules:\n  alltoall: [{sizes}]\n")
+    monkeypatch.setenv("COLLALGO_RULES", str(path))
+    pricer = TopologyPricer(network(4))
+    for nbytes, name in ((99, "bruck"), (100, "linear")):
+        counts = np.full((4, 4), nbytes)
+        found = select("alltoallv", counts=counts, topology=pricer)
+        assert found.algorithm == name
