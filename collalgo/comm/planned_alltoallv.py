@@ -66,11 +66,14 @@ def synthesized_name(pricer: "Pricer", nbytes: np.ndarray[Any, Any]) -> str | No
     """The name of the schedule synthesised for some bytes, if it is the cheapest."""
     from collalgo.cost.byte_matrix import ByteMatrix
     from collalgo.selection.decide import decide
-    from collalgo.selection.on_matrix import matrix_pricer, question_of
+    from collalgo.selection.on_matrix import ALLTOALL, matrix_pricer, question_of
     from collalgo.selection.on_topology import TopologyPricer
+    from collalgo.synthesis.planner import can_plan
     from collalgo.synthesis.synthesized import is_name
 
     if not isinstance(pricer, TopologyPricer) or len(nbytes) != pricer.size:
+        return None
+    if not can_plan(ALLTOALL, pricer.placement):
         return None
     matrix = ByteMatrix(nbytes)
     chosen = decide(question_of(matrix), matrix_pricer(pricer, matrix))

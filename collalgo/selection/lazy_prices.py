@@ -46,7 +46,7 @@ class LazyPrices:
             placement = self._in_order(order)
             rows = [row for row, other in tried if other == order]
             partial_traces = [self._traces(row).beginning for row in rows]
-            least = placement.least(partial_traces, [_segments(row) for row in rows])
+            least = placement.least(partial_traces, [segments_of(row) for row in rows])
             for row, line in zip(rows, least, strict=True):
                 found[row, order] = self._lazy_candidate(row, order, line)
         return [found[one] for one in tried]
@@ -72,7 +72,7 @@ class LazyPrices:
         def estimates() -> Iterator[Line]:
             for line in self._least(row, placement):
                 yield line.over(buffers).at_least(floor)
-            whole = placement.rounds(self._traces(row).folded, _segments(row))
+            whole = placement.rounds(self._traces(row).folded, segments_of(row))
             yield whole.line.over(buffers)
 
         return LazyCandidate(row, order, least.over(buffers).at_least(floor), estimates)
@@ -100,7 +100,7 @@ class LazyPrices:
         traces, host = self._traces(row), self._placement.hosts[0]
 
         def line(ranks: Sequence[int]) -> Line:
-            return placement.least([traces.partial_trace(ranks)], [_segments(row)])[0]
+            return placement.least([traces.partial_trace(ranks)], [segments_of(row)])[0]
 
         goes_on = traces.beginning.steps == FEW
         if goes_on:
@@ -126,7 +126,7 @@ class LazyPrices:
         )
 
 
-def _segments(row: Algorithm) -> int:
+def segments_of(row: Algorithm) -> int:
     """The number of segments of an algorithm."""
     segments: int = dict(row.parameters).get("segments", 1)
     return segments

@@ -15,18 +15,23 @@ from collalgo.cost.rounds import Line, rounds
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.schedule import ScheduleFunction
 from collalgo.selection.decide import Question
-from collalgo.selection.lazy_prices import LazyPrices
+from collalgo.selection.lazy_prices import LazyPrices, segments_of
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.pricer import Pricer
 from collalgo.selection.prices import Choices, LazyCandidate
 from collalgo.selection.synthesis_candidates import SynthesisCandidates, port_speeds
 from collalgo.synthesis.matrix_planner import MatrixPlanner
+from collalgo.synthesis.planner import can_plan
 from collalgo.synthesis.synthesized import is_name
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
 
 #: The collective of the algorithms that an alltoallv runs.
 ALLTOALL = "alltoall"
+
+#: The most blocks that all ranks send and receive in a schedule, each as often as it
+#: has segments: more take longer than some ten seconds to price.
+MOST_BLOCKS = 1 << 21
 
 
 def matrix_pricer(of: TopologyPricer, matrix: ByteMatrix) -> "MatrixPricer":
@@ -58,6 +63,8 @@ def by_blocks(question: Question, pricer: Pricer) -> tuple[Question, Pricer]:
     if question.collective != ALLTOALL or not any(map(is_name, names)):
         return question, pricer
     if not isinstance(pricer, TopologyPricer):
+        return question, pricer
+    if not can_plan(ALLTOALL, pricer.placement):
         return question, pricer
     table = np.array(nbytes, np.int64).reshape(pricer.size, pricer.size)
     matrix = ByteMatrix(table)
@@ -119,6 +126,10 @@ class MatrixPricer(TopologyPricer):
         """The order of the numbers of ranks only: each has a meaning in a matrix."""
         return [""]
 
+    def _is_fit(self, row: Algorithm, order: str) -> bool:
+        """Whether ranks can run a variant, and it does not take too long to price."""
+        return super()._is_fit(row, order) and self._prices.obstacle(row) is None
+
     def private_copy(self) -> "MatrixPricer":
         """The same ranks, with prices that no other thread computes or shares."""
         return MatrixPricer(self._of.private_copy(), self.matrix)
@@ -146,8 +157,21 @@ class MatrixPrices(LazyPrices):
         self._pricer, self._matrix = pricer, matrix
         self._least_line = Line(0.0, port_floor(pricer.placement, matrix))
 
-    def obstacle(self, _row: Algorithm) -> None:
-        """No algorithm takes too long to price: a matrix is for few ranks."""
+    def obstacle(self, row: Algorithm) -> str | None:
+        """Why an algorithm takes too long to price: all blocks are priced singly."""
+        if is_name(row.name):  # plans are for few ranks
+            return None
+        blocks = self._blocks(row)
+        if blocks <= MOST_BLOCKS:
+            return None
+        size = self._placement.size
+        return f"its {blocks} blocks on {size} ranks take too long to price"
+
+    def _blocks(self, row: Algorithm) -> int:
+        """The blocks that all ranks pass on, if each passes as many as rank 0."""
+        size = self._placement.size
+        share = self._traces(row).of(range(1)).share.sum()
+        return round(float(share) * size**3) * segments_of(row)
 
     def of(self, tried: Sequence[tuple[Algorithm, str]]) -> list[LazyCandidate]:
         """Algorithms in orders of ranks, priced at first by the links of ranks."""

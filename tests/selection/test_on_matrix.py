@@ -7,10 +7,12 @@ from collalgo import AlgorithmNotApplicable, Topology, TopologyError, bound, sel
 from collalgo.comm.planned_alltoallv import synthesized_name
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.selection.decide import PRICE
-from collalgo.selection.on_matrix import matrix_pricer
+from collalgo.selection import on_matrix
+from collalgo.selection.decide import PRICE, Question
+from collalgo.selection.on_matrix import by_blocks, matrix_pricer
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.overrides import PEERS
+from collalgo.synthesis.planner import MOST_RANKS
 from collalgo.topology.model import Kind
 from collalgo.topology.places import ranks_of
 from tests.support.host_networks import network
@@ -168,3 +170,38 @@ def test_rules_of_a_file_are_by_the_mean_buffer_of_a_rank(tmp_path, monkeypatch)
         counts = np.full((4, 4), nbytes)
         found = select("alltoallv", counts=counts, topology=pricer)
         assert found.algorithm == name
+
+
+def test_schedules_of_too_many_blocks_are_not_priced(monkeypatch):
+    counts, topology = np.ones((8, 8), int), Topology.load("dgx1v")
+    monkeypatch.setattr(on_matrix, "MOST_BLOCKS", 2 * 7 * 8)
+    found = select("alltoallv", counts=counts, topology=topology)
+    obstacles = {one.algorithm: one.obstacle for one in found.candidates}
+    why = "its 192 blocks on 8 ranks take too long to price"  # 3 steps of 4 blocks
+    assert obstacles["bruck"] == why
+    assert not obstacles["linear"]
+    variants = [name for name in obstacles if name.startswith("two_step")]
+    assert not [name for name in variants if "segments" in name]
+    asked = select("alltoallv", counts=counts, topology=topology, algorithm="bruck")
+    assert asked.algorithm == "bruck"
+
+
+def refused(*_):
+    raise AssertionError("a matrix is priced")
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        Topology.load("fully_connected", hosts=MOST_RANKS + 1),
+        UniformCluster.load("dgx1v", hosts=256),
+    ],
+)
+def test_ranks_that_nothing_is_synthesised_for_price_no_matrix(machine, monkeypatch):
+    """2048 ranks are more than a matrix has."""
+    monkeypatch.setattr(on_matrix, "MatrixPricer", refused)
+    monkeypatch.setattr(on_matrix, "ByteMatrix", refused)
+    pricer = TopologyPricer(machine)
+    assert synthesized_name(pricer, np.ones((pricer.size,) * 2, np.int64)) is None
+    asked = Question("alltoall", 8, "synthesized", block_nbytes=(1,) * pricer.size**2)
+    assert by_blocks(asked, pricer) == (asked, pricer)
