@@ -33,27 +33,31 @@ MACHINES = {
     "fat tree": {"k": 4, "latency": 1e-6},
 }
 
+COLLECTIVES = ("allreduce", "allgather")
+
 SIZES = (1 << 10, 1 << 20, 1 << 30)
 
 
-def _name(machine: str) -> str:
-    """The preset of a machine."""
+def _preset(machine: str) -> str:
+    """The name of the preset of a machine."""
     return machine.partition(",")[0].replace(" 4x4", "").replace(" ", "_")
 
 
 def page() -> str:
     """The content of the page."""
-    pricers = [
-        TopologyPricer(Topology.load(_name(name), **parameters))
-        for name, parameters in MACHINES.items()
-    ]
+    ratios = [_of_machine(name) for name in MACHINES]
     sections = [HEAD]
-    for collective in ("allreduce", "allgather"):
-        ratios = [_ratios(collective, pricer) for pricer in pricers]
+    for collective in COLLECTIVES:
         for i, nbytes in enumerate(SIZES):
             sections.append(f"## {collective} of {human(nbytes)}\n")
-            sections += _table([of_size[i] for of_size in ratios])
+            sections += _table([of_all[collective][i] for of_all in ratios])
     return "\n".join(sections)
+
+
+def _of_machine(name: str) -> dict[str, list[dict[str, float]]]:
+    """The ratios of each collective; the prices of one machine take much memory."""
+    pricer = TopologyPricer(Topology.load(_preset(name), **MACHINES[name]))
+    return {collective: _ratios(collective, pricer) for collective in COLLECTIVES}
 
 
 def _ratios(collective: str, pricer: TopologyPricer) -> list[dict[str, float]]:

@@ -27,12 +27,21 @@ Unfit: TypeAlias = Callable[[int, Mapping[str, Any]], str | None]
 LaneCount: TypeAlias = Callable[[int, Mapping[str, Any]], int]
 
 
-@cache
 def own_parameters(function: ScheduleFunction) -> tuple[str, ...]:
     """The names of the parameters of a schedule, without the group.
 
     What is a function by default is for other algorithms, not for users.
     """
+    remembered = inspect.isfunction(function)  # an object may have plans of megabytes
+    return (_remembered_parameters if remembered else _own_parameters)(function)
+
+
+@cache
+def _remembered_parameters(function: ScheduleFunction) -> tuple[str, ...]:
+    return _own_parameters(function)
+
+
+def _own_parameters(function: ScheduleFunction) -> tuple[str, ...]:
     _, *others = inspect.signature(function).parameters.values()
     return tuple(p.name for p in others if not inspect.isroutine(p.default))
 
@@ -162,7 +171,7 @@ class Algorithm(NamedTuple):
             return obstacle
         if not self.parameters:
             return None
-        remembered = _can_be_remembered(dict(self.parameters))
+        remembered = self._is_remembered(dict(self.parameters))
         return (_remembered_obstacle if remembered else _obstacle)(self, size)
 
     def checked(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -211,9 +220,21 @@ class Algorithm(NamedTuple):
         checked = self.checked(parameters)
         values = ", ".join(f"{key}={value!r}" for key, value in checked.items())
         name = f"{self.name}({values})"  # which tells True from 1, unlike their hashes
-        if _can_be_remembered(checked):
+        if self._is_remembered(checked):
             return _named(self, name, tuple(checked.items()))
         return self._with(checked)._replace(name=name)
+
+    def _is_remembered(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether caches keep the row with some parameters.
+
+        All values must be hashable, and the schedule a function: an object, as of a
+        synthesised schedule, may have plans of megabytes.
+        """
+        try:
+            hash(tuple(parameters.values()))
+        except TypeError:
+            return False
+        return inspect.isfunction(self.function)
 
     def _with(self, parameters: Mapping[str, Any]) -> "Algorithm":
         """The row with other parameters under the same name."""
@@ -221,15 +242,6 @@ class Algorithm(NamedTuple):
         return self._replace(
             parameters=tuple(merged.items()), parameters_for_counts=None, unproved=True
         )
-
-
-def _can_be_remembered(parameters: Mapping[str, Any]) -> bool:
-    """Whether all values are hashable; those of a user's parameters may not be."""
-    try:
-        hash(tuple(parameters.values()))
-    except TypeError:
-        return False
-    return True
 
 
 @lru_cache(maxsize=1024)

@@ -43,9 +43,9 @@ computing = Computing()
 Value = TypeVar("Value")
 
 
-def make_room(remembered: dict[Any, Any]) -> None:
-    """Evict the oldest entries beyond :data:`REMEMBERED`."""
-    while len(remembered) > REMEMBERED:
+def make_room(remembered: dict[Any, Any], most: int = REMEMBERED) -> None:
+    """Evict the oldest entries beyond a number."""
+    while len(remembered) > most:
         del remembered[next(iter(remembered))]
 
 

@@ -35,9 +35,8 @@ MOST_BLOCKS = 1 << 21
 
 
 def matrix_pricer(of: TopologyPricer, matrix: ByteMatrix) -> "MatrixPricer":
-    """The prices of the ranks of a pricer for some bytes, computed once."""
-    key = ALLTOALLV, matrix
-    return of.computed(key, ALGORITHMS, partial(MatrixPricer, of, matrix))
+    """The prices of the ranks of a pricer for some bytes, kept for few matrices."""
+    return of.of_matrices.get(matrix, ALGORITHMS, partial(MatrixPricer, of, matrix))
 
 
 def question_of(matrix: ByteMatrix) -> Question:
@@ -101,8 +100,8 @@ class MatrixPricer(TopologyPricer):
         self.placement, self.features = placement, of.features
         self.matrix, self._of = matrix, of
         self._prices = MatrixPrices(self, matrix)
-        planner = MatrixPlanner(placement, matrix, of.planner)
-        self._synthesis = MatrixCandidates(placement, planner, matrix)
+        self._planner = MatrixPlanner(placement, matrix, of.planner)
+        self._synthesis = MatrixCandidates(placement, self._planner, matrix)
 
     def bound(self, _collective: str) -> Bound | None:
         """The lower bound of the matrix; None if not all devices have a rank."""
@@ -129,6 +128,11 @@ class MatrixPricer(TopologyPricer):
     def _is_fit(self, row: Algorithm, order: str) -> bool:
         """Whether ranks can run a variant, and it does not take too long to price."""
         return super()._is_fit(row, order) and self._prices.obstacle(row) is None
+
+    def _cheapest(self, collective: str, reproducible: bool) -> Choices:
+        found = super()._cheapest(collective, reproducible)
+        self._planner.forget_traffic()
+        return found
 
     def private_copy(self) -> "MatrixPricer":
         """The same ranks, with prices that no other thread computes or shares."""

@@ -46,6 +46,9 @@ from collalgo.topology.assumed import assumptions
 from collalgo.topology.model import Topology
 from collalgo.topology.places import ranks_of
 
+#: The most matrices of bytes whose prices are kept: each has megabytes of plans.
+MOST_MATRICES = 8
+
 
 class TopologyPricer:
     """The prices of all candidates on a topology, each computed once for all sizes.
@@ -58,6 +61,11 @@ class TopologyPricer:
         The cost of messages, where the links do not state it.
     devices
         The device of each rank, if not all devices have one.
+
+    Attributes
+    ----------
+    of_matrices : TableCache
+        The prices of the same ranks for some matrices of bytes.
     """
 
     def __init__(
@@ -69,7 +77,7 @@ class TopologyPricer:
         self.placement = Placement(topology, devices, link_model)
         self.topology = self.placement.machine
         self.features = TopologyFeatures(self.placement)
-        self._computed = TableCache()
+        self._computed, self.of_matrices = TableCache(), TableCache(MOST_MATRICES)
         self._bounds: dict[str, Bound | None] = {}
         self._candidates: dict[Algorithm, list[LazyCandidate]] = {}
         self._prices = LazyPrices(self.placement, self.features)

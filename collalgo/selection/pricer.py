@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.base.cache import computing, make_room
+from collalgo.base.cache import REMEMBERED, computing, make_room
 from collalgo.schedule import ScheduleFunction
 from collalgo.selection.prices import Choices, Priced
 
@@ -86,9 +86,15 @@ class TableCache:
 
     Threads that ask at the same time wait for one of them. A value holds for the rows
     that it was made of: users add to the table.
+
+    Parameters
+    ----------
+    most
+        The most results that are kept, the newest.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = REMEMBERED) -> None:
+        self._most = most
         self._known: dict[Hashable, tuple[list[Algorithm], Any]] = {}
 
     def get(
@@ -101,6 +107,6 @@ class TableCache:
                 known = self._known.get(key)
                 if known is None or known[0] != rows:
                     known = self._known[key] = list(rows), compute()
-                    make_room(self._known)
+                    make_room(self._known, self._most)
         value: Value = known[1]
         return value

@@ -4,10 +4,12 @@ from hashlib import blake2b
 
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.placement import Placement
+from collalgo.cost.rounds import Line
 from collalgo.synthesis import traffic
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.planner import PlanKey, Planner, Stage
+from collalgo.synthesis.planner import Form, PlanKey, Planner, Stage, plan_keys
 from collalgo.synthesis.rank_routes import RankRoutes
+from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Traffic
 
 
@@ -15,7 +17,7 @@ class MatrixPlanner(Planner):
     """Plans for the bytes of an alltoallv, which are right for any other bytes, too.
 
     They are those of the collective ``alltoall``, priced over the bytes of all pairs of
-    ranks together.
+    ranks together. Of the plans that are tried the cheapest for these bytes is kept.
 
     Parameters
     ----------
@@ -31,6 +33,7 @@ class MatrixPlanner(Planner):
         super().__init__(placement)
         matrix.check_size(placement.size)
         self._matrix, self._of, self._part = matrix, of, matrix.part
+        self._seconds: dict[PlanKey, float] = {}
         both = f"{placement.digest} {matrix.digest}"
         self.machine = blake2b(both.encode(), digest_size=4).hexdigest()
 
@@ -47,6 +50,28 @@ class MatrixPlanner(Planner):
     def buffers(self, _collective: str) -> int:
         """One buffer has the bytes of all pairs."""
         return 1
+
+    def price(self, collective: str, form: Form) -> Line:
+        """The price of a form, whose plan is kept if it is the cheapest so far."""
+        with self._lock:
+            found = super().price(collective, form)
+            (key,) = plan_keys(collective, form)
+            self._seconds[key] = found.seconds(self._matrix.total)
+            best = min(self._seconds, key=self._seconds.__getitem__)
+            self._plans = {at: self._plans[at] for at in self._plans if at == best}
+        return found
+
+    def steps(self, collective: str, form: Form, root: int = 0) -> PlannedSteps:
+        """The steps of a form, whose plan is the one to be kept then."""
+        with self._lock:
+            found = super().steps(collective, form, root)
+            self.forget_traffic()
+        return found
+
+    def forget_traffic(self) -> None:
+        """Free the memory of what plans are made of, until the next one is made."""
+        with self._lock:
+            self._traffic.clear()
 
     def _identity(self, key: PlanKey) -> str:
         return f"{super()._identity(key)} {self._matrix.digest}"

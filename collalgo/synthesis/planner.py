@@ -113,7 +113,7 @@ class Form(NamedTuple):
 PlanKey: TypeAlias = tuple[Stage, int, Form]
 
 
-def _keys(collective: str, form: Form, root: int = 0) -> list[PlanKey]:
+def plan_keys(collective: str, form: Form, root: int = 0) -> list[PlanKey]:
     """The key of the plan of each stage of a collective."""
     return [
         (stage, root, form._replace(way="", peers=form.peers if stage.reduces else ONE))
@@ -188,7 +188,7 @@ class Planner:
         key = collective, root, form
         with self._lock:
             if key not in self._steps:
-                keys = _keys(collective, form, root)
+                keys = plan_keys(collective, form, root)
                 plan = self._joined(keys)
                 self._keep(keys)
                 self._steps[key] = PlannedSteps(plan)
@@ -246,7 +246,7 @@ class Planner:
     def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""
         with self._lock:
-            messages = self._joined(_keys(collective, form)).messages
+            messages = self._joined(plan_keys(collective, form)).messages
         line = in_rounds(messages, self.routes.routing).line
         return line.over(self.buffers(collective))
 

@@ -1,5 +1,8 @@
 """Choices for an alltoallv: of all algorithms, by the bytes of each pair of ranks."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -8,11 +11,14 @@ from collalgo.comm.planned_alltoallv import synthesized_name
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.selection import on_matrix
-from collalgo.selection.decide import PRICE, Question
+from collalgo.selection.decide import PRICE, Question, decide
 from collalgo.selection.on_matrix import by_blocks, matrix_pricer
-from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.on_topology import MOST_MATRICES, TopologyPricer
 from collalgo.selection.overrides import PEERS
+from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.planner import MOST_RANKS
+from collalgo.synthesis.synthesized import plan_of
+from collalgo.synthesis.traffic import Traffic
 from collalgo.topology.model import Kind
 from collalgo.topology.places import ranks_of
 from tests.support.host_networks import network
@@ -205,3 +211,34 @@ def test_ranks_that_nothing_is_synthesised_for_price_no_matrix(machine, monkeypa
     assert synthesized_name(pricer, np.ones((pricer.size,) * 2, np.int64)) is None
     asked = Question("alltoall", 8, "synthesized", block_nbytes=(1,) * pricer.size**2)
     assert by_blocks(asked, pricer) == (asked, pricer)
+
+
+def matrices(pricer, count):
+    """Prices of matrices whose cheapest schedule is synthesised, each asked for."""
+    for i in range(count):
+        counts = one_pair(nbytes=(1 << 30) + i)
+        assert synthesized_name(pricer, counts)
+        yield matrix_pricer(pricer, ByteMatrix(counts))
+
+
+def test_few_matrices_are_kept():
+    pricer = TopologyPricer(Topology.load("dgx1v"))
+    found = [weakref.ref(one.planner) for one in matrices(pricer, MOST_MATRICES + 2)]
+    gc.collect()
+    kept = [one() is not None for one in found]
+    assert kept == [False] * 2 + [True] * MOST_MATRICES
+
+
+def test_of_the_plans_that_are_tried_the_chosen_one_is_kept(monkeypatch):
+    monkeypatch.setenv("COLLALGO_CACHE", "off")
+
+    def plans():
+        gc.collect()
+        return sum(isinstance(one, Plan) for one in gc.get_objects())
+
+    pricer, before = TopologyPricer(Topology.load("dgx1v")), plans()
+    (one,) = matrices(pricer, 1)
+    assert plans() == before + 1
+    chosen = decide(Question("alltoall", 1 << 30), one).candidate.row
+    monkeypatch.setattr(Traffic, "plan", refused)
+    assert plan_of(chosen, 0).size == 8
