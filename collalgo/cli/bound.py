@@ -7,7 +7,7 @@ import click
 from collalgo.base.console import patience
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
-from collalgo.cli.call_sizes import sizes_of_call
+from collalgo.cli.call_sizes import size_is_given, sizes_of_call
 from collalgo.cli.loading import with_and_without
 from collalgo.cli.machine import (
     assume_option,
@@ -17,7 +17,7 @@ from collalgo.cli.machine import (
     root_option,
     sizes_option,
 )
-from collalgo.cli.matrix_option import matrix_option
+from collalgo.cli.matrix_option import check_matrix, matrix_option
 from collalgo.cli.words import epilog
 from collalgo.cost.bounds import BOUNDED, Bound, bound
 from collalgo.cost.byte_matrix import ByteMatrix
@@ -62,7 +62,7 @@ def bound_command(
     WHAT and its parameters are those of collalgo topo. The bytes of an alltoallv are
     those of the matrix.
     """
-    sizes = sizes_of_call(collective, sizes, root)
+    sizes = _sizes(collective, sizes, root, matrix)
     kinds = [LinkKind(kind) for kind in only] or None
     machine, intact = with_and_without(faults, what, parameters)
 
@@ -78,12 +78,21 @@ def bound_command(
             ends = [bound_on(machine, each) for each in _fastest_and_slowest(spans)]
     except (CollalgoError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    for nbytes in sizes if matrix is None else [matrix.total]:
+    for nbytes in sizes:
         click.echo(wrapped(_words(found, nbytes)))
         if spans and found.rests_on(nbytes):
             click.echo(wrapped(_range(spans, ends, nbytes)))
         click.echo(_loss(found, whole, nbytes), nl=False)
     _print_assumed(found)
+
+
+def _sizes(
+    collective: str, sizes: list[int], root: int, matrix: ByteMatrix | None
+) -> list[int]:
+    """The sizes to compute the bound for; a matrix has the only one."""
+    check_matrix([collective], matrix, size_is_given())
+    sizes = sizes_of_call(collective, sizes, root)
+    return sizes if matrix is None else [matrix.total]
 
 
 def _spans(found: Bound, given: dict[str, float]) -> dict[str, tuple[float, float]]:

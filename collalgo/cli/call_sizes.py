@@ -10,9 +10,13 @@ from collalgo.schedule.collective import collective_of
 def sizes_of_call(collective: str, sizes: list[int], root: int) -> list[int]:
     """The sizes to price, after the check of the root; see :func:`sizes_to_price`."""
     check_has_root(collective, root)
+    return sizes_to_price(collective, sizes, given=size_is_given())
+
+
+def size_is_given() -> bool:
+    """Whether the user gives the sizes of the present command."""
     source = click.get_current_context().get_parameter_source("sizes")
-    given = source is not ParameterSource.DEFAULT
-    return sizes_to_price(collective, sizes, given=given)
+    return source is not ParameterSource.DEFAULT
 
 
 def sizes_to_price(collective: str, sizes: list[int], *, given: bool) -> list[int]:

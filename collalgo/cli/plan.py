@@ -9,6 +9,7 @@ from collalgo.base import disk_cache
 from collalgo.base.console import patience, wide_console
 from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli.call_sizes import size_is_given
 from collalgo.cli.loading import load
 from collalgo.cli.machine import (
     assume_option,
@@ -20,7 +21,7 @@ from collalgo.cli.machine import (
     root_option,
     sizes_option,
 )
-from collalgo.cli.matrix_option import matrix_option
+from collalgo.cli.matrix_option import check_matrix, matrix_option
 from collalgo.cli.words import epilog
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel
@@ -96,6 +97,7 @@ def plan_command(
     """
     _check(per_host, figures)
     names = dict.fromkeys(collectives or USUAL)
+    check_matrix(names, matrix, size_is_given())
     for name in names:
         check_has_root(name, root)
     calls = _calls(names, sizes, matrix)
@@ -117,10 +119,6 @@ def _calls(
     names: Collection[str], sizes: Sequence[int], matrix: ByteMatrix | None
 ) -> list[Call]:
     """The calls of some collectives: of each size, or of the matrix."""
-    if (ALLTOALLV in names) != (matrix is not None):
-        raise click.UsageError(
-            "alltoallv needs --matrix FILE, and no other collective has one"
-        )
     calls = [Call(name, size) for name in names if name != ALLTOALLV for size in sizes]
     return calls if matrix is None else [*calls, Call(ALLTOALLV, None, matrix)]
 

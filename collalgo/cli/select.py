@@ -24,7 +24,7 @@ from collalgo.cli.machine import (
     split_what,
     topology_option,
 )
-from collalgo.cli.matrix_option import matrix_option
+from collalgo.cli.matrix_option import check_matrix, matrix_option
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
 from collalgo.cli.selection_table import Others, of_peers, show
 from collalgo.cli.words import epilog
@@ -125,7 +125,7 @@ def select_command(
     """
     sizes, words = _sizes(collective, (words, range_, matrix), picture, everything)
     topology, words = split_what(words, topology, options)
-    _check_target(ranks, topology, words, assume, faults)
+    _check_target(ranks, topology, words, (assume, faults, matrix))
     machine, whole = _machines(topology, words, faults)
     pricer_of = partial(_pricer, assuming(figures, assume))
     try:
@@ -193,9 +193,8 @@ def _sizes(
             raise click.UsageError(f"two sizes: {words[0]} and --size {range_}")
         parts = 1 + any(map(UNIT.fullmatch, words[1:2]))  # as 64 MiB in two words
         range_, words = " ".join(words[:parts]), words[parts:]
+    check_matrix([collective], matrix, range_ is not None)
     if matrix is not None:
-        if range_ is not None:
-            raise click.UsageError("--matrix has all bytes; leave the size out")
         return [None], words
     sizes = parse_sizes(None, None, range_)
     if only_one and len(sizes or SIZES) > 1:
@@ -212,10 +211,10 @@ def _check_target(
     ranks: int | None,
     topology: str | None,
     parameters: tuple[str, ...],
-    assume: dict[str, float],
-    faults: Faults,
+    options: tuple[dict[str, float], Faults, ByteMatrix | None],
 ) -> None:
     """Check that one machine is given, with options that it has."""
+    assume, faults, matrix = options
     if (ranks is None) == (topology is None):
         raise click.UsageError(
             "give either -n, for ranks on this machine, or --topology, for ranks on "
@@ -230,6 +229,8 @@ def _check_target(
         raise click.UsageError("--assume needs --topology")
     if faults != WHOLE:
         raise click.UsageError("--without and --degraded need --topology")
+    if matrix is not None:
+        raise click.UsageError("--matrix needs --topology; -n has no links to price")
 
 
 def _machines(topology: str | None, words: tuple[str, ...], faults: Faults) -> Machines:

@@ -36,10 +36,13 @@ def matrix_of(collective: str, counts: Any) -> ByteMatrix | None:
     TopologyError
         If it has none, or another collective has.
     """
-    if (collective == ALLTOALLV) != (counts is not None):
+    if counts is None and collective == ALLTOALLV:
         raise TopologyError(
-            f"{collective}: counts are for an alltoallv, which needs them: pass the "
-            "bytes from each rank to each"
+            "alltoallv has no counts; pass the bytes from each rank to each"
+        )
+    if counts is not None and collective != ALLTOALLV:
+        raise TopologyError(
+            f"{collective} has counts, which are for an alltoallv; leave them out"
         )
     if counts is None or isinstance(counts, ByteMatrix):
         return counts

@@ -128,10 +128,15 @@ def _check_options(
 
 def _checked_bytes(collective: str, nbytes: float | str | None, counts: object) -> int:
     """The bytes of a collective whose blocks are equal."""
-    if counts is not None or nbytes is None:
+    if counts is not None:
         raise ValueError(
-            f"select: {collective} needs nbytes, and counts are for an alltoallv; pass "
-            "the bytes of a rank"
+            f"select: {collective} has counts, which are for an alltoallv; leave them "
+            "out, and pass nbytes"
+        )
+    if nbytes is None:
+        raise ValueError(
+            f"select: {collective} needs nbytes; pass the bytes of the larger of input "
+            "and output of a rank"
         )
     return number_of_bytes(nbytes, "select")
 
@@ -142,10 +147,14 @@ def _for_counts(
     counts: ByteMatrix | Sequence[Sequence[int]] | None,
 ) -> MatrixPricer:
     """The prices of an alltoallv."""
-    if counts is None or nbytes is not None:
+    if counts is None:
         raise ValueError(
-            "select: alltoallv needs counts, which have all bytes, and no nbytes; pass "
-            "the bytes from each rank to each"
+            "select: alltoallv needs counts; pass the bytes from each rank to each"
+        )
+    if nbytes is not None:
+        raise ValueError(
+            f"select: alltoallv has counts and nbytes={nbytes!r}; leave nbytes out, as "
+            "counts have all bytes"
         )
     if not isinstance(pricer, TopologyPricer):
         raise AlgorithmNotApplicable(

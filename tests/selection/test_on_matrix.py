@@ -108,8 +108,10 @@ def test_a_question_that_lacks_its_bytes_is_refused(given, words):
 
 
 def test_counts_are_for_an_alltoallv_on_a_topology():
-    with pytest.raises(ValueError, match="counts are for an alltoallv"):
+    with pytest.raises(ValueError, match="alltoall has counts"):
         select("alltoall", 8, counts=one_pair(), topology=Topology.load("dgx1v"))
+    with pytest.raises(ValueError, match="counts and nbytes=8; leave nbytes out"):
+        select("alltoallv", 8, counts=one_pair(), topology=Topology.load("dgx1v"))
     with pytest.raises(AlgorithmNotApplicable, match="pass topology="):
         select("alltoallv", counts=one_pair(), size=8)
 
