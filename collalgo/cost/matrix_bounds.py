@@ -104,10 +104,10 @@ def matrix_bound(
             ALLTOALLV, Fraction(0), tuple(network.ranks), "no bytes move", True
         )
     best = max(_cuts(network, matrix), key=lambda cut: cut.seconds)
-    arcs = _arcs(network, matrix, routes, most)
+    arcs, by_routes = _arcs(network, matrix, routes, most)
     flow = flow_seconds(arcs, matrix) if arcs else None
     if flow is not None and flow > best.seconds * (1 + AS_GOOD):
-        return _by_flow(network, flow)
+        return _by_flow(network, flow, by_routes)
     exact = flow is not None and flow >= best.seconds * (1 - AS_GOOD)
     return _by_cut(network, matrix, best, exact)
 
@@ -117,16 +117,16 @@ def _arcs(
     matrix: ByteMatrix,
     routes: Routing | None,
     most: tuple[int, int],
-) -> Arcs | None:
-    """The hops of a linear programme that is not too large.
+) -> tuple[Arcs | None, bool]:
+    """The hops of a linear programme that is not too large, and if of the routes.
 
     That over the routes of messages is never lower than that over the links.
     """
     size, sources = matrix.size, int(np.count_nonzero(matrix.nbytes.sum(axis=1)))
     if routes is not None and sources * size * (size - 1) <= most[0]:
-        return Arcs.of_routes(routes, size)
+        return Arcs.of_routes(routes, size), True
     arcs = Arcs.of_links(network)
-    return arcs if sources * len(arcs.source) <= most[1] else None
+    return arcs if sources * len(arcs.source) <= most[1] else None, False
 
 
 def _cuts(network: Network, matrix: ByteMatrix) -> Iterator[Cut]:
@@ -158,11 +158,12 @@ def _by_cut(network: Network, matrix: ByteMatrix, cut: Cut, exact: bool) -> Boun
     return Bound(ALLTOALLV, cut.seconds, tuple(order), reason, exact, assumed=assumed)
 
 
-def _by_flow(network: Network, seconds: Fraction) -> Bound:
-    """The bound by the flow of all pairs over all links."""
+def _by_flow(network: Network, seconds: Fraction, by_routes: bool) -> Bound:
+    """The bound by the flow of all pairs, over the routes of messages or all links."""
     whole = sum(sum(near.values()) for near in network.capacities.values())
     reason = (
-        "no flow of all pairs of ranks at once is faster, over any paths: the linear "
+        "no flow of all pairs of ranks at once is faster, over "
+        f"{'the routes of messages' if by_routes else 'any paths'}: the linear "
         f"programme of {len(network.links)} links with {whole / GRAIN:g} GB/s in total"
     )
     assumed = network.assumed_across([[device] for device in network.capacities])

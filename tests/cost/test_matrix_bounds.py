@@ -94,6 +94,12 @@ def test_two_ways_share_the_bytes_of_one_pair_by_their_speeds():
     assert found.reason.startswith("host0 (1 of 3 ranks) must send 1 of the")
 
 
+def test_a_flow_over_links_takes_any_paths():
+    sent = ByteMatrix(np.full((32, 32), 1 << 20))
+    by_links = matrix_bound(Network(Topology.load("cpu2s")), sent)
+    assert "over any paths: the linear programme" in by_links.reason
+
+
 def test_an_alltoall_has_the_bound_of_its_flows(monkeypatch):
     topology = Topology.load("cpu2s")
     by_flow = bound("alltoall", topology)
@@ -111,6 +117,7 @@ def test_data_takes_the_routes_of_messages():
     by_links = matrix_bound(Network(topology), sent)
     by_routes = matrix_bound(Network(topology), sent, Placement(topology).routes)
     assert float(by_routes.per_byte) > float(by_links.per_byte) * 1.05
+    assert "over the routes of messages: the linear programme" in by_routes.reason
     assert bound("alltoallv", topology, counts=sent).per_byte == by_routes.per_byte
 
 
