@@ -1,11 +1,32 @@
 """A persistent alltoallv runs the schedule synthesised for its counts."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from collalgo import AlgorithmNotApplicable, Topology, threads
+from collalgo.comm.current import runner_of
+from collalgo.synthesis.synthesized import is_name
+from collalgo.topology.model import Kind, LinkKind
 
 SIZE = 4
+
+
+def cores():
+    """A host whose cores have links of their own: most blocks have several paths."""
+    topology = Topology("cores", "a test")
+    ends = [
+        topology.add(f"host0/core{i}", Kind.CORE, host="host0") for i in range(SIZE)
+    ]
+    for one, other in combinations(ends, 2):
+        topology.link(one, other, LinkKind.SMP, 1.0, latency=1e-6)
+    return topology
+
+
+def algorithms_of(comm):
+    """The algorithms of all calls that the flight recorder has."""
+    return [record["algorithm"] for record in runner_of(comm).recorder.records()]
 
 
 def table_of(seed, most=40):
@@ -32,13 +53,14 @@ def test_a_synthesised_alltoallv_is_right_for_any_counts(seed):
         table = table_of(seed)
         found = comm.alltoallv(sent(comm.rank, table), table, algorithm="synthesized")
         assert found.tolist() == received(comm.rank, table).tolist()
+        assert is_name(algorithms_of(comm)[-1])
 
     threads(each, SIZE, timeout=60)
 
 
 def test_a_persistent_alltoallv_takes_the_arrays_as_they_are():
     def each(comm):
-        comm.replan(Topology.load("cpu2s", hosts=1))
+        comm.replan(cores())
         table = table_of(9)
         buf = sent(comm.rank, table)
         call = comm.persistent_alltoallv(buf, table)
@@ -47,6 +69,9 @@ def test_a_persistent_alltoallv_takes_the_arrays_as_they_are():
             buf[:] = sent(comm.rank, table, again)
             assert call().tolist() == received(comm.rank, table, again).tolist()
             assert mine().tolist() == received(comm.rank, table, again).tolist()
+        ran = algorithms_of(comm)[-6:]
+        assert is_name(ran[0])
+        assert ran == ran[:1] * 6
 
     threads(each, SIZE, timeout=60)
 
