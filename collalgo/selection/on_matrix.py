@@ -68,8 +68,8 @@ def by_blocks(question: Question, pricer: Pricer) -> tuple[Question, Pricer]:
     table = np.array(nbytes, np.int64).reshape(pricer.size, pricer.size)
     matrix = ByteMatrix(table)
     of = question_of(matrix)
-    asked = question._replace(nbytes=of.nbytes, buffers=of.buffers)
-    return asked, matrix_pricer(pricer, matrix)
+    whole = question._replace(nbytes=of.nbytes, buffers=of.buffers)
+    return whole, matrix_pricer(pricer, matrix)
 
 
 class MatrixPricer(TopologyPricer):
