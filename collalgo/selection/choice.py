@@ -134,9 +134,9 @@ def _checked_bytes(collective: str, nbytes: float | str | None, counts: object) 
             "out, and pass nbytes"
         )
     if nbytes is None:
-        raise ValueError(
-            f"select: {collective} needs nbytes; pass the bytes of the larger of input "
-            "and output of a rank"
+        raise TypeError(
+            f"select: nbytes is missing for {collective}; pass the bytes of the "
+            "larger of input and output of a rank"
         )
     return number_of_bytes(nbytes, "select")
 

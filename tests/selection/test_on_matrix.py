@@ -98,12 +98,12 @@ def test_ranks_of_a_topology_take_the_schedule_of_their_bytes():
     [
         (("alltoallv", 5), "needs counts"),
         (("alltoallv",), "needs counts"),
-        (("alltoall",), "alltoall needs nbytes"),
+        (("alltoall",), "nbytes is missing for alltoall"),
         (("alltoallw", 5), "unknown collective 'alltoallw'"),
     ],
 )
 def test_a_question_that_lacks_its_bytes_is_refused(given, words):
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises((TypeError, ValueError), match=words):
         select(*given, topology=Topology.load("dgx1v"))
 
 
