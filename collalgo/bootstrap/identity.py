@@ -147,7 +147,7 @@ def _of_run(env: Mapping[str, str]) -> Identity:
 
 def _of_torchrun(env: Mapping[str, str], launcher: str = "torchrun") -> Identity:
     names = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", RESTART_COUNT)
-    _check_port(env, "MASTER_PORT")
+    _check_port(env, "MASTER_PORT", "WORLD_SIZE")
     job = "torchrun/" + "/".join(env.get(name, "") for name in names)
     across = Route.LAUNCHER_STORE if torchrun_keeps_a_store(env) else None
     return _by_variables(env, job, launcher, across=across)
@@ -172,16 +172,16 @@ def _of_mpi(
 
 def _of_horovodrun(env: Mapping[str, str]) -> Identity:
     server = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
-    _check_port(env, server[1])
+    _check_port(env, server[1], HOROVOD[1])
     job = "horovodrun/" + "/".join(env.get(name, "") for name in server)
     has_store = all(env.get(name) for name in server)
     across = Route.LAUNCHER_STORE if has_store else None
     return _by_variables(env, job, "horovodrun", HOROVOD, across=across)
 
 
-def _check_port(env: Mapping[str, str], name: str) -> None:
-    """Refuse an impossible port, as its ranks would wait without end."""
-    if env.get(name, "").strip():
+def _check_port(env: Mapping[str, str], name: str, size: str) -> None:
+    """Refuse an impossible port, over which several ranks would wait without end."""
+    if env.get(name, "").strip() and env.get(size, "").strip() != "1":
         port_of(env, name)
 
 

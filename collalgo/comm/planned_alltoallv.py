@@ -1,5 +1,7 @@
 """A persistent alltoallv, whose schedule is made for the bytes of its table."""
 
+from __future__ import annotations  # signatures as those of compiled calls
+
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,10 +22,10 @@ if TYPE_CHECKING:
 def persistent_alltoallv(
     self: Any,
     buf: ArrayLike,
-    counts: "CountsLike | None" = None,
+    counts: CountsLike | None = None,
     receive_counts: Sequence[int] | None = None,
     *,
-    out: "ArrayLike | None" = None,
+    out: ArrayLike | None = None,
     algorithm: AlgorithmChoice = None,
     timeout: float | None = None,
 ) -> Persistent:
@@ -62,7 +64,7 @@ def _table(
     return table
 
 
-def synthesized_name(pricer: "Pricer", nbytes: np.ndarray[Any, Any]) -> str | None:
+def synthesized_name(pricer: Pricer, nbytes: np.ndarray[Any, Any]) -> str | None:
     """The name of the schedule synthesised for some bytes, if it is the cheapest."""
     from collalgo.cost.byte_matrix import ByteMatrix
     from collalgo.selection.decide import decide

@@ -18,7 +18,7 @@ CALLS = (
 
 PERSISTENT = (
     "allreduce", "reduce", "reduce_scatter", "broadcast", "allgather", "alltoall",
-    "gather", "barrier",
+    "gather", "barrier", "alltoallv",
 )  # fmt: skip
 
 #: The collectives on objects of Python, which have the form of the foreground only.

@@ -83,12 +83,10 @@ def test_turned_plans_are_proved(make):
         verify(steps, size=planner.size, collective=collective)
 
 
-def test_more_ranks_are_planned_for_on_equal_hosts():
+def test_up_to_128_ranks_are_planned_for():
     equal = Placement(Topology.load("dgx_h100", hosts=16))
-    assert [name for name in PLANNED if can_plan(name, equal)] == [
-        *("allgather", "reduce_scatter", "allreduce")
-    ]
+    assert all(can_plan(name, equal) for name in PLANNED)
     unlike = Placement(equal.machine.without("host3/nic0"))
-    assert not any(can_plan(name, unlike) for name in PLANNED)
-    few = Placement(Topology.load("dgx_h100", hosts=8))
-    assert len([name for name in PLANNED if can_plan(name, few)]) == 7
+    assert all(can_plan(name, unlike) for name in PLANNED)
+    more = Placement(Topology.load("dgx_h100", hosts=17))
+    assert not any(can_plan(name, more) for name in PLANNED)
