@@ -112,6 +112,7 @@ def every_algorithm(monkeypatch, size, lengths, turn, in_place):
     monkeypatch.setattr(copy_policy, "OUTGROWN", 0)
     monkeypatch.setattr(host_price, "SLICE_BYTES", slice_bytes)
     monkeypatch.setattr(slicing, "SHORT", 0)
+    monkeypatch.setattr(slicing, "SHORT_STEP", 0)
     inputs = vectors(size, count * size, np.dtype(np.int64))
 
     def run(comm):

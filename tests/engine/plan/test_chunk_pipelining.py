@@ -37,6 +37,7 @@ from tests.support.oracle import check, vectors
 def test_every_algorithm_in_short_slices(monkeypatch, size, nbytes):
     monkeypatch.setattr(host_price, "SLICE_BYTES", nbytes)
     monkeypatch.setattr(slicing, "SHORT", 0)
+    monkeypatch.setattr(slicing, "SHORT_STEP", 0)
     rows = [row for row in ALGORITHMS if row.obstacle(size) is None]
 
     def run(comm):
@@ -139,6 +140,7 @@ WAYS = [past_the_caches, copied_by_the_kernel, copied_by_the_kernel_on_one_core]
 )
 def test_every_algorithm_by_the_ways_of_long_arrays(monkeypatch, way, size, start):
     monkeypatch.setattr(slicing, "SHORT", 0)
+    monkeypatch.setattr(slicing, "SHORT_STEP", 0)
     for least in ("LONG", "LONG_OF_MANY"):
         monkeypatch.setattr(copy_policy, least, getattr(copy_policy, least))
     start(way, size, timeout=60)
