@@ -7,6 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from collalgo.base.hostlist import fold, natural_order
+from collalgo.base.units import counted
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import marked
 from collalgo.topology.domains import devices_by_host, host_named
@@ -131,7 +132,8 @@ def _network(root: Tree, topology: Topology) -> None:
     for kind in Kind:
         alone = [device.id for device in topology.devices(kind, host="")]
         if alone and kind is not Kind.SWITCH:
-            root.add(Text(f"{len(alone)} {kind.value}s: {_shortened(fold(alone))}"))
+            names = _shortened(fold(alone))
+            root.add(Text(f"{counted(len(alone), kind.value)}: {names}"))
     alike: dict[str, list[str]] = {}
     for switch in topology.devices(Kind.SWITCH):
         counts: Counter[str] = Counter()
