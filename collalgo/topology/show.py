@@ -132,8 +132,8 @@ def _network(root: Tree, topology: Topology) -> None:
     for kind in Kind:
         alone = [device.id for device in topology.devices(kind, host="")]
         if alone and kind is not Kind.SWITCH:
-            names = _shortened(fold(alone))
-            root.add(Text(f"{counted(len(alone), kind.value)}: {names}"))
+            shortened = _shortened(fold(alone))
+            root.add(Text(f"{counted(len(alone), kind.value)}: {shortened}"))
     alike: dict[str, list[str]] = {}
     for switch in topology.devices(Kind.SWITCH):
         counts: Counter[str] = Counter()
