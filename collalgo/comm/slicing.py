@@ -21,12 +21,15 @@ def slicing_of(
 ) -> tuple[Slicing, float, float]:
     """The slicing of calls of a size, and the sizes of which it is the same."""
     collective = COLLECTIVES[call.collective]
+    buffers, short = collective.buffers(size), SHORT + 1
     if size > RANKS:
         return UNSLICED, 0, inf
-    is_step = step_count(schedule, size, call.root) == 1
-    buffers, short = collective.buffers(size), (SHORT_STEP if is_step else SHORT) + 1
-    if nbytes * buffers < short:
+    if nbytes * buffers < short:  # before the schedule is traced to count its steps
         return UNSLICED, 0, short / buffers
+    if step_count(schedule, size, call.root) == 1:
+        short = SHORT_STEP + 1
+        if nbytes * buffers < short:
+            return UNSLICED, (SHORT + 1) / buffers, short / buffers
     count, least, limit = price(schedule, size, profile).slices.at(nbytes * buffers)
     blocks = collective.buffer_blocks(size) if call.shares(size) else 1
     slicing = cut(count, schedule, size, call.root, blocks)
