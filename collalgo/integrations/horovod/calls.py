@@ -7,9 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from collalgo.integrations.horovod import handles
 from collalgo.integrations.horovod.basics import rank, size
 from collalgo.integrations.horovod.compression import Compression
+from collalgo.integrations.horovod.handles import (
+    allgather_async,
+    allreduce_async,
+    allreduce_async_,
+    alltoall_async,
+    broadcast_async,
+    broadcast_async_,
+    copy_of,
+    grouped_allreduce_async_,
+    reducescatter_async,
+)
 from collalgo.integrations.horovod.reductions import Average
 
 Call = Callable[[Tensor], Tensor]
@@ -37,7 +47,7 @@ def _apply(tensor: Tensor, call: Call, back: Call) -> Tensor:
 
 def allreduce_(tensor: Tensor, *args: Any, **named: Any) -> Any:
     """Reduce the tensors of all ranks in place; see :func:`grouped_allreduce_`."""
-    return handles.allreduce_async_(tensor, *args, **named).wait()
+    return allreduce_async_(tensor, *args, **named).wait()
 
 
 def allreduce(
@@ -71,7 +81,7 @@ def allreduce(
     small, context = compression.compress(tensor)
 
     def reduced(each: Tensor) -> Tensor:
-        found: Tensor = handles.allreduce_async(each, average, name, op, **named).wait()
+        found: Tensor = allreduce_async(each, average, name, op, **named).wait()
         return found
 
     result: Tensor = compression.decompress(_apply(small, reduced, reduced), context)
@@ -82,9 +92,7 @@ def grouped_allreduce_(
     tensors: Sequence[Tensor], *args: Any, **named: Any
 ) -> Sequence[Tensor]:
     """Reduce many tensors in place in few calls; see ``grouped_allreduce_async_``."""
-    found: Sequence[Tensor] = handles.grouped_allreduce_async_(
-        tensors, *args, **named
-    ).wait()
+    found: Sequence[Tensor] = grouped_allreduce_async_(tensors, *args, **named).wait()
     return found
 
 
@@ -92,7 +100,7 @@ def grouped_allreduce(
     tensors: Sequence[Tensor], *args: Any, **named: Any
 ) -> Sequence[Tensor]:
     """Reduce copies of many tensors in few calls; no gradient flows through them."""
-    return grouped_allreduce_([handles.copy_of(t) for t in tensors], *args, **named)
+    return grouped_allreduce_([copy_of(t) for t in tensors], *args, **named)
 
 
 def allgather(tensor: Tensor, *args: Any, **named: Any) -> Tensor:
@@ -105,7 +113,7 @@ def allgather(tensor: Tensor, *args: Any, **named: Any) -> Tensor:
     """
 
     def gathered(each: Tensor) -> Tensor:
-        found: Tensor = handles.allgather_async(each, *args, **named).wait()
+        found: Tensor = allgather_async(each, *args, **named).wait()
         return found
 
     def back(gradient: Tensor) -> Tensor:
@@ -119,7 +127,7 @@ def allgather(tensor: Tensor, *args: Any, **named: Any) -> Tensor:
 
 def broadcast_(tensor: Tensor, root_rank: int, *args: Any, **named: Any) -> Any:
     """Broadcast the tensor of the root to every rank, in place."""
-    return handles.broadcast_async_(tensor, root_rank, *args, **named).wait()
+    return broadcast_async_(tensor, root_rank, *args, **named).wait()
 
 
 def broadcast(tensor: Tensor, root_rank: int, *args: Any, **named: Any) -> Tensor:
@@ -132,7 +140,7 @@ def broadcast(tensor: Tensor, root_rank: int, *args: Any, **named: Any) -> Tenso
     """
 
     def sent(each: Tensor) -> Tensor:
-        found: Tensor = handles.broadcast_async(each, root_rank, *args, **named).wait()
+        found: Tensor = broadcast_async(each, root_rank, *args, **named).wait()
         return found
 
     def back(gradient: Tensor) -> Tensor:
@@ -152,7 +160,7 @@ def alltoall(tensor: Tensor, splits: Any = None, *args: Any, **named: Any) -> An
     received: list[Tensor] = []
 
     def exchanged(counts: Any, each: Tensor) -> Tensor:
-        found = handles.alltoall_async(each, counts, *args, **named).wait()
+        found = alltoall_async(each, counts, *args, **named).wait()
         if counts is None:
             return found
         received.append(found[1])
@@ -177,7 +185,7 @@ def reducescatter(
     """
 
     def reduced(each: Tensor) -> Tensor:
-        found: Tensor = handles.reducescatter_async(each, name, op, **named).wait()
+        found: Tensor = reducescatter_async(each, name, op, **named).wait()
         return found
 
     def back(gradient: Tensor) -> Tensor:
