@@ -8,6 +8,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from collalgo.base.integers import shape_of, shown
 from collalgo.comm.current import runner_of
+from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.comm.functions.reducing import allreduce
 from collalgo.comm.types import Communicator
 from collalgo.engine.call import AlgorithmChoice
@@ -146,19 +147,16 @@ class ExactSum:
         facts = runner.exchange(mine, name, timeout)
         differs = np.flatnonzero((facts[:, :2] != facts[0, :2]).any(axis=1))
         if len(differs):
-            rank, number = int(differs[0]), runner.call_number
+            rank = int(differs[0])
             ours, theirs = (
                 f"{facts[r, 1]} elements of {dtype_text(facts[r, 0])}"
                 for r in (rank, 0)
             )
-            raise MismatchError(
-                f"{name} #{number}: rank {rank} has a sum of {ours} but rank 0 one of "
-                f"{theirs}; use the same shape and dtype on all ranks",
-                rank=runner.rank,
-                sequence=number,
-                collective=name,
-                missing=(rank,),
+            text = (
+                f"rank {rank} has a sum of {ours} but rank 0 one of {theirs}; use the "
+                "same shape and dtype on all ranks"
             )
+            raise error_of_rank(MismatchError, runner, name, rank, text)
         return int(facts[:, 2].min()), int(facts[:, 3].max())
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST
 from collalgo.base.integers import rank_of, shown
 from collalgo.comm.current import runner_of
+from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
 from collalgo.engine.call import Call
 from collalgo.errors import InvalidElsewhere
@@ -27,14 +28,8 @@ def invalid_elsewhere(
     runner: "Runner", call: str, rank: int, what: str
 ) -> InvalidElsewhere:
     """The error of a call in which another rank has passed what is invalid."""
-    number = runner.call_number
-    return InvalidElsewhere(
-        f"{call} #{number}: rank {rank} passed {what}; see its own error",
-        rank=runner.rank,
-        sequence=number,
-        collective=call,
-        missing=(rank,),
-    )
+    text = f"rank {rank} passed {what}; see its own error"
+    return error_of_rank(InvalidElsewhere, runner, call, rank, text)
 
 
 class FrameExchange:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST
+from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.errors import OpFailed
 
 #: The bytes of the text that a rank sends to the others.
@@ -54,16 +55,5 @@ def agree(
     for rank, row in enumerate(texts):
         if row[0]:
             text = row.tobytes().rstrip(b"\0").decode(errors="replace")
-            raise _failed(runner, caller, rank, text)
-
-
-def _failed(runner: Any, caller: str, rank: int, text: str) -> OpFailed:
-    """The error of a call whose op has raised on another rank."""
-    number = runner.call_number
-    return OpFailed(
-        f"{caller} #{number}: the op raised on rank {rank}: {text}",
-        rank=runner.rank,
-        sequence=number,
-        collective=caller,
-        missing=(rank,),
-    )
+            what = f"the op raised on rank {rank}: {text}"
+            raise error_of_rank(OpFailed, runner, caller, rank, what)
