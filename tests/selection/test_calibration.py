@@ -40,43 +40,42 @@ def undisturbed():
 
 
 @pytest.fixture
-def _not_busy(monkeypatch):
-    """Whatever else runs, this machine can be measured, and no rank has done so."""
-    monkeypatch.setattr(machine_module, "measure", undisturbed)
+def _unmeasured(monkeypatch, tmp_path):
+    """A machine that no process has measured, nor another rank for this one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(machine_module, "_agreed", [])
+    known_profile.cache_clear()
+    yield
+    known_profile.cache_clear()
 
 
-def test_a_rank_of_a_host_without_a_file_takes_the_profile_of_another(
-    monkeypatch, tmp_path
-):
+@pytest.fixture
+def _not_busy(_unmeasured, monkeypatch):
+    """Whatever else runs, this machine can be measured."""
+    monkeypatch.setattr(machine_module, "measure", undisturbed)
+
+
+@pytest.mark.usefixtures("_unmeasured")
+def test_a_rank_of_a_host_without_a_file_takes_the_profile_of_another(monkeypatch):
     """A host that is too busy to be measured has none."""
     known = HostProfile(1e-6, 2e-6, 1e-7, 1e-10, 1e-10, cores=3)
     monkeypatch.setattr(machine_module, "measure", Mock(side_effect=AssertionError))
-    monkeypatch.setattr(machine_module, "_agreed", [])
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     machine_module.agree_on_profile(known)
-    known_profile.cache_clear()
     assert host_profile() == known
-    known_profile.cache_clear()
 
 
 @pytest.mark.usefixtures("_not_busy")
-def test_a_damaged_file_of_figures_is_measured_anew(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_profile.cache_clear()
+def test_a_damaged_file_of_figures_is_measured_anew(tmp_path):
     host_profile()
     (path,) = (tmp_path / "collalgo").iterdir()
     path.write_text('{"latency": 1')
     known_profile.cache_clear()
     assert host_profile().latency > 0
     path.chmod(0o600)
-    known_profile.cache_clear()
 
 
 @pytest.mark.usefixtures("_not_busy")
-def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_profile.cache_clear()
+def test_calibration_is_kept_and_told():
     machine = calibrate(trials=3)
     assert host_profile() == machine
     kept = json.loads(profile_file().read_text())
@@ -86,14 +85,10 @@ def test_calibration_is_kept_and_told(monkeypatch, tmp_path):
     assert result.exit_code == 0, result.output
     assert "core-to-core handoff" in result.output
     assert str(profile_file()) in "".join(result.output.split())
-    known_profile.cache_clear()
 
 
-def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
-    monkeypatch, tmp_path
-):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    known_profile.cache_clear()
+@pytest.mark.usefixtures("_unmeasured")
+def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(monkeypatch):
     busy = undisturbed()._replace(switch=0.7e-3)
     monkeypatch.setattr(machine_module, "measure", lambda: busy)
     machine = host_profile()
@@ -106,7 +101,6 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(
     monkeypatch.setattr(machine_module, "measure", lambda: next(found))
     assert calibrate(trials=1).switch == 1e-6
     assert profile_file().exists()
-    known_profile.cache_clear()
 
 
 def test_measuring_gives_plausible_figures():
