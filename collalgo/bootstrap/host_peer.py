@@ -91,17 +91,23 @@ def _connect(address: str, join_request: JoinRequest) -> UnixSocket:
     """Connect to the root, which may not listen yet."""
     connection = UnixSocket()
     connection.settimeout(_RETRY_SECONDS)  # not to wait for a full queue
+    late = join_request.late_ranks()
     try:
         for pause in _pauses(join_request.deadline):
             if _is_open(connection, address):
                 return connection
             join_request.liveness.check()
+            late.check(lambda: [join_request.root])
             time.sleep(pause)
     except BaseException:
         connection.close()
         raise
     connection.close()
-    raise BootstrapError(
+    raise _no_rendezvous(join_request)
+
+
+def _no_rendezvous(join_request: JoinRequest) -> BootstrapError:
+    return BootstrapError(
         f"rank {join_request.me} waited {join_request.timeout:g} s for rank "
         f"{join_request.root}, which did not open the rendezvous; check that it was "
         "started, and on this host, or pass init a longer join_timeout",

@@ -5,7 +5,7 @@ import os
 import resource
 import selectors
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 
 from collalgo._kernels.engine.transport.memory_access import can_read_memory_of
@@ -93,15 +93,22 @@ class _Joining:
 
     def wait(self, listener: UnixSocket) -> None:
         """Wait until all peers have sent their request."""
+        late = self._request.late_ranks()
         with selectors.DefaultSelector() as selector:
             selector.register(listener, selectors.EVENT_READ)
             while len(self._peers) < self._request.size - 1:
                 left = self._request.deadline - time.monotonic()
                 if left <= 0:
-                    raise _timed_out(self._peers, self._request)
+                    raise _timed_out(self._missing(), self._request)
                 self._request.liveness.check()
+                late.check(self._missing)
                 for key, _ in selector.select(min(left, LIVENESS_SECONDS)):
                     self._handle(key, listener, selector)
+
+    def _missing(self) -> list[int]:
+        """The ranks that have not joined."""
+        named = enumerate(self._request.members)
+        return [member for rank, member in named if rank and rank not in self._peers]
 
     def _handle(
         self,
@@ -230,17 +237,10 @@ def _no_descriptor(error: OSError, join_request: JoinRequest) -> BootstrapError:
     )
 
 
-def _timed_out(
-    peers: Mapping[int, UnixSocket], join_request: JoinRequest
-) -> BootstrapError:
-    missing = [
-        member
-        for rank, member in enumerate(join_request.members)
-        if rank and rank not in peers
-    ]
+def _timed_out(missing: Sequence[int], join_request: JoinRequest) -> BootstrapError:
     return BootstrapError(
         f"rank {join_request.me} waited {join_request.timeout:g} s for ranks "
-        f"{missing} of {join_request.size}, which did not join; check "
+        f"{list(missing)} of {join_request.size}, which did not join; check "
         "that they were started, and on this host, or pass init a longer join_timeout",
         rank=join_request.me,
         missing=tuple(missing),

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from collalgo.bootstrap.late_ranks import LateRanks
 from collalgo.bootstrap.liveness_check import LivenessCheck
 from collalgo.errors import BootstrapError
 
@@ -54,6 +55,10 @@ class JoinRequest(NamedTuple):
     @property
     def root(self) -> int:
         return self.members[0]
+
+    def late_ranks(self) -> LateRanks:
+        """Warns if the others are late."""
+        return LateRanks(self.me, self.size, self.deadline)
 
     def left(self, local_rank: int) -> BootstrapError:
         """The error if one of the processes has left."""

@@ -10,6 +10,7 @@ from typing import Any
 from collalgo._kernels.engine.transport.wire import poll
 from collalgo.bootstrap.context import Check, unchecked
 from collalgo.bootstrap.exchange import listed_values
+from collalgo.bootstrap.late_ranks import LateRanks
 from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.bootstrap.pending_join import PendingJoin
 from collalgo.bootstrap.store.protocol import (
@@ -149,7 +150,11 @@ def _settle(world: NewWorld, store: KeyValueStore, outcome: Any) -> Any:
 
 
 def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -> None:
+    me, size = world.members[world.rank], len(world.members)
+    late = LateRanks(me, size, world.deadline)
+
     def check_refused() -> None:
+        late.check(lambda: _missing(world, store))
         if (entry := store.read(f"world/{world.path}")) is not None:
             raise _refused_by_another(world, **json.loads(entry.value))
 
@@ -166,19 +171,24 @@ def _wait_for_all(world: NewWorld, joining: PendingJoin, store: KeyValueStore) -
 
 def _join_error(world: NewWorld, store: KeyValueStore, why: str = "") -> BootstrapError:
     """The error of a wait for ranks that have not joined."""
-    prefix = f"here/{world.path}/"
-    present: dict[str, Entry] = {}
-    with suppress(StoreError):
-        present = store.entries(prefix)
-    missing = tuple(
-        member
-        for rank, member in enumerate(world.members)
-        if f"{prefix}{rank}" not in present
-    )
+    missing = _missing(world, store)
     me, size = world.members[world.rank], len(world.members)
     return BootstrapError(
         f"rank {me} waited for ranks {list(missing)} of {size}, which did not join in "
         f"time{why}; check that they were started",
         rank=me,
         missing=missing,
+    )
+
+
+def _missing(world: NewWorld, store: KeyValueStore) -> tuple[int, ...]:
+    """The ranks that have not joined; all, if the store cannot be read."""
+    prefix = f"here/{world.path}/"
+    present: dict[str, Entry] = {}
+    with suppress(StoreError):
+        present = store.entries(prefix)
+    return tuple(
+        member
+        for rank, member in enumerate(world.members)
+        if f"{prefix}{rank}" not in present
     )
