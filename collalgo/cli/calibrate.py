@@ -2,12 +2,14 @@
 
 import click
 
+from collalgo.base.console import patience
 from collalgo.base.units import human_time
 from collalgo.cost.host_profile import (
     HostProfile,
     calibrate,
     host_profile,
     kept_profile,
+    kept_spread,
     profile_file,
 )
 
@@ -22,14 +24,18 @@ def calibrate_command(show: bool) -> None:
     """Measure messages, copies and reductions on this machine.
 
     The measurement takes a few seconds; prices are computed from its results, which are
-    cached.
+    cached. "within 4%" is the difference between two halves of the measurements.
     """
-    profile = host_profile() if show else calibrate()
+    with patience("measuring this machine"):
+        profile = host_profile() if show else calibrate()
+    is_kept = kept_profile() == profile
+    spreads = kept_spread() if is_kept else {}
     rows = _profile_rows(profile)
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        click.echo(f"{name:{width}}  {value}")
-    if kept_profile() == profile:
+    width = max(len(label) for label, *_ in rows)
+    for label, value, name in rows:
+        known = f"  within {max(spreads[name], 0.01):.0%}" if name in spreads else ""
+        click.echo(f"{label:{width}}  {value:9}{known}".rstrip())
+    if is_kept:
         click.echo(f"saved to {profile_file()}")
     else:
         click.echo(
@@ -38,23 +44,28 @@ def calibrate_command(show: bool) -> None:
         )
 
 
-def _profile_rows(known: HostProfile) -> list[tuple[str, str]]:
-    """The values of a profile with their labels."""
+def _profile_rows(known: HostProfile) -> list[tuple[str, str, str]]:
+    """The labels of a profile, its values, and the names of these in it."""
     copy = max(known.copy_far, known.copy)
     reduce = max(known.reduce_far, known.reduce)
     rows = [
-        ("core-to-core handoff", human_time(known.latency)),
-        ("handoff between ranks of one core", human_time(known.switch)),
-        ("each further message of a rank", human_time(known.message)),
-        ("copy, per core", f"{1e-9 / known.copy:.1f} GB/s"),
-        ("reduction, per core", f"{1e-9 / known.reduce:.1f} GB/s"),
-        ("copy beyond the caches", f"{1e-9 / copy:.1f} GB/s"),
-        ("reduction beyond the caches", f"{1e-9 / reduce:.1f} GB/s"),
-        ("cores", str(known.cores)),
+        ("core-to-core handoff", human_time(known.latency), "latency"),
+        ("handoff between ranks of one core", human_time(known.switch), "switch"),
+        ("each further message of a rank", human_time(known.message), "message"),
+        ("copy, per core", _speed(known.copy), "copy"),
+        ("reduction, per core", _speed(known.reduce), "reduce"),
+        ("copy beyond the caches", _speed(copy), "copy_far"),
+        ("reduction beyond the caches", _speed(reduce), "reduce_far"),
+        ("cores", str(known.cores), "cores"),
     ]
     if known.exchange and known.fetch:
         rows += [
-            ("exchange through shared memory", f"{1e-9 / known.exchange:.1f} GB/s"),
-            ("exchange by the kernel", f"{1e-9 / known.fetch:.1f} GB/s"),
+            ("exchange through shared memory", _speed(known.exchange), "exchange"),
+            ("exchange by the kernel", _speed(known.fetch), "fetch"),
         ]
     return rows
+
+
+def _speed(seconds: float) -> str:
+    """The speed at which a byte takes these seconds."""
+    return f"{1e-9 / seconds:.1f} GB/s"

@@ -3,9 +3,9 @@
 The profile is measured once per host, in 0.3 seconds, and kept in a file in the folder
 of :mod:`collalgo.base.disk_cache`; ``collalgo calibrate`` measures it with more trials.
 The file is JSON: ``format``, ``node``, ``processor``, ``trials`` (the number of
-measurements of which each value is about the least) and ``machine``, the attributes
-of :class:`HostProfile`. If other processes keep the host too busy to be measured,
-typical values are used.
+measurements of which each value is about the least), ``spread`` (that of each value, as
+a part of it) and ``machine``, the attributes of :class:`HostProfile`. If other
+processes keep the host too busy to be measured, typical values are used.
 
 The modules for measurements are imported there: most processes load a file.
 """
@@ -22,6 +22,7 @@ from collalgo.base import disk_cache, output_files, owned
 from collalgo.base.digest import hexadecimal
 from collalgo.base.finalizers import Lock
 from collalgo.base.threads import ThreadRefused
+from collalgo.cost.host_trial import Trial, measure, spread
 from collalgo.engine.transport.waiting import cores
 
 #: The format of files, to be raised when the values change their meaning.
@@ -36,9 +37,6 @@ TRIALS, FIRST_TRIALS = 100, 5
 #: all cores of a processor, many of which may belong to other guests.
 USUAL_CACHE = 32 << 20
 
-#: The number of tokens at once by which the cost of a further message is measured.
-TOKENS = 5
-
 #: Typical values of a current host, and the most that is plausible: beyond these the
 #: host was too busy to be measured.
 USUAL = {
@@ -49,8 +47,11 @@ USUAL = {
     "reduce": (0.1e-9, 10e-9),
 }
 
-#: The number of attempts to measure a busy host.
+#: The number of attempts to measure a host that is busy, or whose values are unstable.
 ATTEMPTS = 3
+
+#: The spread of values that are stable.
+STABLE = 0.1
 
 
 class HostProfile(NamedTuple):
@@ -123,52 +124,6 @@ class HostProfile(NamedTuple):
         )
 
 
-class Trial(NamedTuple):
-    """A measurement of a host, in seconds, or in seconds for each byte.
-
-    Attributes
-    ----------
-    latency, tokens : float
-        An exchange of one token, and of several, between two cores.
-    switch : float
-        An exchange of one token by two threads of a core.
-    copy, reduce : float
-        A copy and a reduction in the caches of a core.
-    exchange, fetch : float
-        As of :class:`HostProfile`.
-    """
-
-    latency: float
-    tokens: float
-    switch: float
-    copy: float
-    reduce: float
-    exchange: float
-    fetch: float
-
-    @classmethod
-    def best(cls, trials: Sequence["Trial"]) -> "Trial":
-        """The best eighth of each value: other processes only lengthen it."""
-        columns = zip(*trials, strict=True)
-        return cls(*(sorted(each)[len(trials) // 8] for each in columns))
-
-    def figures(self) -> dict[str, float]:
-        """The values of a profile in a document."""
-        # Copying a byte from another core takes longer: in a swap each of two ranks
-        # copies both its own data and that of the other.
-        handed = max(self.exchange * min(cores(), 2) / 4, self.copy)
-        further = max(self.tokens - self.latency, 0.0)
-        return {
-            "latency": self.latency,
-            "switch": self.switch,
-            "message": further / (2 * (TOKENS - 1)),
-            "copy": handed,
-            "reduce": self.reduce + handed - self.copy,
-            "exchange": self.exchange,
-            "fetch": self.fetch,
-        }
-
-
 def host_profile() -> HostProfile:
     """The profile of this host, from the cache or measured now (in 0.3 s).
 
@@ -202,10 +157,23 @@ def agree_on_profile(profile: HostProfile) -> None:
 def kept_profile() -> HostProfile | None:
     """The cached profile of this host, or None."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        known = json.loads(profile_file().read_text())
-        if known["format"] == FORMAT:
-            return HostProfile(**known["machine"])
+        return HostProfile(**_kept()["machine"])
     return None
+
+
+def kept_spread() -> dict[str, float]:
+    """The :func:`.spread` of each value of the cached profile; empty without one."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        return {str(name): float(part) for name, part in _kept()["spread"].items()}
+    return {}
+
+
+def _kept() -> dict[str, Any]:
+    """The document in the file of the profile."""
+    known: dict[str, Any] = json.loads(profile_file().read_text())
+    if known["format"] != FORMAT:
+        raise ValueError("a file of another version")
+    return known
 
 
 def calibrate(trials: int = TRIALS) -> HostProfile:
@@ -218,7 +186,8 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
 
     from collalgo.cost.calibration import per_byte
 
-    figures, is_busy = _measured(trials)
+    done, is_busy = _measured(trials)
+    figures: dict[str, Any] = Trial.best(done).figures() if done else {}
     if is_busy:
         figures |= {name: usual for name, (usual, _) in USUAL.items()}
         figures |= {"exchange": 0.0, "fetch": 0.0}
@@ -231,34 +200,37 @@ def calibrate(trials: int = TRIALS) -> HostProfile:
             "values"
         )
     else:
-        _keep(profile, trials)
+        _keep(profile, done)
     known_profile.cache_clear()
     return profile
 
 
-def _measured(trials: int) -> tuple[dict[str, Any], bool]:
-    """The figures of some measurements, and whether the host was too busy for them.
+def _measured(trials: int) -> tuple[list[Trial], bool]:
+    """Some measurements, and whether the host was too busy for them.
 
-    Without any if the system refuses the threads.
+    Measures again while it is busy, or while the halves of them differ. Without any if
+    the system refuses the threads.
     """
+    done: list[Trial] = []
     for _ in range(ATTEMPTS):
         try:
-            trial = Trial.best([measure() for _ in range(trials)])
+            done += [measure() for _ in range(trials)]
         except ThreadRefused:
-            return {}, True
-        figures: dict[str, Any] = trial.figures()
+            return [], True
+        figures = Trial.best(done).figures()
         is_busy = any(figures[name] > most for name, (_, most) in USUAL.items())
-        if not is_busy:
+        if not is_busy and max(spread(done).values()) <= STABLE:
             break
-    return figures, is_busy
+    return done, is_busy
 
 
-def _keep(profile: HostProfile, trials: int) -> None:
+def _keep(profile: HostProfile, trials: Sequence[Trial]) -> None:
     known = {
         "format": FORMAT,
         "node": platform.node(),
         "processor": _processor(),
-        "trials": trials,
+        "trials": len(trials),
+        "spread": spread(trials),
         "machine": profile._asdict(),
     }
     with disk_cache.reporting():
@@ -280,19 +252,3 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line
     return platform.processor()
-
-
-def measure() -> Trial:
-    """Measure this host with arrays within its caches."""
-    from collalgo.cost.calibration import per_byte, round_trips, swap
-
-    copy, reduce = per_byte(1 << 20)
-    return Trial(
-        latency=round_trips(1, 2000),
-        tokens=round_trips(TOKENS, 500),
-        switch=round_trips(1, 200, same_core=True),
-        copy=copy,
-        reduce=reduce,
-        exchange=swap(fetched=False),
-        fetch=swap(fetched=True),
-    )

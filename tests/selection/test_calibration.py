@@ -1,6 +1,7 @@
 """The figures of the machine are measured once, and kept if it was not busy."""
 
 import json
+from itertools import chain, cycle, repeat
 from unittest.mock import Mock
 
 import pytest
@@ -9,15 +10,17 @@ from click.testing import CliRunner
 from collalgo.cli.main import main
 from collalgo.cost import host_profile as machine_module
 from collalgo.cost.host_profile import (
+    ATTEMPTS,
+    STABLE,
     USUAL,
     HostProfile,
-    Trial,
     calibrate,
     host_profile,
+    kept_spread,
     known_profile,
-    measure,
     profile_file,
 )
+from collalgo.cost.host_trial import Trial, measure, spread
 
 pytestmark = pytest.mark.deadline
 
@@ -97,7 +100,7 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(monkeypat
     assert not profile_file().exists()
     result = CliRunner().invoke(main, ["calibrate"])
     assert "too busy to be measured" in " ".join(result.output.split())
-    found = iter([busy, busy._replace(switch=1e-6)])
+    found = chain([busy], repeat(busy._replace(switch=1e-6)))
     monkeypatch.setattr(machine_module, "measure", lambda: next(found))
     assert calibrate(trials=1).switch == 1e-6
     assert profile_file().exists()
@@ -116,3 +119,29 @@ def test_processes_that_disturb_some_measurements_do_not_change_the_figures():
     trials = [slow, quiet, slow, quiet._replace(tokens=slow.tokens), quiet]
     assert Trial.best(trials) == quiet
     assert quiet.figures()["message"] == pytest.approx(3e-7 / 8)
+
+
+def test_the_spread_is_the_difference_of_two_halves():
+    quiet = Trial(3e-7, 6e-7, 2e-6, 1e-10, 1e-10, 2e-10, 2e-10)
+    assert set(spread([quiet]).values()) == set(spread([quiet] * 7).values()) == {0.0}
+    other = quiet._replace(switch=2.5e-6)
+    assert spread([quiet, other] * 8) == spread([other, quiet] * 8)
+    assert spread([quiet, other] * 8)["switch"] == pytest.approx(0.25)
+    # A trial that was disturbed is in neither best eighth.
+    assert spread([quiet] * 15 + [other])["switch"] == 0
+
+
+@pytest.mark.usefixtures("_unmeasured")
+@pytest.mark.parametrize("apart", [STABLE / 2, 2 * STABLE])
+def test_unstable_values_are_measured_longer_and_named(monkeypatch, apart):
+    first = undisturbed()
+    other = first._replace(switch=first.switch * (1 + apart))
+    found = cycle([first, other])
+    monkeypatch.setattr(machine_module, "measure", lambda: next(found))
+    calibrate(trials=2)
+    times = ATTEMPTS if apart > STABLE else 1
+    assert json.loads(profile_file().read_text())["trials"] == 2 * times
+    assert kept_spread()["switch"] == pytest.approx(apart)
+    result = CliRunner().invoke(main, ["calibrate", "--show"])
+    (line,) = [each for each in result.output.splitlines() if "ranks of one" in each]
+    assert line.endswith(f"within {apart:.0%}")
