@@ -11,7 +11,7 @@ from collalgo.bench.choices import verdict, winners
 from collalgo.bench.compare import compare as compare_rows, nothing_in_common
 from collalgo.bench.inference import inference
 from collalgo.bench.invariance import command as invariance
-from collalgo.bench.job_commands import groups, limits, start
+from collalgo.bench.job_commands import groups, limits, sizes, start
 from collalgo.bench.jobs import measured
 from collalgo.bench.options import split_names, sweep_options
 from collalgo.bench.page import Results
@@ -256,5 +256,5 @@ def _parts(words: tuple[str, ...]) -> tuple[Sequence[str], str, Sequence[str]]:
     return files[:-1], files[-1], chosen or tuple(PLACES)
 
 
-for command in (start, limits, groups, inference, invariance):
+for command in (start, limits, groups, sizes, inference, invariance):
     main.add_command(command)

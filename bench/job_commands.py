@@ -9,6 +9,7 @@ import click
 from collalgo.bench.groups import COLUMNS, groups as measure_groups
 from collalgo.bench.limits import Limit, hand_over, limits as measure_limits
 from collalgo.bench.report import micro
+from collalgo.bench.sizes import sizes as measure_sizes
 from collalgo.bench.start import measure_starts, phases_in_words
 from rich.table import Table
 
@@ -127,4 +128,31 @@ def groups(ranks: int, rounds: int) -> None:
         table.add_column(name, justify="right")
     for row in sorted(found, key=lambda row: row.name):
         table.add_row(row.name, row.library, *map(micro, row.seconds))
+    wide_console().print(table)
+
+
+@click.command()
+@spawned_ranks_option
+@click.option("--most", type=click.IntRange(2), help="The most sizes of a row.")
+def sizes(ranks: int, most: int | None) -> None:
+    """Compare calls of sizes never seen with the same calls again, in all collectives.
+
+    Runs on the ranks of collalgo run or mpiexec, and under mpiexec also measures
+    mpi4py; without a launcher, on --ranks processes of this host. The column `added`
+    is the time that the first call of a size takes longer than the second.
+    """
+    mpi = identity().route is Route.MPI
+    done = on_ranks(partial(measure_sizes, mpi=mpi, most=most), ranks)
+    if done is None:
+        return
+    found, size = done
+    table = Table(
+        title=f"{size} ranks, us of the slowest, median (less is better)", box=None
+    )
+    table.add_column("collective")
+    for name in ("block", "seen", "added", *["mpi4py"] * mpi):
+        table.add_column(name, justify="right")
+    for row in found:
+        times = map(micro, (row.seen, row.added, *[row.mpi] * mpi))
+        table.add_row(row.collective, human(row.nbytes), *times)
     wide_console().print(table)

@@ -36,23 +36,31 @@ def first_calls(
 ) -> float | None:
     """The median seconds of the first calls of new sizes; None without new sizes.
 
-    ``call_of`` gives the call of a cell, or None where the library has none.
+    ``call_of`` gives the call of a cell, or None where the library has none. A call of
+    the cell itself precedes each, so that the code is in the caches as in other rows.
     """
-    barrier = starting_barrier(comm)
+    barrier, known = starting_barrier(comm), call_of(Bench(cell, comm))
+    if known is None:
+        return None
     seconds = []
     for one in sizes_around(cell, comm.size):
-        call = call_of(Bench(one, comm))
-        if call is None:
-            return None
-        barrier()
-        start = perf_counter()
-        call()
-        seconds.append(perf_counter() - start)
+        calls = known, call_of(Bench(one, comm))
+        _, taken = (_seconds(barrier, call) for call in calls)
+        seconds.append(taken)
     if not seconds:
         return None
     slowest = np.array(seconds)
     comm.allreduce(slowest, "max")
     return float(np.median(slowest))
+
+
+def _seconds(barrier: Call, call: Call | None) -> float:
+    """The seconds of a call after a barrier."""
+    assert call is not None
+    barrier()
+    start = perf_counter()
+    call()
+    return perf_counter() - start
 
 
 def race_first_calls(
@@ -66,7 +74,8 @@ def race_first_calls(
     ranks, found = field[0].ranks, {}
     more = {"algorithm": algorithm, "check": False, "fresh": fresh, "in_a_row": 1}
     for cell in cells:
-        specs = [one.spec(ranks) | more for one in sizes_around(cell, ranks)]
+        new = sizes_around(cell, ranks)
+        specs = [one.spec(ranks) | more for one in (cell, *new) if new]
         times = {one.name: one.first_seconds(specs) for one in field}
         for name, seconds in times.items():
             if len(seconds):
