@@ -7,12 +7,17 @@ same hosts and with the same host profile. Their calls run the same programs.
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from collalgo._kernels.comm.call_kind import SharedRange
-from collalgo.algorithms.catalogue import ALGORITHMS
+from collalgo._kernels.comm.call_kind import SharedRange, are_unset
+from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
 from collalgo.base.cache import make_room, recalled
 from collalgo.engine.call import Call
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.selection.overrides import of_environment
+from collalgo.selection.overrides import (
+    NOTHING,
+    BySize,
+    of_environment,
+    variables_of,
+)
 
 
 class SharedKind(NamedTuple):
@@ -24,9 +29,11 @@ class SharedKind(NamedTuple):
         One of them, under its plain name.
     itemsize, shares, blocks, buffers : int
         As of :class:`collalgo._kernels.comm.call_kind.CallKind`.
+    variables : tuple of bytes
+        The variables of the environment that decide on the call.
     ranges : dict
-        The ranges with what they were decided by; a range that was decided otherwise
-        is made again.
+        The ranges with what they were decided by: the environment, and the algorithms
+        at that time. A range that was decided otherwise is made again.
     """
 
     call: Call
@@ -34,7 +41,8 @@ class SharedKind(NamedTuple):
     shares: int
     blocks: int
     buffers: int
-    ranges: dict[SharedRange, Hashable]
+    variables: tuple[bytes, ...]
+    ranges: dict[SharedRange, tuple[BySize, list[Algorithm]]]
 
     @classmethod
     def of(cls, call: Call, size: int) -> "SharedKind":
@@ -42,23 +50,29 @@ class SharedKind(NamedTuple):
         collective = COLLECTIVES[call.collective]
         blocks, buffers = collective.buffer_blocks(size), collective.buffers(size)
         shares = call.shares(size)
-        return cls(call, call.dtype.itemsize, shares, blocks, buffers, {})
+        variables = tuple(one.name.encode() for one in variables_of(call.collective))
+        return cls(call, call.dtype.itemsize, shares, blocks, buffers, variables, {})
 
-    def decided_by(self, size: int) -> Hashable:
-        """The inputs of a decision, except the ranks and the call."""
-        return of_environment(self.call.collective, size), tuple(ALGORITHMS)
+    def by_environment(self, size: int) -> BySize:
+        """The decisions of the environment."""
+        if are_unset(self.variables):
+            return NOTHING
+        return of_environment(self.call.collective, size)
 
     def range_of(self, nbytes: int, size: int) -> SharedRange | None:
         """The range of a size, if one is known that still holds."""
-        now = self.decided_by(size)
-        for found, decided_by in list(self.ranges.items()):
-            if found.least <= nbytes < found.limit and decided_by == now:
+        for found, (environment, rows) in list(self.ranges.items()):
+            if (
+                found.least <= nbytes < found.limit
+                and rows == ALGORITHMS
+                and environment == self.by_environment(size)
+            ):
                 return found
         return None
 
     def add(self, found: SharedRange, size: int) -> None:
         """Remember a range of sizes."""
-        self.ranges[found] = self.decided_by(size)
+        self.ranges[found] = self.by_environment(size), [*ALGORITHMS]
         make_room(self.ranges)
 
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from collalgo.base.environment import RULES, algorithm
+from collalgo.base.environment import RULES, Variable, algorithm
 from collalgo.errors import RulesError
 
 if TYPE_CHECKING:  # imported where they are used, as few jobs need them
@@ -41,6 +41,11 @@ BySize: TypeAlias = tuple[tuple[int, Override | None], ...]
 
 #: The price decides for all sizes.
 NOTHING: BySize = ((0, None),)
+
+
+def variables_of(collective: str) -> tuple[Variable, Variable]:
+    """The variables by which the environment decides on a collective."""
+    return algorithm(collective), RULES
 
 
 def of_environment(collective: str, size: int) -> BySize:

@@ -3,6 +3,8 @@ from collections.abc import Callable
 from collalgo._kernels.engine.program import Program
 from collalgo.engine.call import Call
 
+def are_unset(names: tuple[bytes, ...]) -> bool: ...
+
 class SharedRange:
     least: float
     limit: float

@@ -8,6 +8,7 @@ in bytes, in a few ranges. The programs of a range are filled in again and again
 cimport cython
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
+from libc.stdlib cimport getenv
 from libc.string cimport strncpy
 
 import numpy as np
@@ -25,6 +26,19 @@ cdef enum:
     PROGRAMS = 32  # of a range, of which most are for calls in the background
     SPARE = 4  # idle programs that a range keeps for other communicators
     RANGES = 64  # of a kind
+
+
+def are_unset(tuple names):
+    """Whether no variable of the environment has one of these names.
+
+    :data:`os.environ` raises and catches an error for each, which takes longer than most
+    of a call.
+    """
+    cdef bytes name
+    for name in names:
+        if getenv(name) != NULL:
+            return False
+    return True
 
 
 @cython.final
