@@ -129,6 +129,11 @@ class Context:
     one_thread = False
     newcomers: Newcomers | None = None
     end_job: Callable[[], None] | None = None
+    has_left = False
+    _has_failed = False
+    _holds_memory = True
+    _survivor_rounds: "SurvivorRounds[Context] | None" = None
+    _noted_in: "tuple[set[Context], ...]" = ()
 
     def __init__(
         self,
@@ -146,16 +151,12 @@ class Context:
         self.rendezvous = rendezvous
         self.memory = memory
         self.machine = machine
-        self._holds_memory = True
         self.hosts = tuple(hosts) or (0,) * transport.size
         self.placed = placed
         self._path = path
         self.engine = engine
         self._failure_agreement = failure_agreement
-        self._has_failed = self.has_left = False
-        self._survivor_rounds: SurvivorRounds[Context] | None = None
         self.groups: set[Context] = set()
-        self._noted_in: tuple[set[Context], ...] = ()
 
     @cached_property
     def label(self) -> str:

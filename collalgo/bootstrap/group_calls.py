@@ -8,6 +8,7 @@ member that stays in another call, or waits for a group of other ranks.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ class GroupCall(NamedTuple):
     @property
     def path(self) -> str:
         """The name of the group, the same on all members."""
-        return f"{'-'.join(map(str, self.members))}#{self.number}"
+        return f"{_joined(self.members)}#{self.number}"
 
     @property
     def text(self) -> str:
@@ -75,6 +76,11 @@ class GroupCall(NamedTuple):
             "passed": len(self.members),
             "algorithm": f"{self.name} {self.text}",
         }
+
+
+@lru_cache(maxsize=64)
+def _joined(members: tuple[int, ...]) -> str:
+    return "-".join(map(str, members))
 
 
 def shortened(ranks: Sequence[int]) -> str:

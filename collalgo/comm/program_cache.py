@@ -39,6 +39,8 @@ class ProgramCache:
         The schedules chosen for calls among neighbors in a graph.
     """
 
+    _ahead: PricesAhead | None = None
+
     def __init__(
         self,
         rank: int,
@@ -55,8 +57,10 @@ class ProgramCache:
         self._kinds: dict[Call, CallKind] = {}
         self._own: Kinds = {}
         self._of_counts: dict[Call, SharedRange] = {}
-        self._ahead: PricesAhead | None = None
-        self.on_graphs: dict[Any, Any] = {}
+
+    @cached_property
+    def on_graphs(self) -> dict[Any, Any]:
+        return {}
 
     @property
     def _profile(self) -> HostProfile:
