@@ -1,6 +1,6 @@
 """Measure calls of sizes never seen beside the same calls again, in all collectives."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -44,10 +44,6 @@ NAMES_OF_MPI = {
 }
 
 
-#: The calls of a known size among those of :func:`_timed`.
-KNOWN = (0, 3)
-
-
 class SizeTimes(NamedTuple):
     """The times of the calls of a collective, with sizes around one.
 
@@ -58,8 +54,8 @@ class SizeTimes(NamedTuple):
     nbytes : int
         The bytes of a rank's block around which the sizes were drawn.
     seen, added : float
-        The seconds of the second call of a size on the slowest rank, and how much
-        longer its first call took; both are medians.
+        The seconds of a call whose size was used before, on the slowest rank, and how
+        much longer the first call of the size took; both are medians.
     mpi : float or None
         The seconds of mpi4py in the same calls; None if it is not measured.
     """
@@ -167,9 +163,14 @@ def _measured(
     counts = [one.counts(1)[0] for one in [around, *sizes_around(around, 1)][:most]]
     memory = [np.ones(comm.size * max(counts), np.float32) for _ in range(2)]
     blocks = [Blocks(memory, name, n, comm.rank, comm.size) for n in counts]
-    rows = [[*_timed(comm, name, blocks[0], one, world)] for one in blocks]
-    slowest = np.max(comm.allgather(np.array(rows[1:])), axis=0)  # without the warm-up
-    new, seen, *theirs = slowest.T
+    start = starting_barrier(comm)
+    calls = [(one, one.call(comm, name)) for one in blocks]
+    _after_known(start, [calls[0], calls[0]])  # which makes what all sizes use
+    times = [_after_known(start, calls) for _ in range(2)]
+    if world is not None:
+        of_mpi = [(one, one.call_of_mpi(world, name)) for one in blocks]
+        times.append(_after_known(world.Barrier, of_mpi))
+    new, seen, *theirs = np.max(comm.allgather(np.array(times)), axis=0)
     return SizeTimes(
         name,
         nbytes,
@@ -179,27 +180,21 @@ def _measured(
     )
 
 
-def _timed(
-    comm: Communicator, name: str, known: Blocks, blocks: Blocks, world: Any
-) -> Iterator[float]:
-    """The seconds of the first and the second call of ours, and of the call of MPI.
+def _after_known(start: Call, calls: Sequence[tuple[Blocks, Call]]) -> list[float]:
+    """The seconds of each call but the first, which precedes each of the others.
 
-    A call of a known size precedes them, so that the code of the library is in the
-    caches, as for the second call.
+    So the code of the library and the arrays are in the caches.
     """
-    start, again = starting_barrier(comm), blocks.call(comm, name)
-    jobs = [(start, known.call(comm, name)), (start, again), (start, again)]
-    if world is not None:
-        jobs += [
-            (world.Barrier, one.call_of_mpi(world, name)) for one in (known, blocks)
-        ]
-    for number, (barrier, job) in enumerate(jobs):
-        for array in (blocks.source, blocks.target):
-            if array is not None:  # they are in the caches, as those of the second call
-                array.fill(1)
-        barrier()
-        begun = perf_counter()
-        job()
-        seconds = perf_counter() - begun
-        if number not in KNOWN:
-            yield seconds
+    known, *others = calls
+    return [[_seconds(start, *one) for one in (known, other)][1] for other in others]
+
+
+def _seconds(start: Call, blocks: Blocks, call: Call) -> float:
+    """The seconds of a call that starts at a barrier."""
+    for array in (blocks.source, blocks.target):
+        if array is not None:
+            array.fill(1)
+    start()
+    begun = perf_counter()
+    call()
+    return perf_counter() - begun
