@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.engine.arrays import check_counts
+from collalgo.engine.counts import check_counts
 from collalgo.errors import MismatchError
 
 #: By call, what is counted and what to do.

@@ -14,14 +14,8 @@ from collalgo.algorithms.neighbors import Graph, OnGraph
 from collalgo.base.cache import recalled
 from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.comm.types import Array, ArrayLike
-from collalgo.engine.arrays import (
-    as_array,
-    check_counts,
-    check_overlap,
-    elements_of,
-    length,
-    result_array,
-)
+from collalgo.engine.arrays import as_array, check_overlap, length, result_array
+from collalgo.engine.counts import check_counts, elements_of
 
 if TYPE_CHECKING:
     from collalgo.comm.runner import Runner

@@ -12,8 +12,9 @@ from collalgo._kernels.comm.persistent import Persistent
 from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.comm.functions.sharing import alltoallv
 from collalgo.comm.types import ArrayLike, CountsLike
-from collalgo.engine.arrays import as_array, check_table, elements_of
+from collalgo.engine.arrays import as_array
 from collalgo.engine.call import AlgorithmChoice
+from collalgo.engine.counts import check_table, elements_of
 
 if TYPE_CHECKING:
     from collalgo.selection.pricer import Pricer

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from collalgo.engine.arrays import Array, check_counts, check_overlap, result_array
+from collalgo.engine.arrays import Array, check_overlap, result_array
+from collalgo.engine.counts import check_counts
 
 
 def shares_of(rows: int, counts: Any, size: int, caller: str) -> list[int]:

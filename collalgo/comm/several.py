@@ -12,6 +12,9 @@ from collalgo.bootstrap.timeouts import seconds_of_wait
 #: The number of polls without a pause, and the first and the longest pause in seconds.
 LOOKS, PAUSES = 200, (2e-5, 1e-3)
 
+#: The types of calls in the background, without those derived from them.
+KINDS = {Work, Message}
+
 
 def waitall(works: Sequence[Work | Message], timeout: float | None = None) -> list[Any]:
     """Wait for calls in the background; return their results.
@@ -80,6 +83,8 @@ def _first_done(works: Sequence[Work | Message]) -> int | None:
 
 def _checked(works: Any, caller: str) -> list[Work | Message]:
     """The calls as a list, which all have been made in the background."""
+    if type(works) is list and KINDS.issuperset(map(type, works)):  # as most are
+        return works
     if not isinstance(works, Iterable):
         raise TypeError(f"{caller}: works is {shown(works)}; pass a list of calls")
     found = list(works)

@@ -1,7 +1,7 @@
 """Arrays of any library as NumPy arrays on the same memory."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from collalgo.base.foreign import package_of
 from collalgo.base.hooks import hook
-from collalgo.base.integers import INT64_MAX, integer, shown
-from collalgo.base.units import counted
 from collalgo.engine.devices.arrays import Shadow, is_on_device, offers, shadow_of
 
 Array = NDArray[Any]
@@ -247,45 +245,6 @@ def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
     except ValueError as error:
         why = f"no array can hold the result ({error}); pass fewer axes, as x.ravel()"
         raise ValueError(f"{caller}: {why}") from None
-
-
-def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[int]:
-    """The numbers of rows of all ranks, checked, as a list."""
-    wanted = f"{counted(size, 'number')} of rows, one for each {of}"
-    if not isinstance(counts, Iterable) or isinstance(counts, Set | Mapping):
-        raise TypeError(f"{caller}: counts is {shown(counts)}; pass {wanted}")
-    checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
-    if len(checked) != size or min(checked, default=0) < 0:
-        raise ValueError(
-            f"{caller}: counts {shown(checked)} must be {wanted}, none negative"
-        )
-    return checked
-
-
-def check_table(counts: Any, caller: str) -> Array:
-    """Numbers of rows, or a table of them, as an array of int64."""
-    try:
-        array = counts if isinstance(counts, np.ndarray) else np.array(counts, object)
-    except ValueError:
-        raise ValueError(
-            f"{caller}: counts {shown(counts)} are neither a list of numbers of rows "
-            "nor a square table; pass one number for each rank, or one list for each"
-        ) from None
-    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
-        numbers = [integer(n, "a count", caller, -INT64_MAX) for n in array.flat]
-        array = np.array(numbers, np.int64).reshape(array.shape)
-    return array.astype(np.int64)
-
-
-def elements_of(rows: Sequence[int], array: Array, caller: str) -> tuple[int, ...]:
-    """The number of elements of each rank, from its number of rows."""
-    each = row_size(array)
-    total = sum(rows) * each * array.itemsize
-    if total > INT64_MAX:
-        what = f"counts add up to {sum(rows)} rows, that is {total} bytes"
-        most = f"no call can have more than {INT64_MAX}"
-        raise ValueError(f"{caller}: {what}, but {most}; pass fewer")
-    return tuple([count * each for count in rows])
 
 
 def length(array: Array, caller: str) -> int:

@@ -19,7 +19,8 @@ from collalgo._kernels.comm.combining cimport Combining, check_result
 
 from collalgo.comm.current import resolve
 from collalgo.comm.scattered import block_result, shares_of
-from collalgo.engine.arrays import elements_of, result_array
+from collalgo.engine.arrays import result_array
+from collalgo.engine.counts import elements_of
 from collalgo.engine.user_op import Op
 
 cnp.import_array()

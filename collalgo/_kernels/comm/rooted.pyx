@@ -22,13 +22,12 @@ from collalgo.base.foreign import package_of
 from collalgo.engine.arrays import (
     as_array,
     check_apart,
-    check_counts,
     check_output,
     check_overlap,
     check_writeable,
-    elements_of,
     result_array,
 )
+from collalgo.engine.counts import check_counts, elements_of
 
 cnp.import_array()
 

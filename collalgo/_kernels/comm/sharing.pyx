@@ -12,13 +12,8 @@ from collalgo._kernels.comm.call_runner cimport CallRunner
 
 from collalgo.base.integers import rank_of
 from collalgo.comm.agreed_counts import agreed_counts
-from collalgo.engine.arrays import (
-    check_counts,
-    check_overlap,
-    check_table,
-    elements_of,
-    result_array,
-)
+from collalgo.engine.arrays import check_overlap, result_array
+from collalgo.engine.counts import check_counts, check_table, elements_of
 
 cnp.import_array()
 
@@ -87,14 +82,17 @@ cdef class Sharing(CallRunner):
     ):
         cdef cnp.ndarray source = array_of(buf, "alltoallv")
         rows = length_of(source, "alltoallv")
-        table = self.all_counts(counts, receive_counts, timeout)
-        elements = elements_of(table.ravel().tolist(), source, "alltoallv")
-        if table[self.rank].sum() != rows:
+        cdef list table = (
+            self.all_counts(counts, receive_counts, timeout).ravel().tolist()
+        )
+        elements = elements_of(table, source, "alltoallv")
+        sent = sum(table[self.rank * self.size : (self.rank + 1) * self.size])
+        if sent != rows:
             raise ValueError(
                 f"alltoallv: rank {self.rank} passed {rows} rows but counts add up "
-                f"to {table[self.rank].sum()}; they must be equal"
+                f"to {sent}; they must be equal"
             )
-        shape = (int(table[:, self.rank].sum()), *(<object>source).shape[1:])
+        shape = (sum(table[self.rank :: self.size]), *(<object>source).shape[1:])
         result, target = result_array(buf, out, source, shape, "alltoallv")
         check_overlap(source, target, None, "alltoallv")
         self.call(
