@@ -6,16 +6,14 @@ in bytes, in a few ranges. The programs of a range are filled in again and again
 """
 
 cimport cython
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 from libc.stdlib cimport getenv
 from libc.string cimport strncpy
 
-import numpy as np
-
 from collalgo._kernels.engine.buffer_length cimport buffer_length, measure, mixed
 from collalgo._kernels.engine.program cimport Program
-from collalgo._kernels.engine.template_tables cimport address
 from collalgo._kernels.engine.transport.transport cimport NAME_BYTES
 
 from collalgo.base.cache import make_room
@@ -156,8 +154,8 @@ cdef class CallKind:
         self.call, self.find_range = call, find_range
         self.itemsize, self.shares, self.blocks = itemsize, shares, blocks
         self.buffers, self.ranges = buffers, []
-        self.kept = np.zeros(blocks + 1, np.int64)
-        self.starts = <int64_t *>address(self.kept)
+        self.kept = bytearray((blocks + 1) * sizeof(int64_t))  # sooner than an array
+        self.starts = <int64_t *>PyByteArray_AS_STRING(self.kept)
 
     cdef Program find_program(self, int64_t count, tuple counts):
         """The program of a call of another length than the last one."""
