@@ -122,6 +122,23 @@ def test_a_template_gives_the_plans_of_all_lengths(collective, size):
     assert exact or collective == "barrier"
 
 
+@pytest.mark.parametrize("size", at_leisure(range(1, 34), {2, 5}))
+def test_so_it_is_for_each_rank_and_root(size):
+    """One length for each rank, of all lengths in turn; another rank is the root."""
+    turn = exact = 0
+    for row in ALGORITHMS:
+        promise = COLLECTIVES[row.collective]
+        if row.obstacle(size) is not None or size**promise.blocks > 600:
+            continue
+        for rank in range(size):
+            turn += 1
+            root = (rank + turn) % size if promise.rooted else 0
+            key = TemplateKey(row.collective, row.schedule, rank, size, root)
+            each = [*layouts(row.collective, size, turn)]
+            exact += is_exact(key, each[turn % len(each)])
+    assert exact
+
+
 @pytest.mark.parametrize("size", at_leisure([2, 3, 8], {2, 3}))
 @pytest.mark.parametrize("slices", [2, 5])
 def test_so_it_is_in_slices(size, slices):
