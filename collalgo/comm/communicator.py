@@ -210,10 +210,7 @@ class Communicator(
                 f"empty: shape {lengths} of {dtype} is not possible; pass a dtype of "
                 f"numbers and at most {INT64_MAX} bytes"
             )
-        block = self.heap.take(nbytes) if nbytes else None
-        if block is None:
-            return np.empty(lengths, dtype)
-        return np.frombuffer(memoryview(block), dtype).reshape(lengths)
+        return self.heap.empty(lengths, dtype)
 
     def select(
         self,

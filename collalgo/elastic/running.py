@@ -3,7 +3,7 @@
 import logging
 import os
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import wraps
 from threading import Event
 from typing import Any, TypeVar
@@ -17,8 +17,10 @@ from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging, of_thread
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
+from collalgo.elastic.boundary import Boundary, MembersChange
 from collalgo.elastic.epochs import Epochs, connect
 from collalgo.elastic.launched import rendezvous_of_launcher
+from collalgo.elastic.shard_plan import sums_of
 from collalgo.elastic.state import State
 from collalgo.errors import (
     BootstrapError,
@@ -36,16 +38,8 @@ Result = TypeVar("Result")
 #: The reason for the close of a job that has ended normally.
 FINISHED = "it has ended normally"
 
-#: What a member tells the others at a commit: that it knows of a change, and that it
-#: knows the prices of its calls.
-CHANGED, PRICED = 1, 2
-
 #: The most members whose names are shown.
 MOST_NAMES = 16
-
-
-class MembersChange(BaseException):
-    """The members change at a commit; no ``except Exception`` of a user catches it."""
 
 
 def run(train: Callable[..., Result]) -> Callable[..., Result]:
@@ -155,7 +149,6 @@ class _Running:
     def __init__(self, comm: Communicator, state: State):
         self._comm, self._state = comm, state
         self._newcomers = comm._newcomers
-        self._flags = np.zeros(1, np.uint8)
 
     def run(self, train: Callable[[Communicator], Result]) -> Result:
         """Call the function until it has returned on all members."""
@@ -206,28 +199,17 @@ class _Running:
         if self._newcomers is not None:  # commits follow, at which prices may be known
             self._comm._runner.programs.begin_by_formulas()
         self._state.sync(self._comm)
-        after_commit = self._state.after_commit(self._meet_newcomers)
-        with belonging(self._comm), after_commit:
+        with belonging(self._comm), self._meeting_at_commits():
             returned.append(train(self._comm))
         self._comm._runner.exchange_as_call(np.zeros(1, np.uint8), "elastic.run")
 
-    def _meet_newcomers(self) -> None:
-        """At a commit: interrupt all members, if one of them knows of a change.
-
-        Once all of them know the prices of their calls, these decide.
-        """
+    def _meeting_at_commits(self) -> AbstractContextManager[None]:
+        """A time in which members may join and leave at commits."""
         if self._newcomers is None:
-            return
-        runner = self._comm._runner
-        known = PRICED * runner.programs.are_prices_known()
-        self._flags[0] = CHANGED * self._newcomers.has_changed() + known
-        found = runner.exchange_as_call(self._flags, "commit").tobytes()
-        if not any(found):
-            return
-        if any(told & CHANGED for told in found):
-            raise MembersChange
-        if all(told & PRICED for told in found):
-            runner.programs.use_prices()
+            return nullcontext()
+        boundary = Boundary(self._comm, self._newcomers)
+        sums_of(self._comm, boundary)
+        return self._state.after_commit(boundary.meet)
 
     def _recover(self, error: CollalgoError) -> None:
         """Continue with the surviving members, which roll back as they synchronise."""

@@ -1,17 +1,20 @@
 """What sums over shards of the same form share: their exchanges, and their memory."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from hashlib import blake2b
 from itertools import chain, pairwise
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
 from collalgo.base.cache import recalled
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.boundary import ELEMENTS, Boundary
 from collalgo.elastic.contributions import NAME, Contributions, Form
+from collalgo.elastic.sum_memory import Memory, Results
 from collalgo.elastic.tree_sums import (
     Numbers,
     Sums,
@@ -21,8 +24,8 @@ from collalgo.elastic.tree_sums import (
 )
 from collalgo.engine.call import Call
 
-#: Bytes of the digest of a form, and of the memory that is kept between two sums.
-DIGEST_BYTES, KEPT_BYTES = 16, 64 << 20
+#: Bytes of the digest of a form.
+DIGEST_BYTES = 16
 
 #: The name of a sum whose form is another than those before.
 ANOTHER = f"{NAME} of another form"
@@ -30,34 +33,6 @@ ANOTHER = f"{NAME} of another form"
 #: The characters of dtypes whose elements allreduces and NumPy add to the same bits: of
 #: two members, of which each has one node, an allreduce adds what the tree adds.
 ADDED_ALIKE = "bBhHiIlLqQfdFD"
-
-#: The alignment of arrays in memory, in bytes.
-ALIGNMENT = 64
-
-
-class Memory:
-    """Memory for the arrays of one sum after the other.
-
-    New memory for each sum would be mapped again, longer than the additions take.
-    """
-
-    def __init__(self) -> None:
-        self._kept = np.empty(0, np.uint8)
-        self._used = 0
-
-    def array(self, count: int, dtype: np.dtype[Any]) -> Numbers:
-        """An array until the next :meth:`reuse`."""
-        begin, nbytes = self._used, count * dtype.itemsize
-        self._used += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        if self._used > self._kept.size:
-            return np.empty(count, dtype)
-        return self._kept[begin : begin + nbytes].view(dtype)
-
-    def reuse(self) -> None:
-        """Let the next sum have the memory of this one, unless it is too much."""
-        if self._kept.size < self._used <= KEPT_BYTES:
-            self._kept = np.empty(self._used, np.uint8)
-        self._used = 0
 
 
 class Exchanges:
@@ -75,6 +50,8 @@ class Exchanges:
         Their dtype.
     name
         The name of the exchanges, another one for each form: ranks compare it.
+    boundary
+        Adds elements by which members tell each other what they know, if any.
     """
 
     def __init__(
@@ -84,45 +61,67 @@ class Exchanges:
         length: int,
         dtype: np.dtype[Any],
         name: str,
+        boundary: Boundary | None = None,
     ):
-        self._name = name
-        owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
+        self._name, self._boundary = name, boundary
+        self._own_length = length
+        length += ELEMENTS if boundary is not None else 0
         self._length, self._dtype = length, dtype
+        self._results = Results(comm.heap.empty, length, dtype)
+        owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
         nodes = list(chain(*owned))
         self._own_merges = merged(shards, shards_of(shards, comm.rank, comm.size))[0]
         self._count, (self._merges, _) = len(nodes), merged(shards, nodes)
-        self._ends = [length * rank // comm.size for rank in range(comm.size + 1)]
-        lengths = np.diff(self._ends)
-        counts = np.outer([len(nodes) for nodes in owned], lengths)
-        table, each = tuple(counts.ravel().tolist()), tuple(lengths.tolist())
-        sent = len(owned[comm.rank]) * length
         added_alike = dtype.isnative and dtype.char in ADDED_ALIKE
         is_direct = self._count == 2 and added_alike
         self._is_in_place = is_direct or comm.size == 1
         self._both = Call("allreduce", dtype, length, "sum", reproducible=True)
+        self._set_parts(comm, [len(nodes) for nodes in owned])
+
+    def _set_parts(self, comm: Communicator, owned: Sequence[int]) -> None:
+        """The part of the elements that each member adds of the sums of all."""
+        length, dtype = self._length, self._dtype
+        self._ends = [length * rank // comm.size for rank in range(comm.size + 1)]
+        lengths = np.diff(self._ends)
+        table = tuple(np.outer(owned, lengths).ravel().tolist())
+        each, sent = tuple(lengths.tolist()), owned[comm.rank] * length
         self._part = each[comm.rank]
         self._scatter = Call("alltoall", dtype, sent, counts=table)
         self._gather = Call("allgather", dtype, self._part, counts=each)
 
     def new_sums(self, memory: Memory) -> Sums:
         """The sums of the shards of this member, before the first is added."""
-        return Sums(self._own_merges, partial(self._new_total, memory))
+        new_total = partial(self._new_total, memory)
+        return Sums(self._own_merges, new_total, self._own_length)
 
     def _new_total(self, memory: Memory, number: int) -> Numbers:
         """An array for a sum of this member; the first one may become the result."""
         if self._is_in_place and not number:
-            return np.empty(self._length, self._dtype)
+            return self._results.take()
         return memory.array(self._length, self._dtype)
 
     def total(
         self, comm: Communicator, totals: Sequence[Numbers], memory: Memory
     ) -> Numbers:
         """The sum over all members, in an array of its own."""
+        if self._boundary is not None:
+            self._tell(self._boundary, totals)
+        found = totals[0]
         if not self._is_in_place:
-            return self._by_parts(comm, totals, memory)
-        if comm.size > 1:
-            comm._runner.run_for(self._name, self._both, totals[0], totals[0])
-        return totals[0]
+            found = self._by_parts(comm, totals, memory)
+        elif comm.size > 1:
+            comm._runner.run_for(self._name, self._both, found, found)
+        if self._boundary is None:
+            return found
+        self._boundary.hear(found[self._own_length :])
+        return found[: self._own_length]
+
+    def _tell(self, boundary: Boundary, totals: Sequence[Numbers]) -> None:
+        """Write what this member knows behind the first of its sums."""
+        first, *others = totals
+        boundary.tell(first[self._own_length :])
+        for each in others:
+            each[self._own_length :] = 0
 
     def _by_parts(
         self, comm: Communicator, totals: Sequence[Numbers], memory: Memory
@@ -138,19 +137,28 @@ class Exchanges:
         sums = Sums(self._merges)
         for row in parts.reshape(self._count, self._part):
             sums.add(row)
-        found = np.empty(self._length, self._dtype)
+        found = self._results.take()
         runner.run_for(self._name, self._gather, sums.totals[0], found)
         return found
 
 
 class ShardSums:
-    """What the sums of one communicator share."""
+    """What the sums of one communicator share.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    comm
+        The communicator.
+    boundary
+        What members tell each other until a commit, if they do.
+    """
+
+    def __init__(self, comm: Communicator, boundary: Boundary | None = None) -> None:
+        self._boundary, self._allocate = boundary, comm.heap.empty
         self._exchanges: dict[tuple[int, Form], list[Exchanges]] = {}
         self._forms = 0
         self._last: tuple[int, Contributions, list[Exchanges]] | None = None
-        self._memory: list[Memory] = [Memory()]
+        self._memory: list[Memory] = [Memory(comm.heap.empty)]
 
     def plan(
         self, comm: Communicator, shards: int, example: Any
@@ -183,19 +191,44 @@ class ShardSums:
             _check_alike(comm, f"{shards} shards of {contributions.description}", name)
             self._forms += 1
             of_form = NAME if self._forms == 1 else f"{NAME} (form {self._forms})"
-            lengths = contributions.lengths.items()
-            return [Exchanges(comm, shards, n, d, of_form) for d, n in lengths]
+            lengths = contributions.lengths
+            telling = self._telling(lengths)
+            return [
+                Exchanges(comm, shards, n, d, of_form, telling.get(d))
+                for d, n in lengths.items()
+            ]
 
         return recalled(self._exchanges, (shards, contributions.form), make)
 
+    def _telling(
+        self, dtypes: Iterable[np.dtype[Any]]
+    ) -> dict[np.dtype[Any], Boundary]:
+        """The dtype whose sum tells what the members know, the first that can."""
+        boundary = self._boundary
+        if boundary is None:
+            return {}
+        return dict.fromkeys([d for d in dtypes if boundary.fits(d)][:1], boundary)
+
     def take_memory(self) -> Memory:
         """The memory, until it is given back; another one if it was taken."""
-        return self._memory.pop() if self._memory else Memory()
+        return self._memory.pop() if self._memory else Memory(self._allocate)
 
     def give_back(self, memory: Memory) -> None:
         """Give the memory back to the next sum."""
         memory.reuse()
         self._memory[:] = [memory]
+
+
+#: What the sums of each communicator share.
+_SUMS_OF: WeakKeyDictionary[Communicator, ShardSums] = WeakKeyDictionary()
+
+
+def sums_of(comm: Communicator, boundary: Boundary | None = None) -> ShardSums:
+    """What the sums of a communicator share; all ranks give the first a boundary."""
+    found = _SUMS_OF.get(comm)
+    if found is None:
+        found = _SUMS_OF.setdefault(comm, ShardSums(comm, boundary))
+    return found
 
 
 def _check_alike(comm: Communicator, mine: str, name: str) -> None:

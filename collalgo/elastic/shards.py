@@ -8,16 +8,12 @@ what the tree adds of the sums of different members, and all gather the parts.
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.contributions import NAME, Contributions
-from collalgo.elastic.shard_plan import ShardSums
+from collalgo.elastic.shard_plan import sums_of
 from collalgo.elastic.tree_sums import Sums, share
-
-#: What the sums of each communicator share.
-_SUMS_OF: WeakKeyDictionary[Communicator, ShardSums] = WeakKeyDictionary()
 
 
 def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any:
@@ -72,7 +68,7 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
         )
     numbers = share(shards, comm.rank, comm.size)
     example = of(numbers[0])
-    shared = _SUMS_OF.get(comm) or _SUMS_OF.setdefault(comm, ShardSums())
+    shared = sums_of(comm)
     contributions, exchanges = shared.plan(comm, shards, example)
     memory = shared.take_memory()
     sums = [each.new_sums(memory) for each in exchanges]

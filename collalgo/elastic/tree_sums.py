@@ -68,12 +68,18 @@ class Sums:
         For each node how often sums are added, of :func:`merged`.
     new_total
         Makes an array for a sum, from the number of arrays made before.
+    length
+        The elements of a shard; an array for a sum may have further ones behind them.
     """
 
     def __init__(
-        self, merges: Sequence[int], new_total: Callable[[int], Numbers] | None = None
+        self,
+        merges: Sequence[int],
+        new_total: Callable[[int], Numbers] | None = None,
+        length: int | None = None,
     ):
         self._merges, self._new_total = iter(merges), new_total
+        self._length = length
         self._arrays: list[Numbers] = []
         self._count = 0
 
@@ -86,16 +92,17 @@ class Sums:
         """Add the next shard: arrays whose elements follow each other."""
         merges = next(self._merges)
         if merges:
-            _add(self._arrays[self._count - 1], parts)
+            _add(self._arrays[self._count - 1][: self._length], parts)
             self._merge(merges - 1)
             return
         if self._count == len(self._arrays):
             assert self._new_total is not None
             self._arrays.append(self._new_total(self._count))
+        total = self._arrays[self._count][: self._length]
         if len(parts) == 1:
-            np.copyto(self._arrays[self._count], parts[0])
+            np.copyto(total, parts[0])
         else:
-            np.concatenate(parts, out=self._arrays[self._count])
+            np.concatenate(parts, out=total)
         self._count += 1
 
     def add(self, total: Numbers) -> None:

@@ -1,7 +1,13 @@
 """The heap of a rank in shared memory, for arrays that are sent without a copy."""
 
+import math
 from bisect import insort
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.engine.transport.segment import Block, Segment, release_pages
 from collalgo.base.finalizers import Lock, finalize
@@ -70,6 +76,16 @@ class Heap:
         block = Block(segment, self._place, start, nbytes)
         finalize(block, self._give, segment, start, start + wanted).atexit = False
         return block
+
+    def empty(self, shape: int | Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+        """An array in the heap; an ordinary one if there is no room."""
+        dtype = np.dtype(dtype)
+        lengths = (shape,) if isinstance(shape, int) else tuple(shape)
+        nbytes = math.prod(lengths) * dtype.itemsize
+        block = self.take(nbytes) if nbytes else None
+        if block is None:
+            return np.empty(lengths, dtype)
+        return np.frombuffer(memoryview(block), dtype).reshape(lengths)
 
     def close(self) -> None:
         """Stop allocating; existing allocations stay valid while they are used."""

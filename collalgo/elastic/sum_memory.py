@@ -1,0 +1,87 @@
+"""The memory of sums over shards, which the next sums use again."""
+
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from collalgo.elastic.tree_sums import Numbers
+
+#: Allocates an array of some length and dtype, in a heap that the other ranks read
+#: without a copy.
+Allocate = Callable[[int, Any], Numbers]
+
+#: Bytes of the memory that is kept between two sums, and of one result that is kept.
+KEPT_BYTES = 64 << 20
+
+#: Results that are kept: a loop holds that of its last step while it makes the next.
+KEPT_RESULTS = 2
+
+#: The alignment of arrays in memory, in bytes.
+ALIGNMENT = 64
+
+#: The references to an array that is only in a list, as :func:`_unused` counts them.
+UNUSED = 3
+
+
+class Memory:
+    """Memory for the arrays of one sum after the other.
+
+    New memory for each sum would be mapped again, longer than the additions take.
+
+    Parameters
+    ----------
+    allocate
+        Allocates it.
+    """
+
+    def __init__(self, allocate: Allocate) -> None:
+        self._allocate, self._kept = allocate, np.empty(0, np.uint8)
+        self._used = 0
+
+    def array(self, count: int, dtype: np.dtype[Any]) -> Numbers:
+        """An array until the next :meth:`reuse`."""
+        begin, nbytes = self._used, count * dtype.itemsize
+        self._used += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        if self._used > self._kept.size:
+            return np.empty(count, dtype)
+        return self._kept[begin : begin + nbytes].view(dtype)
+
+    def reuse(self) -> None:
+        """Let the next sum have the memory of this one, unless it is too much."""
+        if self._kept.size < self._used <= KEPT_BYTES:
+            self._kept = self._allocate(self._used, np.uint8)
+        self._used = 0
+
+
+class Results:
+    """Arrays for the results of sums of one form, which are their callers' own.
+
+    An array is used again once nothing else refers to it.
+
+    Parameters
+    ----------
+    allocate
+        Allocates them.
+    length, dtype
+        The number of their elements, and their dtype.
+    """
+
+    def __init__(self, allocate: Allocate, length: int, dtype: np.dtype[Any]):
+        self._allocate, self._length, self._dtype = allocate, length, dtype
+        self._is_kept = length * dtype.itemsize <= KEPT_BYTES
+        self._kept: list[Numbers] = []
+
+    def take(self) -> Numbers:
+        """An array to which nothing else refers."""
+        for owner in self._kept:
+            if getrefcount(owner) == UNUSED:
+                return owner[:]
+        made = self._allocate(self._length, self._dtype)
+        if not self._is_kept:
+            return made
+        owner = made if made.base is None else made.base  # to which views refer
+        if type(owner) is np.ndarray and owner.size == made.size:
+            self._kept = [*self._kept, owner][-KEPT_RESULTS:]
+        return made

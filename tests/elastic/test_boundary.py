@@ -1,0 +1,124 @@
+"""What one member knows of a change, all members find at the same commit."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+from collalgo import threads
+from collalgo.elastic import sum_shards
+from collalgo.elastic.boundary import Boundary, MembersChange
+from collalgo.elastic.shard_plan import sums_of
+
+SIZES = [1, 2, 3, 5, 7, 8, 12, 16, 17, 33]
+
+#: Steps after which no member knows of a change.
+CALM = 2
+
+
+class Knowing:
+    """Newcomers of which a member knows or not."""
+
+    knows = False
+
+    def has_changed(self):
+        return self.knows
+
+
+def ends_step(boundary):
+    try:
+        boundary.meet()
+    except MembersChange:
+        return True
+    return False
+
+
+def steps_that_end(comm, shard, *, is_summing):
+    """The steps at which the epoch ends, of which each rank knows one."""
+    newcomers, found = Knowing(), []
+    boundary = Boundary(comm, newcomers)
+    sums_of(comm, boundary)
+    exchanges = noted_exchanges(comm._runner)
+    for step in range(comm.size + CALM):
+        newcomers.knows = step == comm.rank
+        if is_summing:
+            total = sum_shards(comm, 40, lambda _: shard)
+            assert np.all(total == 40) or total.dtype == bool
+            assert total.shape == shard.shape
+        found.append(ends_step(boundary))
+    is_carried = is_summing and fits(shard)
+    assert exchanges == ([] if is_carried else ["commit"] * len(found))
+    return found
+
+
+def noted_exchanges(runner):
+    """The names of the calls that exchange what members know, as they are made."""
+    right, found = runner.exchange_as_call, []
+
+    def exchange(mine, call):
+        found.append(call)
+        return right(mine, call)
+
+    runner.exchange_as_call = exchange
+    return found
+
+
+def fits(shard):
+    return shard.dtype.isnative and shard.dtype.char not in "e?"
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", ["f4", "i1", "u8", "c16", "f2", ">f8", "?"])
+def test_all_members_find_a_change_at_the_commit_after_the_sum(size, dtype):
+    shard = np.ones((3, 3), dtype)
+    found = threads(lambda comm: steps_that_end(comm, shard, is_summing=True), size)
+    assert found == [[True] * size + [False] * CALM] * size
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_all_members_find_a_change_at_a_commit_without_a_sum(size):
+    found = threads(lambda c: steps_that_end(c, np.ones(1), is_summing=False), size)
+    assert found == [[True] * size + [False] * CALM] * size
+
+
+def test_bytes_count_no_more_members_than_they_can():
+    def on_each_rank(comm):
+        boundary = Boundary(comm, Knowing())
+        boundary._size = 256
+        return [boundary.fits(np.dtype(each)) for each in ("i1", "u1", "i2", "f4")]
+
+    assert threads(on_each_rank, 1) == [[False, False, True, True]]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_memory_of_a_result_is_used_again_once_it_is_dropped(size):
+    def on_each_rank(comm):
+        seen, kept = set(), []
+        for step in range(12):
+            total = sum_shards(comm, 8, lambda _, n=step: np.full(5000, n))
+            seen.add(total.ctypes.data)
+            if step < 4:  # views and buffers keep the memory as the array does
+                kept.append((total[7:], memoryview(total[1:]))[step % 2])
+        del total
+        gc.collect()
+        values = [np.unique(np.asarray(each)).tolist() for each in kept]
+        return len(seen), values
+
+    found = threads(on_each_rank, size)
+    for places, values in found:
+        assert 4 < places <= 4 + 3
+        assert values == [[8 * n] for n in range(4)]
+
+
+def test_the_sums_of_a_communicator_do_not_keep_it():
+    def on_each_rank(comm):
+        group = comm.dup()
+        sum_shards(group, 8, lambda _: np.ones(50))
+        kept = weakref.ref(sums_of(group))
+        group.close()
+        del group
+        gc.collect()
+        return kept()
+
+    assert threads(on_each_rank, 1) == [None]
