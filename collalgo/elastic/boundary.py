@@ -76,4 +76,5 @@ class Boundary:
         """What all members know, by a call of its own."""
         self.tell(self._mine)
         found = self._runner.exchange_as_call(self._mine, "commit")
-        return found.max(axis=0)
+        highest: Numbers = found.max(axis=0)
+        return highest

@@ -90,7 +90,8 @@ class Contributions:
     def unpacked(self, totals: Sequence[Numbers]) -> Any:
         """The sum, of the kind of a contribution, from the sums of the dtypes."""
         if self._only is not None:
-            return totals[0].reshape(self._only[0])
+            shape, total = self._only[0], totals[0]
+            return total if len(shape) == 1 else total.reshape(shape)
         found = []
         left = dict(zip(self.lengths, totals, strict=True))
         for shape, dtype, example in zip(*self.form, self._examples, strict=True):

@@ -9,20 +9,22 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from collalgo._kernels.elastic.sums import Sums
 from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
 from collalgo.base.cache import recalled
 from collalgo.comm.communicator import Communicator
+from collalgo.comm.repeated_call import RepeatedCall
 from collalgo.elastic.boundary import ELEMENTS, Boundary
 from collalgo.elastic.contributions import NAME, Contributions, Form
 from collalgo.elastic.sum_memory import Memory, Results
 from collalgo.elastic.tree_sums import (
     Numbers,
-    Sums,
     merged,
     nodes_of,
     shards_of,
 )
 from collalgo.engine.call import Call
+from collalgo.engine.reduction import reduction
 
 #: Bytes of the digest of a form.
 DIGEST_BYTES = 16
@@ -63,7 +65,7 @@ class Exchanges:
         name: str,
         boundary: Boundary | None = None,
     ):
-        self._name, self._boundary = name, boundary
+        self._boundary = boundary
         self._own_length = length
         length += ELEMENTS if boundary is not None else 0
         self._length, self._dtype = length, dtype
@@ -73,26 +75,30 @@ class Exchanges:
         self._own_merges = merged(shards, shards_of(shards, comm.rank, comm.size))[0]
         self._count, (self._merges, _) = len(nodes), merged(shards, nodes)
         added_alike = dtype.isnative and dtype.char in ADDED_ALIKE
+        self._reduction = reduction(dtype, "sum") if added_alike else None
         is_direct = self._count == 2 and added_alike
         self._is_in_place = is_direct or comm.size == 1
-        self._both = Call("allreduce", dtype, length, "sum", reproducible=True)
-        self._set_parts(comm, [len(nodes) for nodes in owned])
+        both = Call("allreduce", dtype, length, "sum", reproducible=True)
+        self._both = RepeatedCall(name, both)
+        self._set_parts(comm, name, [len(nodes) for nodes in owned])
 
-    def _set_parts(self, comm: Communicator, owned: Sequence[int]) -> None:
+    def _set_parts(self, comm: Communicator, name: str, owned: Sequence[int]) -> None:
         """The part of the elements that each member adds of the sums of all."""
         length, dtype = self._length, self._dtype
         self._ends = [length * rank // comm.size for rank in range(comm.size + 1)]
         lengths = np.diff(self._ends)
         table = tuple(np.outer(owned, lengths).ravel().tolist())
-        each, sent = tuple(lengths.tolist()), owned[comm.rank] * length
-        self._part = each[comm.rank]
-        self._scatter = Call("alltoall", dtype, sent, counts=table)
-        self._gather = Call("allgather", dtype, self._part, counts=each)
+        each = tuple(lengths.tolist())
+        self._sent, self._part = owned[comm.rank] * length, each[comm.rank]
+        scatter = Call("alltoall", dtype, self._sent, counts=table)
+        gather = Call("allgather", dtype, self._part, counts=each)
+        self._scatter = RepeatedCall(name, scatter, PART_OF_NEXT)
+        self._gather = RepeatedCall(name, gather)
 
     def new_sums(self, memory: Memory) -> Sums:
         """The sums of the shards of this member, before the first is added."""
         new_total = partial(self._new_total, memory)
-        return Sums(self._own_merges, new_total, self._own_length)
+        return Sums(self._own_merges, self._own_length, self._reduction, new_total)
 
     def _new_total(self, memory: Memory, number: int) -> Numbers:
         """An array for a sum of this member; the first one may become the result."""
@@ -110,7 +116,7 @@ class Exchanges:
         if not self._is_in_place:
             found = self._by_parts(comm, totals, memory)
         elif comm.size > 1:
-            comm._runner.run_for(self._name, self._both, found, found)
+            self._both.run(comm._runner, found, found)
         if self._boundary is None:
             return found
         self._boundary.hear(found[self._own_length :])
@@ -129,16 +135,16 @@ class Exchanges:
         """Each member adds a part of the elements of all sums, and all gather them."""
         sent, runner = totals[0], comm._runner
         if len(totals) > 1:
-            sent = memory.array(self._scatter.count, self._dtype)
+            sent = memory.array(self._sent, self._dtype)
             pieces = [t[a:b] for a, b in pairwise(self._ends) for t in totals]
             np.concatenate(pieces, out=sent)
         parts = memory.array(self._count * self._part, self._dtype)
-        runner.run_for(self._name, self._scatter, sent, parts, counted=PART_OF_NEXT)
-        sums = Sums(self._merges)
+        self._scatter.run(runner, sent, parts)
+        sums = Sums(self._merges, self._part, self._reduction)
         for row in parts.reshape(self._count, self._part):
             sums.add(row)
         found = self._results.take()
-        runner.run_for(self._name, self._gather, sums.totals[0], found)
+        self._gather.run(runner, sums.totals[0], found)
         return found
 
 

@@ -6,14 +6,15 @@ tree adds of them. Then each member gets a part of the elements of all these sum
 what the tree adds of the sums of different members, and all gather the parts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
+from collalgo._kernels.elastic.sums import add_shards
 from collalgo.base.integers import integer
 from collalgo.comm.communicator import Communicator
-from collalgo.elastic.contributions import NAME, Contributions
+from collalgo.elastic.contributions import NAME
 from collalgo.elastic.shard_plan import sums_of
-from collalgo.elastic.tree_sums import Sums, share
+from collalgo.elastic.tree_sums import share
 
 
 def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any:
@@ -72,23 +73,8 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     contributions, exchanges = shared.plan(comm, shards, example)
     memory = shared.take_memory()
     sums = [each.new_sums(memory) for each in exchanges]
-    _add_shards(sums, numbers, of, example, contributions)
+    add_shards(sums, numbers, of, example, contributions.by_dtype)
     pairs = zip(exchanges, sums, strict=True)
     totals = [each.total(comm, own.totals, memory) for each, own in pairs]
     shared.give_back(memory)
     return contributions.unpacked(totals)
-
-
-def _add_shards(
-    sums: list[Sums],
-    numbers: Sequence[int],
-    of: Callable[[int], Any],
-    example: Any,
-    contributions: Contributions,
-) -> None:
-    """Add the shards of this member to its sums, one for each dtype."""
-    for number in numbers:
-        contribution = example if number == numbers[0] else of(number)
-        parts_of = contributions.by_dtype(contribution)
-        for each, parts in zip(sums, parts_of, strict=True):
-            each.add_shard(parts)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from collalgo._kernels.elastic.commits import copy_again
 from collalgo._kernels.elastic.xxh64 import xxh64
 from collalgo.elastic.leaves import (
     ArrayLeaf,
@@ -40,15 +41,22 @@ class Snapshot:
         self.skeleton: Any = None
         self.arrays: list[ArrayLeaf] = []
 
-    def take(self, revision: int, skeleton: Any, arrays: Sequence[ArrayLeaf]) -> None:
+    def take(self, revision: int, skeleton: Any, arrays: list[ArrayLeaf]) -> None:
         """Copy values; arrays that look as before are copied into the same memory."""
+        if copy_again(self.arrays, arrays):  # mostly
+            self.skeleton = skeleton
+        else:
+            self._copy(skeleton, arrays)
+        self.revision = revision
+
+    def _copy(self, skeleton: Any, arrays: list[ArrayLeaf]) -> None:
+        """Copy any values."""
         if len(arrays) == len(self.arrays) and all(map(are_alike, self.arrays, arrays)):
             self.skeleton = skeleton
         else:
             self.make_room(skeleton, arrays)
         for target, source in zip(self.arrays, arrays, strict=True):
             copy_into(target, source)
-        self.revision = revision
 
     def make_room(self, skeleton: Any, like: Sequence[ArrayLeaf] = ()) -> None:
         """Have an array for each of a skeleton, on the devices of others."""

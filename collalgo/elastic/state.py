@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from collalgo._kernels.elastic.commits import flatten_again
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.checkpoints import check_forms, read_checkpoint, write_checkpoint
 from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.leaves import ArrayLeaf, writeable
 from collalgo.elastic.snapshot import HASH_BYTES, Snapshot
 from collalgo.elastic.transfer import SYNC, transfer
-from collalgo.elastic.tree import LEAVES, check_classes, flatten, forms
+from collalgo.elastic.tree import check_classes, flatten, forms, has_state_dict
 from collalgo.errors import CollalgoError, MismatchError
 
 _LOG = logging.getLogger("collalgo")
@@ -113,7 +114,9 @@ class State:
         The copy goes into memory of its own that the last commit but one has left, so a
         failure meanwhile leaves the last commit whole.
         """
-        self._spare.take(self.revision + 1, *self._whole())
+        last = self._committed
+        whole = flatten_again(self._values, last.skeleton, last.arrays) or self._whole()
+        self._spare.take(last.revision + 1, *whole)
         self._turn()
         if self._after_commit is not None:
             self._after_commit()
@@ -130,7 +133,7 @@ class State:
     def restore(self) -> None:
         """Go back to the values of the last commit."""
         for name, value in self._committed.value(self._live()).items():
-            if _has_state_dict(self._values.get(name)):
+            if has_state_dict(self._values.get(name)):
                 self._values[name].load_state_dict(value)
             else:
                 self._values[name] = value
@@ -220,7 +223,7 @@ class State:
                 f"{sorted(self._values)}; make the state with the same names"
             )
         for name, part in found.skeleton[1]:
-            if not _has_state_dict(self._values[name]):
+            if not has_state_dict(self._values[name]):
                 check_forms(path, name, part, self._part(name)[0])
         self._spare.take(found.revision, found.skeleton, found.arrays)
         self._turn()
@@ -233,7 +236,7 @@ class State:
     def _part(self, name: str) -> tuple[Any, list[ArrayLeaf]]:
         """The skeleton and the arrays of a present value."""
         value, where = self._values[name], f"state.{name}"
-        if _has_state_dict(value):
+        if has_state_dict(value):
             return flatten(value.state_dict(), where)
         check_classes(value, where)
         return flatten(value, where)
@@ -257,7 +260,7 @@ class State:
                 part, arrays = None, []
             wanted = list(forms(committed))
             fits = list(forms(part)) == wanted
-            fits = fits and not _has_state_dict(self._values[name])
+            fits = fits and not has_state_dict(self._values[name])
             found += map(writeable, arrays) if fits else [None] * len(wanted)
         return found
 
@@ -272,11 +275,6 @@ class State:
         revisions = [int.from_bytes(row[:REVISION_BYTES], "little") for row in rows]
         hashes = [row[REVISION_BYTES:][:HASH_BYTES] for row in rows]
         return revisions, hashes, [row[REVISION_BYTES + HASH_BYTES :] for row in rows]
-
-
-def _has_state_dict(value: object) -> bool:
-    names = "state_dict", "load_state_dict"
-    return type(value) not in LEAVES and all(hasattr(value, name) for name in names)
 
 
 def _names(snapshot: Snapshot) -> set[str]:

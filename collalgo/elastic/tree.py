@@ -36,6 +36,12 @@ CLASSES: dict[type, tuple[type, ...]] = {
 LEAVES = frozenset({np.ndarray, *PLAIN})
 
 
+def has_state_dict(value: object) -> bool:
+    """Whether a value is an object that keeps and gives its state."""
+    names = "state_dict", "load_state_dict"
+    return type(value) not in LEAVES and all(hasattr(value, name) for name in names)
+
+
 def flatten(value: Any, where: str) -> tuple[Any, list[ArrayLeaf]]:
     """The skeleton of a tree, and its arrays in order.
 

@@ -1,0 +1,6 @@
+from typing import Any
+
+def flatten_again(
+    values: dict[str, Any], skeleton: Any, arrays: list[Any]
+) -> tuple[Any, list[Any]] | None: ...
+def copy_again(targets: list[Any], sources: list[Any]) -> bool: ...
