@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from importlib import import_module
 from math import inf
 from typing import Protocol
 
@@ -12,6 +11,7 @@ from collalgo.bootstrap.connect import connect as connect_group, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT, Context
 from collalgo.bootstrap.exchange import StoreExchange
 from collalgo.bootstrap.former_world import FormerWorld
+from collalgo.bootstrap.store.job_keys import ROUND
 from collalgo.bootstrap.store.protocol import (
     KeyValueStore,
     PendingValue,
@@ -19,10 +19,9 @@ from collalgo.bootstrap.store.protocol import (
     present,
 )
 from collalgo.comm.communicator import Communicator
-from collalgo.cost.host_profile import host_profile
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
+from collalgo.elastic.rehearsal import rehearse
 from collalgo.errors import BootstrapError, RendezvousError
-from collalgo.topology.ranks import own_machine
 
 #: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
@@ -154,14 +153,12 @@ class Epochs:
                 return context
 
     def _prepare(self) -> None:
-        """Load what members on several hosts need, before they wait for this one."""
+        """Load what members of a job that runs need, before they wait for this one."""
         store = self.rendezvous.store
-        with suppress(OSError, StoreError):  # which they raise again
-            if store.read(SEVERAL_HOSTS) is not None:
-                without_mpi(None, 0).title()
-                import_module("collalgo.selection.on_topology")
-                own_machine()
-                host_profile()  # measured, which takes long on a busy host
+        with suppress(StoreError):  # which they raise again
+            if store.read(ROUND) is not None:
+                are_several = store.read(SEVERAL_HOSTS) is not None
+                rehearse(several_hosts=are_several)
 
     def _release_former(self, present: Context) -> None:
         """Release the closed worlds of former epochs, which all members have left.

@@ -64,7 +64,7 @@ def _shared(load: Callable[[Any], Array], buf: Any, caller: str) -> Array:
 
 def plain(array: Array, caller: str) -> Array:
     """A value as a plain NumPy array; a masked array is refused."""
-    if isinstance(array, np.ma.MaskedArray):
+    if type(array) is not np.ndarray and isinstance(array, np.ma.MaskedArray):
         raise TypeError(
             f"{caller}: got a masked array, but calls ignore masks; pass x.filled(0), "
             "or x.data to include the masked elements"

@@ -6,11 +6,13 @@ from unittest.mock import Mock
 import pytest
 
 from collalgo.bootstrap.exchange import StoreExchange
-from collalgo.elastic import epochs
+from collalgo.bootstrap.store.job_keys import ROUND
+from collalgo.elastic import epochs, rehearsal
 from collalgo.elastic.epochs import Epochs
 from collalgo.elastic.interface import Membership, MembershipChange
 from tests.bootstrap.conftest import connect, server  # noqa: F401
 from tests.support.ports import reserved_ports
+from tests.support.pricers import PROFILE
 
 #: Seconds of a wait that nothing ends, in place of a minute.
 WAIT_SECONDS = 2.0
@@ -114,9 +116,11 @@ def test_a_newcomer_loads_its_engine_before_the_others_wait_for_it(
 ):
     """Loading takes a while; members on one host need no engine."""
     engine, store = Engine(0, waits=False), connect()
-    engine.title, measure = Mock(), Mock()
+    engine.title, measure = Mock(), Mock(return_value=PROFILE)
+    monkeypatch.setattr(rehearsal, "without_mpi", lambda *_: engine)
     monkeypatch.setattr(epochs, "without_mpi", lambda *_: engine)
-    monkeypatch.setattr(epochs, "host_profile", measure)
+    monkeypatch.setattr(rehearsal, "host_profile", measure)
+    store.set(ROUND, b"")
     if is_several:
         store.set(epochs.SEVERAL_HOSTS, b"")
     rendezvous = NotingRendezvous(store, engine)
