@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,11 @@ from collalgo.bench.disturbances.events import (
     leader,
     pause,
 )
-from collalgo.bench.disturbances.figures import Aim, Figure, Phase, Trials, figures
+from collalgo.bench.disturbances.figures import Aim, Figure, Phase, figures
 from collalgo.bench.disturbances.many import AGENTS, many
 from collalgo.bench.disturbances.members import SILENCE
 from collalgo.bench.disturbances.partitions import three_against_two, two_against_two
+from collalgo.bench.disturbances.trials import Trials
 from collalgo.bench.disturbances.undisturbed import undisturbed
 from collalgo.bench.records import environment, keep
 from collalgo.bench.stopping import exits_when_stopped
@@ -67,7 +69,7 @@ class Plan:
         options: dict[str, Sequence[str]] = {"": (), ", quick elections": QUICK}
         for store in self._etcds:
             for words, chosen in list(options.items())[: 1 + self._given.quick]:
-                trials = make(chosen, store.program)
+                trials = partial(make, chosen, store.program)
                 name = store.name + words
                 yield from figures(event, phases, name, where, trials, self._trials)
 
@@ -92,10 +94,10 @@ class Plan:
     def agent(self) -> Iterable[Figure]:
         phases = [Phase(AGENT_PHASE, Aim(100))]
         where = "4 workers, 1 host"
-        return figures(AGENT, phases, "embedded", where, agent(), self._trials)
+        return figures(AGENT, phases, "embedded", where, agent, self._trials)
 
     def pause(self) -> Iterable[Figure]:
-        trials, event = pause(self._given.pause), "SIGSTOP of a member"
+        trials, event = partial(pause, self._given.pause), "SIGSTOP of a member"
         where = "3 members, 1 host"
         return figures(event, PAUSED, "embedded", where, trials, self._trials)
 
@@ -115,7 +117,7 @@ class Plan:
     def many(self) -> Iterable[Figure]:
         phases = [Phase("all are members of a round", Aim(2000))]
         event, where = f"{AGENTS} simulated agents ask", "1 process"
-        return figures(event, phases, "embedded", where, many(), self._trials)
+        return figures(event, phases, "embedded", where, many, self._trials)
 
     def contest(self) -> Iterable[Figure]:
         given = self._given
@@ -183,10 +185,10 @@ def _measure(given: argparse.Namespace) -> None:
         for figure in getattr(plan, part)():
             found.append(figure.as_row())
             print(_line(figure), flush=True)
-        parts[part] = {"environment": environment(0, load=load), "figures": found}
-        if given.json is not None:
-            _keep(given.json, parts)
-    print(f"{counted(len(parts), 'part')} in {time.monotonic() - began:.0f} s")
+            parts[part] = {"environment": environment(0, load=load), "figures": found}
+            if given.json is not None:
+                _keep(given.json, parts)
+    print(f"{counted(len(given.parts), 'part')} in {time.monotonic() - began:.0f} s")
 
 
 def _keep(file: Path, parts: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from collalgo.bench.disturbances.events import AGENT, AGENT_PHASE
-from collalgo.bench.disturbances.figures import Figure, Phase, Times, Trials, figures
+from collalgo.bench.disturbances.figures import Figure, Phase, figures
 from collalgo.bench.disturbances.jobs import (
     WORKER,
     WORKER_PHASES,
@@ -20,6 +20,7 @@ from collalgo.bench.disturbances.jobs import (
     started,
     worker_killed,
 )
+from collalgo.bench.disturbances.trials import Times, Trials
 
 from collalgo.launch.environment import free_port
 
@@ -94,10 +95,10 @@ def contest(name: str, python: str, count: int) -> list[Figure]:
     """The figures of torchrun or torchft; torchft has no launcher."""
     start, where = CONTESTANTS[name], f"{SIZE} workers, 1 host"
     store = f"{name}, gloo"
-    of_worker = _killed(start, python, partial(worker_killed, size=SIZE))
+    of_worker = partial(_killed, start, python, partial(worker_killed, size=SIZE))
     found = figures(WORKER, WORKER_PHASES, store, where, of_worker, count)
     if name == "torchrun":
-        of_launcher = _killed(start, python, launcher_killed)
+        of_launcher = partial(_killed, start, python, launcher_killed)
         phases = [Phase(AGENT_PHASE)]
         found += figures(AGENT, phases, store, where, of_launcher, count)
     return found

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from collalgo.bench.cluster.kernel import inside
 from collalgo.bench.cluster.layout import Layout
 from collalgo.bench.cluster.running import UCX
 from collalgo.bench.disturbances.etcd import etcd, on_this_host, version_of
-from collalgo.bench.disturbances.figures import Aim, Figure, Phase, Trials, figures
+from collalgo.bench.disturbances.figures import Aim, Figure, Phase, figures
 from collalgo.bench.disturbances.jobs import (
     WORKER,
     WORKER_PHASES,
@@ -25,6 +26,7 @@ from collalgo.bench.disturbances.jobs import (
 )
 from collalgo.bench.disturbances.members import SECRET, SILENCE
 from collalgo.bench.disturbances.partitions import cluster, place_on
+from collalgo.bench.disturbances.trials import Trials
 
 from collalgo.base.environment import SECRET as SECRET_VARIABLE, SILENCE as OF_SILENCE
 
@@ -145,14 +147,14 @@ def workers(store: Store, trials: int) -> list[Figure]:
     """Workers are killed on this host."""
     phases = _with_aim(ON_HOST)
     where = f"{SIZE} workers, 1 host"
-    events = _on_this_host(store)
+    events = partial(_on_this_host, store)
     return figures(WORKER, phases, store.name, where, events, trials)
 
 
 def hosts(store: Store, trials: int) -> list[Figure]:
     """Workers are killed on emulated hosts."""
     with cluster("racks") as layout:
-        events, phases = _on_hosts(layout, store), _with_aim(ON_HOSTS)
+        events, phases = partial(_on_hosts, layout, store), _with_aim(ON_HOSTS)
         return figures(WORKER, phases, store.name, _where(layout), events, trials)
 
 
@@ -163,7 +165,7 @@ def late(store: Store, trials: int) -> list[Figure]:
         Phase("the longest step of the others meanwhile", LATE_STEP),
     )
     with cluster("racks") as layout:
-        events, event = _late_nodes(layout, store), "a late node starts"
+        events, event = partial(_late_nodes, layout, store), "a late node starts"
         return figures(event, phases, store.name, _where(layout), events, trials)
 
 

@@ -11,8 +11,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from collalgo.bench.disturbances.etcd import etcd, leader_of, on_this_host
-from collalgo.bench.disturbances.figures import Trials
 from collalgo.bench.disturbances.members import PATIENCE, SECRET, members
+from collalgo.bench.disturbances.trials import Trials
 
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.process import processes

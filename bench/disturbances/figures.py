@@ -1,21 +1,15 @@
 """The figures of elastic jobs: the measurements, their trials, and their aims."""
 
-from collections.abc import Generator, Sequence
-from contextlib import closing
-from itertools import islice
+from collections.abc import Callable, Sequence
 from math import isinf, isnan
 from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
+from collalgo.bench.disturbances.trials import Trials, measured
 
 #: The trials from which on the median and the 99th percentile are told.
 ENOUGH = {"p50": 5, "p99": 20}
-
-#: The seconds, or the ratios, of the phases of an event, and those of its trials. A
-#: phase that did not come in time is infinite, one that cannot be told NaN.
-Times = Sequence[float]
-Trials = Generator[Times, None, None]
 
 
 class Aim(NamedTuple):
@@ -106,15 +100,15 @@ def figures(
     phases: Sequence[Phase],
     store: str,
     where: str,
-    trials: Trials,
+    start: Callable[[], Trials],
     count: int,
 ) -> list[Figure]:
-    """Measure the phases of an event in some trials, which are then closed.
+    """Measure the phases of an event in some trials.
 
     A phase that cannot be told in any trial is left out.
     """
-    with closing(trials):
-        found = np.array(list(islice(trials, count)))
+    trials = measured(f"{event} ({where}, {store})", start, count, len(phases))
+    found = np.array(trials).reshape(len(trials), len(phases))
     factors = {"ms": 1e3, "us": 1e6, "x": 1.0}
     made = [
         Figure(

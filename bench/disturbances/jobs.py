@@ -13,7 +13,8 @@ from itertools import pairwise
 from threading import Thread
 from typing import NamedTuple
 
-from collalgo.bench.disturbances.figures import Phase, Times
+from collalgo.bench.disturbances.figures import Phase
+from collalgo.bench.disturbances.trials import Times
 
 #: Seconds that a job may take to start or to recover.
 PATIENCE = 60.0

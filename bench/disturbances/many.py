@@ -6,8 +6,8 @@ from contextlib import closing
 from functools import partial
 from queue import SimpleQueue
 
-from collalgo.bench.disturbances.figures import Trials
 from collalgo.bench.disturbances.members import PATIENCE, SECRET
+from collalgo.bench.disturbances.trials import Trials
 
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.job_keys import COMMON

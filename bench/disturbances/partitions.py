@@ -11,8 +11,8 @@ from typing import NamedTuple
 from collalgo.bench.cluster.kernel import down, inside, set_link, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
 from collalgo.bench.disturbances.etcd import Place, etcd
-from collalgo.bench.disturbances.figures import Trials
 from collalgo.bench.disturbances.members import PATIENCE, Joined, Member, members
+from collalgo.bench.disturbances.trials import Trials
 
 #: The files of clusters.
 FILES = Path(__file__).parents[1] / "cluster" / "files"

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from collalgo.bench.disturbances.figures import Aim, Figure, Phase, figures
+from collalgo.bench.disturbances.trials import Trials
 
 from collalgo import Communicator, elastic
 from collalgo.elastic.tree_sums import share
@@ -139,23 +141,26 @@ def _on_each_rank(trials: int) -> None:
     train(elastic.State(weights=np.zeros(ELEMENTS, np.float32)))
 
 
-def undisturbed(trials: int) -> list[Figure]:
-    """The costs of a step and of a commit, on two ranks of this host."""
+def _on_two_ranks(trials: int) -> Trials:
+    """The costs in each trial, of which rank 0 tells at the end."""
     words = [sys.executable, "-m", "collalgo", "run", "-n", str(RANKS), "--min", "1"]
     words += [sys.executable, "-m", "collalgo.bench.disturbances.undisturbed"]
     done = subprocess.run(
         [*words, str(trials)], stdout=subprocess.PIPE, check=True, text=True
     )
     line = next(each for each in done.stdout.splitlines() if "[[" in each)
-    rows = zip(*json.loads(line[line.index("[[") :]), strict=True)
+    yield from zip(*json.loads(line[line.index("[[") :]), strict=True)
+
+
+def undisturbed(trials: int) -> list[Figure]:
+    """The costs of a step and of a commit, on two ranks of this host."""
     phases = (
         Phase("a step of 10 ms, of that with a plain communicator", STEP_RATIO, "x"),
         Phase("what an elastic step adds", unit="us"),
         Phase("a commit of 64 MiB, of a copy", COMMIT_RATIO, "x"),
     )
-    where = f"{RANKS} ranks, 1 host"
-    found = (each for each in rows)
-    return figures("no failure", phases, "embedded", where, found, trials)
+    start, where = partial(_on_two_ranks, trials), f"{RANKS} ranks, 1 host"
+    return figures("no failure", phases, "embedded", where, start, trials)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ def test_figures_are_compared_with_their_aims():
             closed.append(True)
 
     phases = [Phase("first", FAST), Phase("second", SLOW), Phase("third", unit="x")]
-    first, second, third = figures("event", phases, "store", "here", trials(), 5)
+    first, second, third = figures("event", phases, "store", "here", trials, 5)
     assert closed
     assert first.values == pytest.approx([10.0] * 5)
     assert third.values == [1.5] * 5
@@ -49,7 +49,12 @@ def test_both_aims_are_to_be_reached():
 
 def test_a_median_is_the_middle_of_enough_trials():
     (phase,) = figures(
-        "event", [Phase("first", SLOW)], "store", "here", ([t] for t in range(9)), 6
+        "event",
+        [Phase("first", SLOW)],
+        "store",
+        "here",
+        lambda: ([t] for t in range(9)),
+        6,
     )
     assert phase.summary == {"p50": 2500.0, "most": 5000.0}
     few = phase._replace(values=[1.0, 2.0])
@@ -93,20 +98,76 @@ def test_each_trial_of_many_agents_closes_its_link(monkeypatch):
         def join(self): ...
 
     monkeypatch.setattr(many, "Agents", FewAgents)
-    figures("event", [Phase("first")], "store", "here", many.many(), 2)
+    figures("event", [Phase("first")], "store", "here", many.many, 2)
     assert len(closed) == 2
 
 
 def test_what_did_not_come_is_no_time():
-    trials = iter([[math.inf, math.nan, 1.0], [0.2, math.nan, math.nan]])
+    trials = (t for t in [[math.inf, math.nan, 1.0], [0.2, math.nan, math.nan]])
     phases = [Phase("late", SLOW), Phase("untold"), Phase("once")]
-    late, once = figures("event", phases, "store", "here", (t for t in trials), 2)
+    late, once = figures(
+        "event", phases, "store", "here", lambda: (t for t in trials), 2
+    )
     assert (late.phase, once.phase) == ("late", "once")
     row = late.as_row()
     assert (row["most"], row["reached"]) == (None, None)
     assert "p50" not in row
     assert row["values"] == [None, 200.0]
     assert once.as_row()["trials"] == 1
+
+
+def failing(error, *, after):
+    """Trials of which some come, before one fails; and how often they were started."""
+    started = []
+
+    def trials():
+        started.append(True)
+        for number in range(after):
+            yield [number / 1e3]
+        raise error
+
+    return trials, started
+
+
+@pytest.mark.parametrize("error", [TimeoutError("no step"), RuntimeError("it ended")])
+def test_a_trial_that_fails_is_infinitely_late_and_others_follow(error, capsys):
+    trials, started = failing(error, after=3)
+    (phase,) = figures("event", [Phase("first")], "store", "here", trials, 10)
+    late = phase.as_row()["values"]
+    assert late == [0.0, 1.0, 2.0, None] * 2 + [0.0, 1.0]
+    assert len(started) == 3
+    told = capsys.readouterr().err.splitlines()
+    assert told[0] == "event (here, store): 1 of 10 trials"
+    assert told[3] == f"event (here, store): trial 4 failed: {error}"
+    assert told[-1] == "event (here, store): 10 of 10 trials"
+
+
+def test_an_event_of_which_trials_only_fail_is_left():
+    trials, started = failing(TimeoutError("no step"), after=0)
+    (phase,) = figures("event", [Phase("first", SLOW)], "store", "here", trials, 10)
+    assert phase.values == [math.inf] * 3
+    assert len(started) == 3
+
+
+def test_a_violation_ends_the_measurement():
+    trials, _ = failing(AssertionError("two sides"), after=1)
+    with pytest.raises(AssertionError, match="two sides"):
+        figures("event", [Phase("first")], "store", "here", trials, 10)
+
+
+def test_figures_are_written_as_they_come(tmp_path, monkeypatch):
+    file, figure = tmp_path / "elastic.json", Figure(*"epsw", "ms", SLOW, [1.0])
+
+    def two(_):
+        yield figure
+        (part,) = read_json(file)["parts"].values()
+        assert [each["values"] for each in part["figures"]] == [[1.0]]
+        yield figure
+
+    monkeypatch.setattr(command.Plan, "agent", two)
+    monkeypatch.setattr(sys, "argv", ["disturbances", "agent", "--json", str(file)])
+    command.main()
+    assert len(read_json(file)["parts"]["agent"]["figures"]) == 2
 
 
 def test_parts_are_written_over_the_same_ones(tmp_path):
