@@ -47,9 +47,8 @@ def _two_hosts() -> PlacedTopology:
 
 def _decide(profile: HostProfile, placed: PlacedTopology | None) -> None:
     """Make the programs of some calls."""
-    hosts, topology = (), None
-    if placed is not None:
-        hosts, topology = tuple(range(RANKS)), lambda: placed
+    hosts = () if placed is None else tuple(range(RANKS))
+    topology = None if placed is None else lambda: placed
     programs = LibraryPrograms(0, RANKS, profile, hosts, topology)
     programs.begin_by_formulas()
     programs.exchange_for(SYNC, 1)
