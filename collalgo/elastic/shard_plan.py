@@ -69,7 +69,7 @@ class Exchanges:
         self._own_length = length
         length += ELEMENTS if boundary is not None else 0
         self._length, self._dtype = length, dtype
-        self._results = Results(comm.heap.empty, length, dtype)
+        self._results = Results(length, dtype)
         owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
         nodes = list(chain(*owned))
         self._own_merges = merged(shards, shards_of(shards, comm.rank, comm.size))[0]

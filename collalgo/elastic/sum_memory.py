@@ -21,7 +21,7 @@ KEPT_RESULTS = 2
 #: The alignment of arrays in memory, in bytes.
 ALIGNMENT = 64
 
-#: The references to an array that is only in a list, as :func:`_unused` counts them.
+#: The references to an array that only a list and a loop over that have, as counted.
 UNUSED = 3
 
 
@@ -58,30 +58,26 @@ class Memory:
 class Results:
     """Arrays for the results of sums of one form, which are their callers' own.
 
-    An array is used again once nothing else refers to it.
+    An array is used again once nothing else refers to it. It is not in a heap, whose
+    memory forked children do not have.
 
     Parameters
     ----------
-    allocate
-        Allocates them.
     length, dtype
         The number of their elements, and their dtype.
     """
 
-    def __init__(self, allocate: Allocate, length: int, dtype: np.dtype[Any]):
-        self._allocate, self._length, self._dtype = allocate, length, dtype
-        self._is_kept = length * dtype.itemsize <= KEPT_BYTES
+    def __init__(self, length: int, dtype: np.dtype[Any]):
+        self._length, self._dtype = length, dtype
+        is_kept = length * dtype.itemsize <= KEPT_BYTES
+        self._most = KEPT_RESULTS if is_kept else 0
         self._kept: list[Numbers] = []
 
     def take(self) -> Numbers:
         """An array to which nothing else refers."""
-        for owner in self._kept:
-            if getrefcount(owner) == UNUSED:
-                return owner[:]
-        made = self._allocate(self._length, self._dtype)
-        if not self._is_kept:
-            return made
-        owner = made if made.base is None else made.base  # to which views refer
-        if type(owner) is np.ndarray and owner.size == made.size:
-            self._kept = [*self._kept, owner][-KEPT_RESULTS:]
-        return made
+        for each in self._kept:
+            if getrefcount(each) == UNUSED:
+                return each[:]
+        made = np.empty(self._length, self._dtype)
+        self._kept = [made, *self._kept][: self._most]
+        return made[:]

@@ -1,12 +1,14 @@
 """What one member knows of a change, all members find at the same commit."""
 
 import gc
+import os
 import weakref
+from itertools import product
 
 import numpy as np
 import pytest
 
-from collalgo import threads
+from collalgo import spawn, threads
 from collalgo.elastic import sum_shards
 from collalgo.elastic.boundary import Boundary, MembersChange
 from collalgo.elastic.shard_plan import sums_of
@@ -68,15 +70,17 @@ def fits(shard):
     return shard.dtype.isnative and shard.dtype.char not in "e?"
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dtype", ["f4", "i1", "u8", "c16", "f2", ">f8", "?"])
-def test_all_members_find_a_change_at_the_commit_after_the_sum(size, dtype):
+@pytest.mark.parametrize(("dtype", "size"), [
+    *(("f4", size) for size in SIZES),
+    *product(["i1", "u8", "c16", "f2", ">f8", "?"], [1, 2, 5]),
+])  # fmt: skip
+def test_all_members_find_a_change_at_the_commit_after_the_sum(dtype, size):
     shard = np.ones((3, 3), dtype)
     found = threads(lambda comm: steps_that_end(comm, shard, is_summing=True), size)
     assert found == [[True] * size + [False] * CALM] * size
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 16])
 def test_all_members_find_a_change_at_a_commit_without_a_sum(size):
     found = threads(lambda c: steps_that_end(c, np.ones(1), is_summing=False), size)
     assert found == [[True] * size + [False] * CALM] * size
@@ -109,6 +113,25 @@ def test_the_memory_of_a_result_is_used_again_once_it_is_dropped(size):
     for places, values in found:
         assert 4 < places <= 4 + 3
         assert values == [[8 * n] for n in range(4)]
+
+
+def summed_before_a_fork(comm):
+    """The exit code of a child that reads a sum, while the parent makes others."""
+    total = sum_shards(comm, 8, lambda _: np.ones(5000))
+    began, wait = os.pipe()[::-1]
+    child = os.fork()
+    if not child:
+        os.read(wait, 1)
+        os._exit(0 if (total == 8).all() else 1)
+    del total
+    for _ in range(3):
+        sum_shards(comm, 8, lambda _: np.zeros(5000))
+    os.write(began, b"x")
+    return os.waitpid(child, 0)[1]
+
+
+def test_a_forked_child_has_the_sums_of_its_parent():
+    assert spawn(summed_before_a_fork, 2) == [0, 0]
 
 
 def test_the_sums_of_a_communicator_do_not_keep_it():
