@@ -21,8 +21,14 @@ KEPT_RESULTS = 2
 #: The alignment of arrays in memory, in bytes.
 ALIGNMENT = 64
 
-#: The references to an array that only a list and a loop over that have, as counted.
-UNUSED = 3
+
+def references(arrays: list[Numbers]) -> list[int]:
+    """The references to each of some arrays, with those of the list and of this."""
+    return [getrefcount(each) for each in arrays]
+
+
+#: The references to an array that is only in a list: versions of Python count others.
+(UNUSED,) = references([np.empty(0)])
 
 
 class Memory:
@@ -75,9 +81,9 @@ class Results:
 
     def take(self) -> Numbers:
         """An array to which nothing else refers."""
-        for each in self._kept:
-            if getrefcount(each) == UNUSED:
-                return each[:]
+        counts = references(self._kept)
+        if UNUSED in counts:
+            return self._kept[counts.index(UNUSED)][:]
         made = np.empty(self._length, self._dtype)
         self._kept = [made, *self._kept][: self._most]
         return made[:]
