@@ -4,7 +4,7 @@ import math
 import weakref
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -103,6 +103,12 @@ class Communicator(
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
         return f"<Communicator{state} rank {self.rank} of {self.size}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a communicator belongs to its process, so it cannot be copied or pickled; "
+            "use dup(), or pass the function its own communicator, as spawn() does"
+        )
 
     @property
     def label(self) -> str:

@@ -1,7 +1,9 @@
 """A communicator: its world, its groups, its end, and what it keeps of its calls."""
 
+import copy
 import functools
 import os
+import pickle
 import tracemalloc
 from threading import Thread
 from time import sleep
@@ -210,3 +212,13 @@ def test_a_reason_that_is_no_text_is_refused(reason):
         return comm.allreduce(np.ones(1))[0]
 
     assert threads(on_each_rank, 2) == [2, 2]
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_communicator_and_its_calls_are_neither_copied_nor_pickled(copied, alone):
+    with pytest.raises(TypeError, match=r"a communicator belongs .* use dup\(\)"):
+        copied(alone)
+    work = alone.allreduce_async(np.ones(3))
+    with pytest.raises(TypeError, match=r"(?i)pickl"):
+        copied(work)
+    work.wait()
