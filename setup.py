@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,13 @@ COMPILED = [
     Path("collalgo/comm/current.py"),
     Path("collalgo/comm/point_to_point/calls.py"),
 ]
-# Annotations are for people and type checkers: timeout may be an int.
-DIRECTIVES = {"annotation_typing": False}
+# Annotations are for people and type checkers: timeout may be an int. Objects of C are
+# not pickled; code for that, and comments with the source, take time to compile.
+DIRECTIVES = {
+    "annotation_typing": False,
+    "auto_pickle": False,
+    "emit_code_comments": False,
+}
 # Integers wrap around, and the bits do not depend on the instruction set.
 FLAGS = ["-g0", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math"]
 # -O3 unrolls the kernels before it would vectorise them: some take seven times as long,
@@ -32,6 +38,13 @@ ON_THE_WAY = {"engine", "comm"}
 MEMORYVIEWS = "collalgo._kernels.memoryviews"
 HEADERS = {path.name: path for path in sorted(KERNELS.rglob("*.h"))}
 FOLDERS = sorted({str(path.parent) for path in HEADERS.values()})
+# The modules that calls of processes on one host do not import; the first step of
+# `make demo` does without.
+NOT_FOR_FIRST = re.compile(
+    r"_kernels\.(cost|elastic|integrations|synthesis|schedule\.replay|comm\.step_log"
+    r"|comm\.(carried_call|point_to_point)"
+    r"|engine\.transport\.(comparison|composite|device_messages|mpi|network|packets|ucx))"
+)
 # What the source of a module or a header includes, and the modules that it cimports.
 INCLUDED = re.compile(r'(?:extern from|#include)\s+"([^"]+)"')
 CIMPORTED = re.compile(r"^(?:from|cimport) (collalgo\.[\w.]+)", re.MULTILINE)
@@ -78,14 +91,20 @@ extensions.sort(key=lambda extension: "reduction" not in extension.name)
 extensions.append(
     Extension(MEMORYVIEWS, [], extra_compile_args=[*FLAGS, *optimization(KERNELS)])
 )
+if os.environ.get("COLLALGO_BUILD") == "first":
+    extensions = [one for one in extensions if not NOT_FOR_FIRST.search(one.name)]
 
-setup(
-    ext_modules=cythonize(
+# The source distribution and the metadata need no C code.
+if not {"dist_info", "egg_info", "sdist"}.intersection(sys.argv):
+    extensions = cythonize(
         extensions,
         build_dir="build",
         compiler_directives=DIRECTIVES,
         shared_utility_qualified_name=MEMORYVIEWS,
         nthreads=os.cpu_count() or 1,
-    ),
+    )
+
+setup(
+    ext_modules=extensions,
     options={"build_ext": {"parallel": True}},  # a compiler for each core
 )

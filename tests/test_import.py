@@ -1,5 +1,6 @@
 """Importing does no work, and brings in what is needed, no more and no less."""
 
+import re
 import subprocess
 import sys
 
@@ -103,3 +104,19 @@ def test_every_package_is_installed():
         for file in (root / home).rglob("*.py")
     }
     assert found <= listed
+
+
+def test_ranks_on_one_host_import_only_what_the_demo_compiles_first(tmp_path):
+    setup = (ROOT / "setup.py").read_text()
+    later = re.search(r"NOT_FOR_FIRST = (re\.compile\(.*?\n\))", setup, re.DOTALL)[1]
+    script = tmp_path / "script.py"
+    script.write_text(f"""
+import re, sys
+import numpy
+import collalgo
+assert collalgo.allreduce(numpy.ones(1000))[0] == 2
+print(sum(bool({later}.search(name)) for name in sys.modules))
+""")
+    job = [sys.executable, "-m", "collalgo", "run", "-n", "2", str(script)]
+    said = subprocess.check_output(job, text=True, timeout=60)
+    assert sorted(said.splitlines()) == ["[0] 0", "[1] 0"]
