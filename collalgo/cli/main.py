@@ -15,6 +15,7 @@ COMMANDS = {
     "bound": "collalgo.cli.bound:bound_command",
     "calibrate": "collalgo.cli.calibrate:calibrate_command",
     "cluster": "collalgo.bench.cluster.cli:main",
+    "completion": "collalgo.cli.completion:completion_command",
     "docs": "collalgo.cli.docs:docs_command",
     "doctor": "collalgo.cli.doctor:doctor_command",
     "elastic": "collalgo.cli.elastic:main",
