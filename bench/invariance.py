@@ -1,4 +1,4 @@
-"""Race a plain allreduce with sums in rank order and with sums for any ranks."""
+"""Compare a plain allreduce with sums in rank order and exact sums."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -129,7 +129,7 @@ def command(
     file: Path | None,
     force: bool,
 ) -> None:
-    """Race a plain allreduce with reproducible=True and "invariant".
+    """Compare allreduce with its forms reproducible=True and "invariant".
 
     Runs on the ranks of collalgo run or mpiexec; without a launcher, on --ranks
     processes of this host.

@@ -119,7 +119,7 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     except ValueError:
         raise click.BadParameter(f"{text!r}: write rates, as 1,10,inf") from None
     if any(not rate > 0 for rate in rates):
-        raise click.BadParameter(f"{text!r}: a rate is above 0")
+        raise click.BadParameter(f"{text!r}: a rate must be above 0")
     return rates
 
 

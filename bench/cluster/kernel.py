@@ -93,8 +93,8 @@ def _refuse_taken(layout: Layout) -> None:
         if namespace(layout, host) in there:
             raise ClusterError(
                 f"the cluster {layout.name} needs the namespace "
-                f"{namespace(layout, host)}, which belongs to another; give one of "
-                "the two another name, or remove it by ip netns del"
+                f"{namespace(layout, host)}, which belongs to another "
+                "cluster; rename one of the two, or remove it by ip netns del"
             )
 
 

@@ -166,8 +166,8 @@ def _slots(topology: Topology) -> dict[str, int]:
     slots = {host: sum(c.host == host for c in cores) for host in topology.hosts}
     if not cores or not all(slots.values()) or len(slots) > MOST_HOSTS:
         raise TopologyError(
-            f"{topology.name}: a cluster has a core for each rank, on every host, and "
-            f"at most {MOST_HOSTS} hosts; here {len(cores)} cores are on {len(slots)}"
+            f"{topology.name}: {len(cores)} cores on {len(slots)} hosts cannot be "
+            f"emulated; pass 1 to {MOST_HOSTS} hosts, each with a core for each rank"
         )
     return slots
 
@@ -198,7 +198,9 @@ def _interface(
     if end.kind is Kind.SWITCH:
         return Interface("", f"p{cable}{'ab'[side]}", f"br{switches.index(end.id)}")
     if end.id not in numbers:
-        raise TopologyError(f"{end.id} is neither a NIC nor a switch, and has a cable")
+        raise TopologyError(
+            f"{end.id} has a network link but is neither a NIC nor a switch; link a NIC"
+        )
     number = numbers[end.id]
     address = f"10.1.{number + 1}.{layout.hosts.index(end.host) + 1}/16"
     if direct:

@@ -92,8 +92,7 @@ def _check_length(
     found = min(counts) * size if len(counts) == min(size, 2) else 0
     if found > PROVED_TRANSFERS:
         raise AlgorithmNotApplicable(
-            f"{collective}: with {size} ranks the algorithm has some {found} transfers "
-            f"but at most {PROVED_TRANSFERS} are proved before it runs; choose fewer "
-            "segments or lanes",
-            collective=collective,
+            f"{collective}: with {size} ranks the algorithm has about {found} "
+            f"transfers, but at most {PROVED_TRANSFERS} are proved before it runs; "
+            "choose fewer segments or lanes"
         )

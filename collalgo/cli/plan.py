@@ -64,13 +64,13 @@ COLUMNS = (
 @click.option(
     "--one-of-equals",
     is_flag=True,
-    help="Of elements that are equal by symmetry plan for the first only.",
+    help="Plan for one of the elements that are equal by symmetry, not for all.",
 )
 @click.option(
     "--per-host",
     type=click.IntRange(1),
-    help="Ranks on the cores of each host, as of a job: prices are those of this "
-    "machine's host profile.",
+    help="Number of ranks of a job on the cores of each host, priced by the host "
+    "profile of this machine.",
 )
 @figures_option
 @assume_option
@@ -89,11 +89,11 @@ def plan_command(
     assume: dict[str, float],
     faults: Faults,
 ) -> None:
-    """Make the plans of a topology ahead of the job, and keep them.
+    """Choose and cache the algorithms of a topology ahead of a job.
 
     WHAT and its parameters are those of collalgo topo. A later collalgo select, a job
     on the topology and comm.replan read the choices and the synthesised schedules from
-    the cache. With --each-failure also those for what is left after a single failure.
+    the cache. With --each-failure, also choose for each single failure.
     """
     _check(per_host, figures)
     names = dict.fromkeys(collectives or USUAL)

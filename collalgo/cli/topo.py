@@ -125,7 +125,7 @@ def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -
         raise click.ClickException(str(error)) from error
 
 
-@main.command(epilog=HELP)
+@main.command()
 @click.argument("files", nargs=-1, required=True)
 def validate(files: tuple[str, ...]) -> None:
     """Read files and report their contents, warnings and errors."""
@@ -147,11 +147,15 @@ def validate(files: tuple[str, ...]) -> None:
         raise SystemExit(1)
 
 
-@main.command(epilog=HELP)
+@main.command()
 @click.argument("first")
 @click.argument("second")
 def diff(first: str, second: str) -> None:
-    """Print the differences of two topologies; exit with 1 if there are any."""
+    """Print the differences of two topologies; exit with 1 if there are any.
+
+    FIRST and SECOND are files of any known format, names of machines or fabrics
+    (collalgo topo list), or "here" for this machine.
+    """
     a, b = load(first), load(second)
     found = compare.differences(a, b)
     for line in found:

@@ -80,7 +80,8 @@ def changed(name, *changes):
     [
         (changed("star", ("kind: network, bandwidth: nic", "kind: network")),
          "has no bandwidth"),
-        (changed("star", ("kind: core", "kind: gpu")), "has a core for each rank"),
+        (changed("star", ("kind: core", "kind: gpu")),
+         "0 cores on 4 hosts cannot be emulated"),
         (changed("star", ("ends: [\"h[0-3]/nic0\"", "ends: [\"h[0-3]/cpu0\"")),
          "is neither a NIC nor a switch"),
         (changed("racks", ("links:", "links:\n  - {ends: [rack0, rack1], "
