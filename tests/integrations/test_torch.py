@@ -4,22 +4,18 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from collalgo.bootstrap.store.server import Server
-from collalgo.bootstrap.user_secret import user_secret
 from tests.support.leisure import at_leisure
 from tests.support.mpiexec import mpiexec
 from tests.support.paths import ROOT, SCRIPTS
+from tests.support.torch_environment import BIN, NEEDS_TORCH
 
-BIN = ROOT / ".venv-torch" / "bin"
 SCRIPT = SCRIPTS / "script_under_torch.py"
 COLLECTIVES = (
     "every_collective", "swaps", "every_op", "objects_and_messages", "groups",
@@ -29,6 +25,8 @@ FRAMEWORK = (
     "data_parallel", "sparse_gradients", "zero_redundancy", "fully_sharded",
     "fully_sharded_flat", "compressed_gradients", "resized", "tensors_in_parts",
     "buckets_are_shared", "buckets_stay", "buckets_outlive_their_group",
+    "compiled", "objects_at_a_root", "saved_in_the_background", "told_by_the_first",
+    "tensor_parallel",
 )  # fmt: skip
 OF_OURS = (
     "style_of_horovod", "elastic_state", "elastic_sums", "usual_calls", "decoders",
@@ -38,11 +36,8 @@ OF_OURS = (
     "timeouts_are_of_all_calls",
 )  # fmt: skip
 
-pytestmark = [
-    pytest.mark.skipif(
-        not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
-    ),
-]
+pytestmark = NEEDS_TORCH
+
 
 OURS = (sys.executable, "-m", "collalgo", "run", "-n")
 TORCHRUN = (
@@ -85,6 +80,21 @@ def is_right(done, size, *duties):
 def test_torch_works_on_it(launcher, size, duties):
     """Tests of failures and of several hosts use our launcher, too."""
     is_right(run(launcher, size, *duties), size, *duties)
+
+
+@pytest.mark.parametrize(
+    ("backend", "duties"),
+    [
+        (
+            "cpu:collalgo,cuda:gloo",
+            ("ours_on_the_host", "every_collective", "data_parallel"),
+        ),
+        ("cpu:gloo,cuda:collalgo", ("gloo_on_the_host", "data_parallel")),
+    ],
+)
+def test_each_device_has_its_backend(backend, duties):
+    """Torch drops the other backends when it gets a group in Python."""
+    is_right(run(OURS, 2, *duties, TORCH_BACKEND=backend), 2, *duties)
 
 
 def test_gloo_and_mpi_race_beside_us_on_a_cluster(tmp_path):
@@ -257,38 +267,3 @@ def test_torch_s_own_tests_of_backends_pass_on_our_stores():
     assert done.returncode == 0, done.stderr
     passed = re.findall(r"^test_.*InServer.* ok$", done.stderr, re.MULTILINE)
     assert len(passed) > 8, done.stderr
-
-
-def torchrun_node(endpoint, output, *arguments):
-    """An agent of torchrun for a node of an elastic job."""
-    words = [
-        BIN / "python", "-m", "torch.distributed.run", "--rdzv-backend=collalgo",
-        f"--rdzv-endpoint={endpoint}", "--rdzv-id=job", "--nnodes=1:2",
-        "--monitor-interval=0.05", SCRIPTS / "script_torchrun_member.py", *arguments,
-    ]  # fmt: skip
-    with output.open("w") as file:
-        return subprocess.Popen(
-            words, cwd=output.parent, stdout=file, stderr=file, start_new_session=True
-        )
-
-
-@pytest.mark.deadline
-@pytest.mark.parametrize("calls", at_leisure(["none", "calls"], {"none"}))
-def test_torchrun_goes_on_without_a_node_that_is_lost(tmp_path, calls):
-    """No worker fails, but the agents are told that they have to meet again."""
-    with closing(Server(user_secret(), "127.0.0.1")) as server:
-        where = f"127.0.0.1:{server.port}"
-        nodes = [torchrun_node(where, tmp_path / name, "1", calls) for name in "ab"]
-        try:
-            deadline = time.monotonic() + 60
-            while not all("of 2" in (tmp_path / name).read_text() for name in "ab"):
-                assert time.monotonic() < deadline, (tmp_path / "a").read_text()
-                time.sleep(0.05)
-            nodes[1].kill()
-            assert nodes[0].wait(60) == 0, (tmp_path / "a").read_text()
-        finally:
-            for each in nodes:
-                with suppress(ProcessLookupError):
-                    os.killpg(each.pid, signal.SIGKILL)
-                each.wait()
-    assert "rank 0 of 1" in (tmp_path / "a").read_text()

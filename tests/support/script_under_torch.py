@@ -27,7 +27,9 @@ from tests.support import (
     torch_background,
     torch_buckets,
     torch_collectives,
+    torch_devices,
     torch_direct,
+    torch_frameworks,
     torch_horovod,
     torch_odd_tensors,
     torch_training,
@@ -190,13 +192,15 @@ def elastic_sums():
 def duty_of(name):
     modules = (
         sys.modules[__name__], torch_background, torch_buckets, torch_collectives,
-        torch_direct, torch_horovod, torch_odd_tensors, torch_training,
+        torch_devices, torch_direct, torch_frameworks, torch_horovod, torch_odd_tensors,
+        torch_training,
     )  # fmt: skip
     return next(getattr(each, name) for each in modules if hasattr(each, name))
 
 
 def initialise():
-    dist.init_process_group("collalgo", timeout=timedelta(seconds=60))
+    backend = os.environ.get("TORCH_BACKEND", "collalgo")
+    dist.init_process_group(backend, timeout=timedelta(seconds=60))
 
 
 def main():

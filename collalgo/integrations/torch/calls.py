@@ -11,6 +11,7 @@ from collalgo._kernels.comm.work import Work
 from collalgo._kernels.integrations.torch_calls import DirectCalls
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
+from collalgo.integrations.torch.backend_interface import BackendInterface
 from collalgo.integrations.torch.backward import defer
 from collalgo.integrations.torch.bucket_names import BucketNames, named
 from collalgo.integrations.torch.copies import Copy
@@ -23,17 +24,19 @@ from collalgo.integrations.torch.work import GroupWork, seconds_of
 CLOSING_SECONDS = 5.0
 
 
-class GroupCalls(dist.ProcessGroup):
+class GroupCalls(BackendInterface):
     """Makes the calls of a process group, and its messages between two ranks.
 
     Parameters
     ----------
     comm
         The communicator.
+    store
+        The store of torch for this group.
     """
 
-    def __init__(self, comm: Communicator):
-        super().__init__(comm.rank, comm.size)
+    def __init__(self, comm: Communicator, store: dist.Store):
+        super().__init__(comm.rank, comm.size, store)
         self.comm = comm
         self._coalesced: list[GroupWork] = []
         self.direct_calls = DirectCalls(comm)

@@ -10,13 +10,28 @@ from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.group import CollalgoGroup
-from collalgo.integrations.torch.options import checked
+from collalgo.integrations.torch.mixed import MixedGroup, asked_backends, other_groups
+from collalgo.integrations.torch.options import Options, checked
 from collalgo.integrations.torch.rendezvous import Launched
 
 
 def create(opts: Any, pg_options: Any) -> CollalgoGroup:
     """The process group for torch: a subgroup of its world, or a new world."""
-    options = checked(pg_options)
+    backends = asked_backends()
+    own = [device for device, name in backends.items() if name == "collalgo"]
+    if len(own) == len(backends) or isinstance(pg_options, Options):
+        options, of_others = checked(pg_options), None
+    else:
+        options, of_others = Options(), pg_options
+    others = other_groups(backends, opts, of_others)
+    comm = _communicator(opts, options)
+    if others:
+        return MixedGroup(comm, opts.store, others, own)
+    return CollalgoGroup(comm, opts.store)
+
+
+def _communicator(opts: Any, options: Options) -> Communicator:
+    """The communicator of a process group, and of the process if it is the world."""
     seconds = opts.timeout.total_seconds()
     ranks = opts.global_ranks_in_group
     world = dist.group.WORLD
@@ -29,7 +44,7 @@ def create(opts: Any, pg_options: Any) -> CollalgoGroup:
         current.of_process.foreign = comm
     comm.timeout = seconds
     options.apply(comm)
-    return CollalgoGroup(comm, opts.store)
+    return comm
 
 
 def _over_store(opts: Any, seconds: float) -> Communicator:

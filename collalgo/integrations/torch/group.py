@@ -8,7 +8,6 @@ from torch import Tensor
 
 from collalgo._kernels.integrations.torch_calls import direct
 from collalgo.comm import current
-from collalgo.comm.communicator import Communicator
 from collalgo.integrations.torch.buckets import in_heap, is_called_by_ddp
 from collalgo.integrations.torch.calls import GroupCalls
 from collalgo.integrations.torch.checks import (
@@ -54,31 +53,6 @@ class CollalgoGroup(GroupCalls):
     store
         The store of torch for this group.
     """
-
-    def __init__(self, comm: Communicator, store: dist.Store):
-        super().__init__(comm)
-        self._store = store
-        self._name = self._description = ""
-
-    # The names that the C++ of torch calls.
-
-    def getBackendName(self) -> str:
-        return "collalgo"
-
-    def getGroupName(self) -> str:
-        return self._name
-
-    def setGroupName(self, name: str) -> None:
-        self._name = name
-
-    def getGroupDesc(self) -> str:
-        return self._description
-
-    def setGroupDesc(self, description: str) -> None:
-        self._description = description
-
-    def get_group_store(self) -> dist.Store:
-        return self._store
 
     # ---- calls that reduce
 

@@ -1,0 +1,11 @@
+"""The environment with torch, which is large and installed only where it is wanted."""
+
+import pytest
+
+from tests.support.paths import ROOT
+
+BIN = ROOT / ".venv-torch" / "bin"
+
+NEEDS_TORCH = pytest.mark.skipif(
+    not (BIN.parent / "installed").exists(), reason="torch is large: make torch"
+)
