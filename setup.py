@@ -88,6 +88,17 @@ extensions = [
 ]
 # The kernels take longest to compile, so that they come first.
 extensions.sort(key=lambda extension: "reduction" not in extension.name)
+# Preloaded into MPI programs; it is no module.
+PRELOADED = KERNELS / "integrations" / "mpi_preload.c"
+extensions.append(
+    Extension(
+        ".".join(PRELOADED.with_suffix("").parts),
+        [str(PRELOADED)],
+        depends=[str(path) for path in PRELOADED.parent.glob("*preload*.h")],
+        extra_compile_args=["-g0", "-O2"],
+        libraries=["dl", "pthread"],
+    )
+)
 extensions.append(
     Extension(MEMORYVIEWS, [], extra_compile_args=[*FLAGS, *optimization(KERNELS)])
 )

@@ -167,6 +167,24 @@ ERRORS = Variable(
     "The file in which a rank records its error, from the launcher",
     internal=True,
 )
+PRELOAD = Variable(
+    f"{PREFIX}PRELOAD",
+    "The collectives that `collalgo run --preload` takes, as `allreduce,barrier`",
+    names, "all that it can",
+)  # fmt: skip
+PRELOAD_REPORT = Variable(
+    f"{PREFIX}PRELOAD_REPORT",
+    "Whether each rank of `collalgo run --preload` writes at its end which calls were "
+    "taken",
+    one_of("0", "1"), "0",
+)  # fmt: skip
+PRELOAD_LIBRARY = Variable(
+    f"{PREFIX}PRELOAD_LIBRARY", "The library of Python, from --preload", internal=True
+)
+PRELOAD_PYTHON = Variable(
+    f"{PREFIX}PRELOAD_PYTHON", "The Python of the launcher, from --preload",
+    internal=True,
+)  # fmt: skip
 RANK_PROCESS = Variable(
     f"{PREFIX}RANK_PROCESS", "The rank that has started this process", internal=True
 )
@@ -175,7 +193,8 @@ RANK_PROCESS = Variable(
 VARIABLES = (
     TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, SILENCE, HOST, SECRET, DUMP, CACHE,
     CUDA_AWARE,
-    ONE_KERNEL, RSH, STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
+    ONE_KERNEL, RSH, PRELOAD, PRELOAD_REPORT, PRELOAD_LIBRARY, PRELOAD_PYTHON,
+    STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
 )  # fmt: skip
 
 

@@ -5,13 +5,15 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
+from click.core import ParameterSource
 
 from collalgo.cli.launching import launch_options
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.integrations.as_mpi4py import put_in_front
+from collalgo.integrations.preload import preload
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
 from collalgo.launch.options import LaunchOptions, OptionError
@@ -36,12 +38,20 @@ from collalgo.launch.signals import StopRequested, requests_until_exit
     help="Replace mpi4py: 'from mpi4py import MPI' imports collalgo, and no MPI is "
     "needed.",
 )
+@click.option(
+    "--preload",
+    "preloaded",
+    is_flag=True,
+    help="Take collectives of MPI programs in C to collalgo: --preload mpiexec -n 4 "
+    "./a.out.",
+)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def run_command(
     command: tuple[str, ...],
     module: bool,
     dry_run: bool,
     as_mpi4py: bool,
+    preloaded: bool,
     **given: Any,
 ) -> None:
     """Run COMMAND, a Python script or any program, on every rank.
@@ -57,6 +67,8 @@ def run_command(
     if as_mpi4py:
         put_in_front(os.environ)
     try:
+        if preloaded:
+            _run_preloaded(line)
         hosts = _hosts(given.pop("hosts"), given.pop("hostfile"))
         options = LaunchOptions(line, hosts=hosts, **given)
         plan, choice = launch_plan(options)
@@ -73,6 +85,21 @@ def run_command(
         raise click.UsageError(str(error)) from None
     except (BootstrapError, OutputError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _run_preloaded(line: Sequence[str]) -> NoReturn:
+    """Become the launcher of an MPI, whose ranks load the library first."""
+    context = click.get_current_context()
+    for name in context.params:
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in {"command", "module", "preloaded"}:
+            option = name.replace("_", "-")
+            raise click.UsageError(
+                f"--preload starts no ranks itself, so --{option} has no effect; give "
+                "the launcher of the MPI its options"
+            )
+    preload(os.environ)
+    os.execvp(line[0], list(line))
 
 
 def _exit_code(plan: LaunchPlan) -> int:

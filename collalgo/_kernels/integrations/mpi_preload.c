@@ -1,0 +1,148 @@
+/* A library to preload into MPI programs in C: it takes some collectives of ranks on one host
+   to collalgo's engine, and passes all others on to the MPI beneath.
+
+   All ranks of a communicator decide alike, as they do by what MPI has them pass alike: the
+   collective, the bytes, and for a reduction its op and datatype. */
+#define _GNU_SOURCE
+#include "preload_python.h" /* first, as it has Python.h */
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "mpi_preload.h"
+#include "preload_mpi.h"
+
+/* Calls on a communicator that are passed on before it is connected: many have no more. */
+enum { PASSED_AT_FIRST = 3 };
+
+typedef struct {
+    void *engine; /* NULL: its calls are passed on */
+    int rank, size, calls;
+} connection;
+
+static mpi_beneath mpi;
+static preload_interface interface;
+static int is_usable, key;
+static unsigned taken_collectives; /* a bit for each */
+static _Atomic int64_t taken[PRELOAD_COLLECTIVES], passed[PRELOAD_COLLECTIVES];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The communicator of the call that this thread makes in the engine. */
+static __thread struct {
+    word comm;
+    int rank, is_in_call;
+} current;
+
+static const char *const NAMES[] = {
+    "allreduce", "broadcast", "reduce_scatter", "allgather", "alltoall", "barrier",
+};
+
+/* ---- what the engine calls */
+
+static int allgather(intptr_t comm, const void *mine, int nbytes, void *all) {
+    return mpi.Allgather(mine, nbytes, mpi.byte, all, nbytes, mpi.byte, comm);
+}
+
+/* Lets MPI make progress on messages that other ranks may need before they make the call. */
+static unsigned poll_mpi(void *unused) {
+    int64_t status[16]; /* larger than that of any MPI */
+    int flag = 0;
+    (void)unused;
+    if (current.is_in_call) mpi.Iprobe(current.rank, 0, current.comm, &flag, status);
+    return (unsigned)flag;
+}
+
+/* ---- connections */
+
+static int keep_none(word comm, int id, void *extra, void *in, void *out, int *flag) {
+    (void)comm, (void)id, (void)extra, (void)in, (void)out;
+    *flag = 0; /* a duplicate has a connection of its own */
+    return 0;
+}
+
+static int forget(word comm, int id, void *value, void *extra) {
+    connection *mine = value;
+    (void)comm, (void)id, (void)extra;
+    if (mine->engine) interface.disconnect(mine->engine);
+    free(mine);
+    return 0;
+}
+
+/* Whether a collective is in the list of the user, who lists none for all. */
+static int is_wanted(const char *list, const char *name) {
+    size_t length = strlen(name);
+    if (!list || !*list) return 1;
+    for (const char *at = list; (at = strstr(at, name)); at += length) {
+        int starts = at == list || at[-1] == ',';
+        if (starts && (!at[length] || at[length] == ',')) return 1;
+    }
+    return 0;
+}
+
+/* A program with an interpreter has the engine itself: import collalgo, or --as-mpi4py. */
+static void begin(void) {
+    is_usable = !dlsym(RTLD_DEFAULT, "Py_IsInitialized") && find_mpi(&mpi) &&
+                !mpi.Comm_create_keyval(keep_none, forget, &key, NULL);
+    for (int i = 0; is_usable && i < PRELOAD_COLLECTIVES; i++)
+        if (is_wanted(getenv("COLLALGO_PRELOAD"), NAMES[i])) taken_collectives |= 1u << i;
+}
+
+static void start_engine(void) {
+    char command[128];
+    interface.allgather = allgather, interface.poll = poll_mpi;
+    snprintf(command, sizeof command,
+             "from collalgo.integrations.preload import start; start(%zu)", (size_t)&interface);
+    int found = run_in_python(getenv("COLLALGO_PRELOAD_LIBRARY"),
+                              getenv("COLLALGO_PRELOAD_PYTHON"), command);
+    if (!found) fprintf(stderr, "collalgo: its interpreter cannot start; MPI makes all calls\n");
+}
+
+/* Whether all ranks have the engine, which each of them starts for itself. */
+static int all_have_engine(word comm, int size) {
+    static pthread_once_t started = PTHREAD_ONCE_INIT;
+    pthread_once(&started, start_engine);
+    char mine = interface.connect != NULL, *all = malloc((size_t)size);
+    int have = all && !allgather(comm, &mine, 1, all);
+    for (int rank = 0; have && rank < size; rank++) have = all[rank];
+    free(all);
+    return have;
+}
+
+/* The connection of a communicator; its engine is NULL until it has made some calls. */
+static connection *connection_of(word comm) {
+    connection *mine = NULL;
+    int found = 0, is_inter = 0;
+    if (mpi.Comm_get_attr(comm, key, &mine, &found)) return NULL;
+    if (!found) {
+        if (!(mine = calloc(1, sizeof *mine))) abort(); /* the other ranks go on */
+        mpi.Comm_test_inter(comm, &is_inter);
+        if (!is_inter && !mpi.Comm_size(comm, &mine->size)) mpi.Comm_rank(comm, &mine->rank);
+        mpi.Comm_set_attr(comm, key, mine);
+    }
+    if (mine->calls <= PASSED_AT_FIRST && mine->size > 1 &&
+        mine->calls++ == PASSED_AT_FIRST && all_have_engine(comm, mine->size))
+        mine->engine = interface.connect(comm, mine->rank, mine->size);
+    return mine;
+}
+
+/* The connection for a call with blocks of some bytes; NULL if it is passed on. */
+static connection *connection_for(int collective, word comm, int64_t nbytes) {
+    pthread_once(&once, begin);
+    if (!is_usable || !(taken_collectives >> collective & 1)) return NULL;
+    if (!nbytes || nbytes < mpi.least) return NULL;
+    connection *mine = connection_of(handle_of(&mpi, comm));
+    return mine && mine->engine ? mine : NULL;
+}
+
+static int make(const connection *mine, word comm, const preload_call *call) {
+    comm = handle_of(&mpi, comm);
+    current.comm = comm, current.rank = mine->rank, current.is_in_call = 1;
+    int status = interface.call(mine->engine, call);
+    current.is_in_call = 0;
+    taken[call->collective]++;
+    if (!status) return 0;
+    mpi.Comm_call_errhandler(comm, mpi.other_error);
+    return mpi.other_error;
+}
+
+#include "preload_calls.h"

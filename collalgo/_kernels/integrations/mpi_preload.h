@@ -1,0 +1,45 @@
+/* What the preloaded library and the engine in the interpreter that it starts give each other. */
+#ifndef COLLALGO_MPI_PRELOAD_H
+#define COLLALGO_MPI_PRELOAD_H
+
+#include <stdint.h>
+
+/* The collectives, in the order of their names in collalgo/integrations/preload.py. */
+enum {
+    PRELOAD_ALLREDUCE,
+    PRELOAD_BROADCAST,
+    PRELOAD_REDUCE_SCATTER,
+    PRELOAD_ALLGATHER,
+    PRELOAD_ALLTOALL,
+    PRELOAD_BARRIER,
+    PRELOAD_COLLECTIVES,
+};
+
+/* A call on a communicator. What only moves is bytes. */
+typedef struct {
+    int collective;
+    int dtype;             /* the place of its dtype in PRELOAD_DTYPES */
+    int op;                /* the place of its op in PRELOAD_OPS */
+    int root;
+    int64_t count;         /* the elements of the source, or of a broadcast */
+    const void *source;
+    void *target;
+    const int64_t *counts; /* the elements of each rank's block, or NULL if they are equal */
+} preload_call;
+
+#define PRELOAD_DTYPES "i1 i2 i4 i8 u1 u2 u4 u8 f4 f8 c8 c16 b1"
+#define PRELOAD_OPS "sum prod min max land lor lxor band bor bxor"
+
+typedef struct {
+    /* Of the library: allgather of bytes by MPI (0, or an error of MPI), and MPI's progress
+       during a call. */
+    int (*allgather)(intptr_t comm, const void *mine, int nbytes, void *all);
+    unsigned (*poll)(void *);
+    /* Of the engine: a connection, or NULL where its ranks are not on one host; a call on it
+       (0, or -1 once the error is written); its end. */
+    void *(*connect)(intptr_t comm, int rank, int size);
+    int (*call)(void *connection, const preload_call *call);
+    void (*disconnect)(void *connection);
+} preload_interface;
+
+#endif

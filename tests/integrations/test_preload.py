@@ -1,0 +1,144 @@
+"""MPI programs in C whose collectives are taken by a preloaded library."""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.leisure import at_leisure
+from tests.support.mpiexec import python_of
+from tests.support.paths import SCRIPTS
+
+PRELOAD = (sys.executable, "-m", "collalgo", "run", "--preload")
+SOURCE = SCRIPTS / "mpi_program.c"
+
+#: The compilers of each MPI; the second of MPICH makes programs of the standard ABI.
+COMPILERS = (("mpich", "mpicc"), ("openmpi", "mpicc"), ("mpich", "mpicc_abi"))
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A function that compiles the program once with each compiler."""
+    programs, folder = {}, tmp_path_factory.mktemp("mpi_program")
+
+    def program_of(name, compiler):
+        if (name, compiler) not in programs:
+            path = folder / f"{name}_{compiler}"
+            mpicc = python_of(name).with_name(compiler)
+            words = [mpicc, "-std=gnu11", "-O1", "-Wall", "-Werror", "-o", path, SOURCE]
+            subprocess.run(words, check=True, timeout=100)
+            programs[name, compiler] = path
+        return programs[name, compiler]
+
+    return program_of
+
+
+def run(name, size, *command, options=(), **environment):
+    """Run a program by the mpiexec of an MPI: its output and its taken calls."""
+    mpiexec = python_of(name).with_name("mpiexec")
+    done = subprocess.run(
+        [*PRELOAD, mpiexec, *options, "-n", str(size), *command],
+        env={
+            **os.environ, "COLLALGO_PRELOAD_REPORT": "1",
+            "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+            "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe", **environment,
+        },
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    pattern = r"collalgo: rank (\d+): (\w+): (\d+) taken, (\d+) passed on"
+    counts = re.findall(pattern, done.stderr)
+    return done, {(int(rank), call): (int(n), int(m)) for rank, call, n, m in counts}
+
+
+@pytest.mark.parametrize(
+    ("name", "compiler", "size"),
+    at_leisure(
+        [(*each, size) for each in COMPILERS for size in (1, 2, 3, 4, 8)],
+        {("mpich", "mpicc", 3), ("openmpi", "mpicc", 4), ("mpich", "mpicc_abi", 2)},
+    ),
+)
+def test_results_are_right_and_most_calls_are_taken(compiled, name, compiler, size):
+    done, counts = run(name, size, compiled(name, compiler), "check")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"right on {size} ranks\n"
+    assert len(counts) == 6 * size, done.stderr
+    for (rank, call), (taken, passed_on) in counts.items():
+        if size == 1:
+            assert taken == 0, call
+        else:
+            assert taken > 9, (rank, call)
+        if call == "allreduce":
+            assert passed_on > 30, rank  # of long double, pairs and an op of the user
+
+
+def test_the_user_names_the_collectives_that_are_taken(compiled):
+    program = compiled("mpich", "mpicc")
+    named = {"COLLALGO_PRELOAD": "barrier,broadcast"}
+    done, counts = run("mpich", 2, program, "check", **named)
+    assert done.returncode == 0, done.stderr
+    taken = {call for (_, call), (number, _) in counts.items() if number}
+    assert taken == {"barrier", "broadcast"}
+
+
+def test_ranks_on_several_hosts_are_left_to_mpi(compiled):
+    """Each rank calls its host by a name of its own."""
+    program = compiled("mpich", "mpicc")
+    words = ("sh", "-c", f"COLLALGO_HOST=h$PMI_RANK exec {program} check")
+    done, counts = run("mpich", 2, *words)
+    assert done.stdout == "right on 2 ranks\n", done.stderr
+    assert counts
+    assert not any(taken for taken, _ in counts.values())
+
+
+def test_an_interpreter_that_does_not_start_on_one_rank_leaves_all_calls_to_mpi(
+    compiled,
+):
+    program = compiled("mpich", "mpicc")
+    broken = (
+        f"[ $PMI_RANK = 1 ] && COLLALGO_PRELOAD_LIBRARY=/none; exec {program} check"
+    )
+    done, counts = run("mpich", 2, "sh", "-c", broken)
+    assert done.stdout == "right on 2 ranks\n", done.stderr
+    assert done.stderr.count("its interpreter cannot start") == 1
+    assert not any(taken for taken, _ in counts.values())
+
+
+def test_programs_without_mpi_and_python_programs_run_as_before():
+    for command in (["echo", "x"], [sys.executable, "-c", "print('x')"]):
+        done, counts = run("mpich", 2, *command)
+        assert (done.returncode, done.stdout, counts) == (0, "x\nx\n", {}), done.stderr
+
+
+def test_a_program_of_mpi4py_keeps_its_mpi():
+    code = (
+        "from mpi4py import MPI; c = MPI.COMM_WORLD\n"
+        "print(sum(c.allreduce(c.rank + 1) for _ in range(9)))"
+    )
+    done, _ = run("mpich", 2, sys.executable, "-c", code)
+    assert (done.returncode, done.stdout) == (0, "27\n27\n"), done.stderr
+
+
+def test_a_call_of_a_rank_that_ends_is_an_error_of_mpi(compiled):
+    words = (compiled("mpich", "mpicc"), "leave")
+    done, _ = run("mpich", 3, *words, options=["-disable-auto-cleanup"])
+    assert done.returncode != 0
+    assert "Other MPI error" in done.stderr, done.stderr
+    assert "PeerFailed" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "named", "code", "error"),
+    [
+        (["-n", "2", "true"], "", 2, "--preload starts no ranks itself"),
+        (["true"], "allreduce,scan", 1, "COLLALGO_PRELOAD=allreduce,scan has scan"),
+    ],
+)
+def test_what_has_no_effect_is_refused(words, named, code, error):
+    done = subprocess.run(
+        [*PRELOAD, *words], env={**os.environ, "COLLALGO_PRELOAD": named},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
+    assert error in done.stderr
