@@ -13,7 +13,7 @@ from collalgo.topology.model import Link, Topology
 from collalgo.topology.places import ranks_of
 
 #: With more ranks all links count, as there are too many routes to examine.
-MOST_RANKS = 64
+MOST_RANKS = 128
 
 
 def used_links(machine: Machine) -> list[Link]:

@@ -59,6 +59,15 @@ def test_an_allgather_is_as_fast_as_published(machine, kinds, expected):
     assert found.exact
 
 
+def test_links_that_no_route_takes_do_not_count_in_a_rack():
+    """The links of 72 GPUs to their CPUs lead to no other GPU."""
+    rack = Topology.load("gb200_nvl72")
+    for collective in ("broadcast", "reduce"):
+        assert bound(collective, rack).bandwidth == pytest.approx(18 * 50)
+    for collective in ("allgather", "gather"):
+        assert bound(collective, rack).bandwidth == pytest.approx(900 * 72 / 71)
+
+
 def test_an_allreduce_of_a_dgx1v_takes_two_allgathers():
     machine = Topology.load("dgx1v")
     once = bound("allgather", machine, kinds=FAST).per_byte
