@@ -47,7 +47,7 @@ class Trees(NamedTuple):
     busy: float
 
 
-def _mean_depth(parents: NDArray[np.int32]) -> float:
+def mean_depth(parents: NDArray[np.int32]) -> float:
     """The depth of the deepest rank of a tree, on average over the trees."""
     depth = np.zeros(len(parents))
     at = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
@@ -57,6 +57,28 @@ def _mean_depth(parents: NDArray[np.int32]) -> float:
         if not (up >= 0).any():
             return float(depth.mean())
         depth += (up >= 0).any(axis=1)
+
+
+def packing_of(
+    pairs: PairLinks,
+    roots: Sequence[int],
+    ends: Sequence[int] = (),
+    both_ways: bool = False,
+    weights: Reals | None = None,
+) -> Packing:
+    """A packing without trees yet; the parameters are those of :func:`pack`."""
+    return Packing(
+        pairs.size,
+        pairs.first,
+        pairs.links,
+        pairs.parts,
+        pairs.usable.astype(np.uint8),
+        pairs.bytes_per_second,
+        np.array(roots, np.int64),
+        np.array(ends or [ALL] * len(roots), np.int64),
+        both_ways,
+        weights,
+    )
 
 
 def pack(
@@ -81,22 +103,11 @@ def pack(
     weights
         The amount of data of each tree; by default 1.
     """
-    packing = Packing(
-        pairs.size,
-        pairs.first,
-        pairs.links,
-        pairs.parts,
-        pairs.usable.astype(np.uint8),
-        pairs.bytes_per_second,
-        np.array(roots, np.int64),
-        np.array(ends or [ALL] * len(roots), np.int64),
-        both_ways,
-        weights,
-    )
+    packing = packing_of(pairs, roots, ends, both_ways, weights)
     best, least = Trees(packing.parents, np.inf), np.inf
     for number in SQUARINGS:
         busy = packing.sweep(number, NEAR_ON_PATH if ends else NEAR)
-        score = busy * (1 + DEEP * _mean_depth(packing.parents))
+        score = busy * (1 + DEEP * mean_depth(packing.parents))
         if score < least:
             best, least = Trees(packing.parents.copy(), busy), score
     return best

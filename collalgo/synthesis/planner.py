@@ -44,6 +44,9 @@ class Stage(NamedTuple):
     reduces: bool = False
 
 
+#: The name of ways in which all trees carry data in each step.
+WAVES = "waves"
+
 #: The ways to do each collective, by name.
 PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
     {
@@ -53,8 +56,14 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
             "trees": (Stage(traffic.allreduce, reduces=True),),
             "blocks": (Stage(traffic.allgather, True, True), Stage(traffic.allgather)),
         },
-        "broadcast": {"trees": (Stage(traffic.broadcast),)},
-        "reduce": {"trees": (Stage(traffic.broadcast, True, True),)},
+        "broadcast": {
+            "trees": (Stage(traffic.broadcast),),
+            WAVES: (Stage(traffic.broadcast_in_waves),),
+        },
+        "reduce": {
+            "trees": (Stage(traffic.broadcast, True, True),),
+            WAVES: (Stage(traffic.broadcast_in_waves, True, True),),
+        },
         "scatter": {"paths": (Stage(traffic.scatter),)},
         "gather": {"paths": (Stage(traffic.scatter, True),)},
         "alltoall": {"paths": (Stage(traffic.alltoall),)},

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from collalgo.algorithms.parameters import COMMON, PIECES, Range, number, suits
@@ -22,6 +23,7 @@ from collalgo.synthesis.planner import (
     PLANNED,
     ROUNDS,
     SEVERAL,
+    WAVES,
     Form,
     Planner,
     can_plan,
@@ -39,6 +41,14 @@ LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
 #: Further forms where the data of a buffer has one source or one destination: links
 #: wait for it during the first or last steps, which are long if there are few.
 OF_ONE_RANK = ((24, EVEN), (32, EVEN))
+
+#: The numbers of rounds that are tried where all trees carry data in each step. With
+#: one peer at a time a rank combines the data of its children in several steps, which
+#: delay the others least if they are short, as those from :data:`SHORT` rounds on are.
+IN_WAVES: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {ONE: (16, 24, 32, 48, 64, 96, 128, 192), SEVERAL: (16, 24, 32, 48, 64, 96)}
+)
+SHORT = 96
 
 #: Forms where a rank combines with several peers in a step. They are not tried where
 #: sums are sent back down the trees meanwhile: they were slower on every server.
@@ -142,6 +152,8 @@ class Synthesis:
 def forms(collective: str, way: str) -> list[Form]:
     """The forms of a way that are tried; of equal ones the first is taken."""
     stages = PLANNED[collective][way]
+    if way == WAVES:
+        return _in_waves(stages[0].reduces)
     single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
     joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
     if COLLECTIVES[collective].rooted and not COLLECTIVES[collective].blocks:
@@ -151,6 +163,15 @@ def forms(collective: str, way: str) -> list[Form]:
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
         *(Form(way, rounds, pace) for rounds, pace in single),
     ]
+
+
+def _in_waves(reduces: bool) -> list[Form]:
+    """The forms that are tried where all trees carry data in each step."""
+    single = [Form(WAVES, rounds) for rounds in IN_WAVES[ONE]]
+    if not reduces:
+        return single
+    joint = [Form(WAVES, rounds, EVEN, SEVERAL) for rounds in IN_WAVES[SEVERAL]]
+    return joint + [form for form in single if form.rounds >= SHORT]
 
 
 def form_of(row: Algorithm) -> Form:

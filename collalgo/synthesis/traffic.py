@@ -18,6 +18,7 @@ from collalgo.synthesis.tree_transfers import (
     down,
     up_and_down,
 )
+from collalgo.synthesis.wave_packing import pack_waves
 
 #: The units of all blocks together, and the most and the least units of a block.
 UNITS, MOST, LEAST = 512, 64, 4
@@ -58,6 +59,8 @@ class Traffic(NamedTuple):
         The seconds that the busiest link needs, for each byte of the largest unit.
     begin : ndarray, optional
         The part of all steps before each transfer; by default units are spread evenly.
+    in_waves : bool
+        Whether each unit has a part in each step in which the busiest link is full.
     """
 
     pairs: PairLinks
@@ -66,6 +69,7 @@ class Traffic(NamedTuple):
     waits: Dependencies
     busy: float
     begin: Reals | None = None
+    in_waves: bool = False
 
     def plan(self, rounds: int, fraction: float = 0.0, several: bool = False) -> Plan:
         """The plan in which the busiest link carries its load in a number of steps.
@@ -94,6 +98,8 @@ class Traffic(NamedTuple):
 
         A slow link that is nearly as busy as the busiest one carries the fewest.
         """
+        if self.in_waves:
+            return rounds
         pair = self.transfers.source * self.pairs.size + self.transfers.target
         weights = self.blocks.weights[self.transfers.block]
         counts = np.bincount(pair, weights, self.pairs.size**2)
@@ -216,6 +222,14 @@ def _blocks_of(matrix: ByteMatrix) -> Blocks:
     wanted = min(OF_BUSIEST, max(MOST, OF_ALL_RANKS // ranks))
     units = np.maximum(1, -(-nbytes * wanted // most))
     return Blocks.of(units, matrix.part)
+
+
+def broadcast_in_waves(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
+    """Trees from the root, each of which carries a part of its unit in each step."""
+    trees = pack_waves(pairs, root)
+    unit = np.arange(len(trees.parents))
+    found = down(trees, 0 * unit, unit, to_combine)
+    return Traffic(pairs, Blocks.equal(1, len(unit)), *found, trees.busy, in_waves=True)
 
 
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:

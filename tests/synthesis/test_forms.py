@@ -8,6 +8,7 @@ import pytest
 
 from collalgo import Topology
 from collalgo._kernels.synthesis.ordering import Ordering
+from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, prune
@@ -23,6 +24,8 @@ from collalgo.synthesis.planner import (
     Planner,
 )
 from collalgo.synthesis.synthesized import first_way, form_of, forms
+from collalgo.synthesis.traffic import broadcast_in_waves
+from collalgo.synthesis.wave_packing import pack_waves
 from tests.support.host_networks import network
 
 REDUCING = ("reduce_scatter", "allreduce", "reduce")
@@ -176,9 +179,44 @@ def test_forms_that_combine_nothing_have_no_peers_to_combine_with():
         for way in ways:
             found = forms(collective, way)
             assert len({*found}) == len(found)
-            assert Form(way, 4, EVEN, ONE) in found
+            assert Form(way, 16, EVEN, ONE) in found or Form(way, 96) in found
             several = any(form.peers == SEVERAL for form in found)
             assert not several or collective in REDUCING
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8, 12, 16, 33])
+def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
+    """All trees carry data in each step, so that links are as busy as on average."""
+    pairs = Planner(Placement(network(size, seed=size))).pairs
+    trees = pack_waves(pairs, size - 1)
+    waves = broadcast_in_waves(pairs, size - 1, False)
+    for rounds in (4, 17):
+        plan = waves.plan(rounds)
+        assert plan.steps <= rounds + deepest(trees) - 1
+        seconds = seconds_in_steps(plan, pairs).max(axis=1)
+        assert seconds.max() <= waves.busy * (1 + 1e-6)
+        assert plan.blocks.units.sum() == rounds * len(trees.parents)
+
+
+def deepest(trees):
+    """The depth of the deepest rank of all trees."""
+    depth = 0
+    for parents in trees.parents:
+        for rank in range(len(parents)):
+            up = 0
+            while parents[rank] >= 0:
+                rank, up = parents[rank], up + 1
+            depth = max(depth, up)
+    return depth
+
+
+@pytest.mark.parametrize("name", ["dgx1v", "mi250x"])
+def test_few_trees_of_waves_load_servers_as_little_as_the_bound(name):
+    topology = Topology.load(name)
+    trees = pack_waves(Planner(Placement(topology)).pairs, 0)
+    bound = float(bound_of("broadcast", topology).per_byte) / 1e9
+    assert len(trees.parents) <= 64
+    assert trees.busy / len(trees.parents) == pytest.approx(bound, rel=0.05)
 
 
 def seconds_in_steps(plan, pairs):
