@@ -21,6 +21,7 @@ from collalgo.algorithms import (
     hierarchical_scatter,
     k_nomial,
     lanes,
+    late_rank,
     linear,
     multi_leader,
     neighbor_exchange,
@@ -33,6 +34,7 @@ from collalgo.algorithms import (
     swing,
     tori,
     torus_trees,
+    trivance,
     van_de_geijn,
 )
 from collalgo.algorithms.row import Algorithm
@@ -76,9 +78,11 @@ add("allreduce", "circulant", circulant.allreduce)
 add("allreduce", "circulant_pipeline", circulant_blocks.allreduce)
 add("allreduce", "swing", swing.allreduce)
 add("allreduce", "bine", bine.allreduce)
+add("allreduce", "trivance", trivance.allreduce, lane_count=lanes.two)
 add("allreduce", "pipeline", chain.allreduce, segments=8)
 add("allreduce", "double_tree", double_tree.allreduce, lane_count=lanes.two, segments=4)
 add("allreduce", "butterfly", butterfly.allreduce)
+add("allreduce", "late_rank", late_rank.allreduce, lane_count=lanes.two)
 add("allreduce", "ring_2d", grid_ring.rings, hierarchical=True)
 add("allreduce", "ring_3d", grid_ring.rings, hierarchical=True, axes=3)
 add("allreduce", "two_level", hierarchical.two_level_allreduce, hierarchical=True)
@@ -195,6 +199,7 @@ add("allgather", "pat", sparbit.allgather, aggregation=2)
 add("allgather", "circulant", circulant.allgather)
 add("allgather", "swing", swing.allgather)
 add("allgather", "bine", bine.allgather)
+add("allgather", "trivance", trivance.allgather, lane_count=lanes.two)
 add("allgather", "torus_2d", grid.allgather, hierarchical=True)
 add("allgather", "torus_3d", grid.allgather, hierarchical=True, axes=3)
 add(
@@ -227,6 +232,7 @@ add("reduce_scatter", "butterfly", butterfly.reduce_scatter)
 add("reduce_scatter", "pat", sparbit.reduce_scatter, aggregation=2)
 add("reduce_scatter", "swing", swing.reduce_scatter)
 add("reduce_scatter", "bine", bine.reduce_scatter)
+add("reduce_scatter", "trivance", trivance.reduce_scatter, lane_count=lanes.two)
 add("reduce_scatter", "torus_2d", grid.reduce_scatter, hierarchical=True)
 add("reduce_scatter", "torus_3d", grid.reduce_scatter, hierarchical=True, axes=3)
 add(

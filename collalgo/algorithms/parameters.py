@@ -102,6 +102,18 @@ def not_all_hosts(hosts: Sequence[int], size: int) -> str | None:
     )
 
 
+def a_rank(value: Any) -> int | None:
+    """The position of a rank; None for the algorithm's default."""
+    return None if value is None else whole(value, 0, MANY)
+
+
+def not_a_rank(rank: int | None, size: int) -> str | None:
+    """The reason why a position is not that of one of the ranks, or None."""
+    if rank is None or rank < size:
+        return None
+    return f"position {rank} is not below the number of ranks, {size}"
+
+
 def an_order(value: Any) -> tuple[int, ...] | None:
     """An order of ranks; None for the natural order."""
     return None if value is None else wholes(value, 0)
@@ -212,6 +224,7 @@ OWN = {
     "chains": number(1, MANY),
     "rings": number(1, PIECES),
     "leaders": number(1, MANY),
+    "late": Range("the position of a rank, or None", a_rank, not_a_rank),
     "batch": number(1, MANY, optional=True),
     "aggregation": number(1, MANY, optional=True),
     "dims": Range(

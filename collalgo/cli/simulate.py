@@ -1,6 +1,7 @@
 """The command ``collalgo simulate``."""
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,20 @@ ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 CHEAPER = 0.95
 
 
+def _parse_late(
+    _: click.Context, __: click.Parameter, values: Sequence[str]
+) -> dict[int, float]:
+    """The seconds of each late rank."""
+    found = {}
+    for text in values:
+        rank, _, seconds = text.partition("=")
+        try:
+            found[int(rank)] = float(seconds)
+        except ValueError:
+            raise click.BadParameter(f"{text!r} is not RANK=SECONDS") from None
+    return found
+
+
 @click.command(
     "simulate", epilog=epilog("time", "x bound", "bound", "assumed", "rounds, fluid")
 )
@@ -67,6 +82,13 @@ CHEAPER = 0.95
     type=click.Choice(MODELS),
     default="rounds",
     help="Price model.",
+)
+@click.option(
+    "--late",
+    multiple=True,
+    metavar="RANK=SECONDS",
+    callback=_parse_late,
+    help="Delay of a rank in seconds; the time is that from its arrival. Repeatable.",
 )
 @click.option(
     "--exact",
@@ -94,6 +116,7 @@ def simulate_command(
     root: int,
     order: str | None,
     model: str,
+    late: dict[int, float],
     exactly: bool,
     picture: Path | None,
     force: bool,
@@ -121,7 +144,7 @@ def simulate_command(
                 timeline(schedule, machine, *sizes, **how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise _priced_by_one_host(machine)
-        found = _prices(algorithm, schedule, machine, sizes, how)
+        found = _prices(algorithm, schedule, machine, sizes, how | {"late": late})
         if exactly and isinstance(machine, Topology):
             found.append(str(exact(schedule, machine, **where)))
     except (CollalgoError, ImportError, ValueError) as error:

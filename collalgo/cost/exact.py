@@ -14,8 +14,9 @@ from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
 from collalgo.cost.machine import check_root
 from collalgo.cost.placement import Placement
+from collalgo.cost.placement_bounds import placement_bound
 from collalgo.cost.routing import Routes
-from collalgo.cost.simulation import Job, placement_bound
+from collalgo.cost.simulation import Job
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
 from collalgo.topology.assumed import marked
 from collalgo.topology.model import Topology

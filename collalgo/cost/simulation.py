@@ -9,7 +9,7 @@ link carries its bandwidth in both directions at once.
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,13 +17,15 @@ import numpy as np
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import shortened
 from collalgo.base.units import counted, human_time, number_of_bytes
-from collalgo.cost.bounds import Bound, bound_of
+from collalgo.cost.bounds import Bound
 from collalgo.cost.fluid import FluidSimulation
+from collalgo.cost.late_ranks import check_late, seconds_after_arrival
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import compared
 from collalgo.cost.machine import check_root
 from collalgo.cost.machine_parameters import fitted, unfitted
 from collalgo.cost.placement import Placement
+from collalgo.cost.placement_bounds import placement_bound
 from collalgo.cost.routing import DirectedLink, Routing
 from collalgo.cost.symmetry import check_messages
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -143,6 +145,7 @@ def simulate(
     link_model: LinkModel = DEFAULTS,
     model: str = "rounds",
     figures: LinkModel | None = None,
+    late: Mapping[int, float] | None = None,
 ) -> Simulation:
     """Predict the time of a schedule on a topology.
 
@@ -170,11 +173,15 @@ def simulate(
         ``rounds`` or ``fluid``.
     figures
         The former name of ``link_model``; deprecated.
+    late
+        The seconds by which ranks come late, in the model of rounds. Then the time is
+        that from the arrival of the last rank.
 
     Raises
     ------
     TopologyError
-        If a rank cannot reach another, or the order names unknown devices.
+        If a rank cannot reach another, no rank is one that comes late, or the order
+        names unknown devices.
     """
     if model not in MODELS:
         raise TopologyError(
@@ -186,10 +193,14 @@ def simulate(
     nbytes = number_of_bytes(nbytes, "simulate")
     placement = Placement(topology, order or (), link_model)
     check_root(root, placement.size)
+    check_late(late or {}, placement.size, model)
     job = Job.of(algorithm, collective, placement, nbytes)
     run = _in_rounds if model == "rounds" else _as_fluid
     outcome = run(placement, job, root)
-    limit = placement_bound(collective, placement, root)
+    if late:
+        after = seconds_after_arrival(placement, job.schedule, outcome[1], late, root)
+        outcome = (after, *outcome[1:])
+    limit = placement_bound(collective, placement, root, tuple(late or ()))
     return Simulation(
         collective, job.name, model, placement.size, nbytes, *outcome, limit
     )._replace(defaults=job.defaults)
@@ -277,14 +288,3 @@ def _named(routes: Routing, busy: Reals) -> dict[DirectedLink, float]:
         link = routes.directed_link(number)
         found[link] = max(found.get(link, 0.0), float(busy[number]))
     return found
-
-
-def placement_bound(collective: str, placement: Placement, root: int) -> Bound | None:
-    """The bound of a collective, if all devices of the topology have a rank."""
-    if isinstance(placement.machine, UniformCluster):
-        return None
-    everybody = ranks_of(placement.machine)
-    if set(placement.devices) != set(everybody):
-        return None
-    at = everybody.index(placement.devices[root])
-    return bound_of(collective, placement.machine, at, placement.link_model)

@@ -15,6 +15,7 @@ from collalgo.algorithms import (
     double_tree,
     radix,
     swing,
+    trivance,
 )
 from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import candidates
@@ -32,6 +33,20 @@ def q(size):
 def test_a_ring_talks_to_two_neighbours(size):
     for collective in ("allreduce", "allgather", "reduce_scatter"):
         assert verify("ring", size=size, collective=collective).links == size
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 27, 33])
+def test_trivance_triples_what_a_rank_knows_in_a_step(size):
+    known = {0}
+    for _, right, left in trivance.exchanges(size):
+        assert {*map(abs, right)} == {*map(abs, left)} or 3 ** len(known) != size
+        assert len(right) + len(left) <= 2 * len(known)
+        before = len(known)
+        known |= {*range(before, before + len(right) + len(left))}
+    assert len(known) == size
+    found = verify("trivance", size=size, collective="allreduce")
+    assert len(trivance.exchanges(size)) == next(k for k in range(9) if 3**k >= size)
+    assert found.steps == 2 * len(trivance.exchanges(size))
 
 
 @pytest.mark.parametrize("size", [3, 5, 8, 12, 16, 17])
