@@ -33,6 +33,9 @@ OF_BUSIEST, OF_ALL_RANKS = 960, 4096
 #: The transfers over the busiest link in a step, and the most transfers of a plan.
 IN_STEP, MOST_TRANSFERS = 16, 1 << 17
 
+#: More units must lower the load of the busiest link to this part.
+FEWER = 0.99
+
 #: A link is nearly as busy as the busiest one with this part of its load.
 NEARLY = 0.7
 
@@ -133,18 +136,37 @@ def units_of(size: int) -> int:
 
 
 def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
-    """Trees from each rank, each with a unit of its block."""
-    pairs, units = pairs.turned, units_of(pairs.size)
+    """Trees from each rank, each with a unit of its block.
+
+    The fewer ranks represent all others, the fewer trees there are to balance each
+    other: then more units are tried, too.
+    """
+    pairs, best, least = pairs.turned, None, np.inf
+    for units in _numbers_of_units(pairs):
+        found = _allgather_of(pairs, units, to_combine)
+        if found.busy / units < FEWER * least:
+            best, least = found, found.busy / units
+    assert best is not None
+    return best
+
+
+def _numbers_of_units(pairs: PairLinks) -> list[int]:
+    """The numbers of units of a block that are tried, in ascending order."""
+    units = units_of(pairs.size)
+    most = MOST_TRANSFERS // (2 * pairs.size**2)
+    if pairs.turning.count == 1:
+        return [units]
+    return [units, *(one for one in (2 * units, 4 * units) if one <= most)]
+
+
+def _allgather_of(pairs: PairLinks, units: int, to_combine: bool) -> Traffic:
+    """Trees from each representative of the ranks, as many as a block has units."""
     roots = np.array(pairs.turning.symmetry.representatives)
     unit, number = np.divmod(np.arange(len(roots) * units), len(roots))
     block = roots[number]
     trees = pack(pairs, block.tolist())
-    return Traffic(
-        pairs,
-        Blocks.equal(pairs.size, units),
-        *down(trees, block, unit, to_combine),
-        trees.busy,
-    )
+    blocks = Blocks.equal(pairs.size, units)
+    return Traffic(pairs, blocks, *down(trees, block, unit, to_combine), trees.busy)
 
 
 def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
