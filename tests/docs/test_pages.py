@@ -53,10 +53,23 @@ def test_the_page_of_ratios_has_all_algorithms():
 def test_no_published_allgather_is_faster_by_more_than_start_up():
     text = (DOCS / "arena.md").read_text()
     rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| TACOS")]
-    assert len(rows) == 3
+    assert len(rows) == 5
     for row in rows:
         published, chosen = (float(row[i].removesuffix(" ms")) for i in (2, 3))
         assert chosen < 1.005 * published
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| TE-CCL")]
+    assert len(rows) == 2
+    for row in rows:
+        published, chosen = (float(row[i].removesuffix(" GB/s")) for i in (2, 3))
+        assert chosen > published
+
+
+def test_all_late_ranks_delay_less_than_published():
+    text = (DOCS / "arena.md").read_text().partition("## A late rank")[2]
+    rows = [row.strip("| ").split(" | ") for row in text.splitlines() if "| " in row]
+    rows = [row for row in rows if row[0].isdigit()]
+    assert [int(row[0]) for row in rows] == [*arena.LATE]
+    assert all(float(row[2]) > float(row[1]) for row in rows)
 
 
 @pytest.mark.parametrize("one", prices.PUBLISHED)
