@@ -23,7 +23,7 @@ of `collalgo select`.
 Lower times and higher bandwidths are better. The last column is the time that the
 choice took on one core, with all candidates priced.
 
-| published | topology | its result | choice here | bound | choice over bound | chosen in |
+| published | topology | its result | choice here | bound | over bound | chosen in |
 |---|---|---|---|---|---|---|
 """
 
