@@ -24,7 +24,7 @@ from collalgo.bench.cluster.report import (
 )
 from collalgo.bench.cluster.running import run
 
-from collalgo import Topology, TopologyError
+from collalgo import Topology, TopologyError, select
 from tests.support.clusters import FILES, layout, needs_root
 from tests.support.leisure import at_leisure
 
@@ -34,12 +34,29 @@ NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 
 
 def test_every_file_is_a_cluster_of_some_hosts():
-    others = {"torus": (9, 1), "two_and_three": (5, 1)}
+    others = {
+        "narrow_racks": [1] * 6,
+        "slow_ring": [1] * 4,
+        "torus": [1] * 9,
+        "two_and_three": [1] * 5,
+        "two_two_one": [2, 2, 1],
+        "unequal_mesh": [1] * 4,
+    }
     four = ["racks", "rails", "ring", "star", "unequal"]
     assert sorted([*four, *others]) == NAMES
     for name in NAMES:
-        hosts, ranks = others.get(name, (4, 2))
-        assert layout(name).slots == {f"h{i}": ranks for i in range(hosts)}
+        ranks = others.get(name, [2] * 4)
+        assert layout(name).slots == {f"h{i}": each for i, each in enumerate(ranks)}
+
+
+@pytest.mark.parametrize(
+    "name", ["slow_ring", "unequal_mesh", "narrow_racks", "two_two_one"]
+)
+def test_uneven_clusters_run_schedules_near_the_bound(name):
+    topology = Topology.read(FILES / f"{name}.yaml")
+    for collective in ("allreduce", "broadcast", "gather", "alltoall"):
+        chosen = select(collective, 1 << 24, topology=topology)
+        assert 1 <= chosen.ratio < 1.2
 
 
 def test_clusters_of_two_files_have_different_names(tmp_path):
