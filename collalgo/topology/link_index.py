@@ -6,7 +6,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from collalgo.topology.model import Kind, Link, Topology
+from collalgo.topology.model import Kind, Link, LinkKind, Topology
 from collalgo.topology.path_types import PathType, link_type, relays, width_of
 
 
@@ -89,6 +89,18 @@ class LinkIndex:
                 for id, hops in self.onward(*key).items()
             }
         return self._between[key]
+
+    @cached_property
+    def is_direct(self) -> bool:
+        """Whether hosts, or their NICs, are linked without switches in between."""
+        devices = self.topology.devices()
+        hosts = {device.id: device.host or device.id for device in devices}
+        return any(
+            link.kind is LinkKind.NETWORK
+            and Kind.SWITCH not in map(self.kinds.__getitem__, link.ends)
+            and len(set(map(hosts.__getitem__, link.ends))) > 1
+            for link in self.topology.links
+        )
 
     @cached_property
     def _gateways(self) -> set[str]:

@@ -73,7 +73,8 @@ def paths_in(
         together = index.parts(limit)
         if near := {id for id in missing() if together[id] == together[source]}:
             search = Search(index, source, limit, through_hosts, near)
-            found.update(_best(search, limit, near))
+            by_links = limit is PathType.NET and index.is_direct
+            found.update((_shortest if by_links else _best)(search, limit, near))
 
     for limit in PathType:
         if limit > worst or not missing():
@@ -108,6 +109,16 @@ def _best(search: Search, type: PathType, targets: set[str]) -> dict[str, Path]:
         for id in (id for id in targets if widest.get(id) == width):
             found[id] = _path(type, *_route(before, search.source, id))
     return found
+
+
+def _shortest(search: Search, type: PathType, targets: set[str]) -> dict[str, Path]:
+    """The paths with the fewest links, as hosts pass messages on by routing tables."""
+    before = search.fewest_links(0.0)
+    return {
+        id: _path(type, *_route(before, search.source, id))
+        for id in targets
+        if id in before
+    }
 
 
 def _route(

@@ -194,3 +194,25 @@ def test_ranks_may_alternate_between_equal_hosts(hosts):
     in_order = Placement(*detected(views, sorted(hosts), 10.0))
     assert in_order.cluster is not None
     assert in_order.hosts == found.hosts
+
+
+@pytest.mark.parametrize("size", [3, 4, 5, 7, 8])
+def test_neighbours_without_a_switch_use_their_own_link_though_it_is_slow(size):
+    """Hosts pass messages on by routing tables, which count links, not bandwidths."""
+    ring = Topology("ring", "built")
+    for host in (f"h{i}" for i in range(size)):
+        ring.add(f"{host}/cpu0", Kind.CPU, host=host)
+        ring.add(f"{host}/core0", Kind.CORE, host=host)
+        ring.link(f"{host}/core0", f"{host}/cpu0", LinkKind.SMP, 100.0)
+        for nic in (f"{host}/nic0", f"{host}/nic1"):
+            ring.add(nic, Kind.NIC, host=host)
+            ring.link(nic, f"{host}/cpu0", LinkKind.PCIE, 100.0)
+    for i in range(size):
+        ends = f"h{i}/nic1", f"h{(i + 1) % size}/nic0"
+        ring.link(*ends, LinkKind.NETWORK, 1.0 if i + 1 < size else 0.3)
+    routes = Placement(ring).routes
+    _, loads = routes.link_loads(np.array([0]), np.array([size - 1]))
+    links = [routes.directed_link(number)[0] for number in loads.link.tolist()]
+    network = [{*link.ends} for link in links if link.kind is LinkKind.NETWORK]
+    assert network == [{"h0/nic0", f"h{size - 1}/nic1"}]
+    assert select("allgather", 1 << 30, topology=ring).ratio < 1.05
