@@ -28,13 +28,19 @@ def exchanges(size: int) -> list[tuple[int, set[int], set[int]]]:
     """
     known, steps = {0: 0}, []
     for distance in reversed(powers(size, 3)):
-        before, sides = set(known.values()), []
-        for way in (distance, -distance):
-            given = {i for i in before if (i + way) % size not in known}
-            known |= {(i + way) % size: i + way for i in given}
-            sides.append({-i for i in given})
-        steps.append((distance, *sides))
+        before = set(known.values())
+        right, left = (
+            _given(before, known, way, size) for way in (distance, -distance)
+        )
+        steps.append((distance, right, left))
     return steps
+
+
+def _given(before: set[int], known: dict[int, int], way: int, size: int) -> set[int]:
+    """The chunks that a neighbour lacks, which are known from then on."""
+    given = {i for i in before if (i + way) % size not in known}
+    known.update({(i + way) % size: i + way for i in given})
+    return {-i for i in given}
 
 
 def swap(group: Group, distance: int, right: set[int], left: set[int]) -> Step:
@@ -54,12 +60,12 @@ def allgather(group: Group) -> Steps:
     """Swap missing chunks with both neighbours at ever smaller distances.
 
     Chunks for both are in one message each, so that they are combined at once when that
-    is reversed; those for one of them, if the size is no power of three, in another.
+    is reversed; those for one of them, if the size is not a power of three, in another.
     """
     steps = exchanges(group.size)
     yield from together(
-        [swap(group, far, right & left, right & left) for far, right, left in steps],
-        [swap(group, far, right - left, left - right) for far, right, left in steps],
+        (swap(group, far, right & left, right & left) for far, right, left in steps),
+        (swap(group, far, right - left, left - right) for far, right, left in steps),
     )
 
 

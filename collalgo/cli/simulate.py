@@ -55,7 +55,7 @@ def _parse_late(
     """The seconds of each late rank."""
     found = {}
     for text in values:
-        rank, _, seconds = text.partition("=")
+        rank, _equals, seconds = text.partition("=")
         try:
             found[int(rank)] = float(seconds)
         except ValueError:

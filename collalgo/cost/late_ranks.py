@@ -37,7 +37,7 @@ def seconds_after_arrival(
 ) -> float:
     """The seconds from the arrival of the last rank to the end of a schedule.
 
-    A step begins after the one before, and when all its ranks are there.
+    A step begins after the one before, and after all its ranks have arrived.
 
     Parameters
     ----------

@@ -183,10 +183,7 @@ def simulate(
         If a rank cannot reach another, no rank is one that comes late, or the order
         names unknown devices.
     """
-    if model not in MODELS:
-        raise TopologyError(
-            f"there is no model {model!r}; choose one of {', '.join(MODELS)}"
-        )
+    _check_model(model)
     if figures is not None:
         _warn("simulate(figures=)", "link_model")
         link_model = figures
@@ -204,6 +201,14 @@ def simulate(
     return Simulation(
         collective, job.name, model, placement.size, nbytes, *outcome, limit
     )._replace(defaults=job.defaults)
+
+
+def _check_model(model: str) -> None:
+    """Refuse an unknown model."""
+    if model not in MODELS:
+        raise TopologyError(
+            f"there is no model {model!r}; choose one of {', '.join(MODELS)}"
+        )
 
 
 class Job(NamedTuple):

@@ -45,7 +45,7 @@ def _overhead(packing: Packing) -> float:
     """The factor by which levels and messages lengthen the time of all data."""
     parents = packing.parents
     tree, rank = np.nonzero(parents >= 0)
-    edges = np.zeros((packing.size, packing.size), bool)
+    edges = np.zeros((parents.shape[1], parents.shape[1]), np.bool_)
     edges[parents[tree, rank], rank] = True
     peers = max(edges.sum(axis=0).max(), edges.sum(axis=1).max())
     return 1 + DEEP * mean_depth(parents) + PEER * float(peers)
