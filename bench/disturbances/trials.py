@@ -48,7 +48,7 @@ def measured(
             failed += 1
             found.append([math.inf] * phases)
             _tell(f"{event}: trial {len(found)} failed: {error}")
-        if len(found) == made:  # they have come to their end
+        if len(found) == made:  # they are over
             break
     return found
 
