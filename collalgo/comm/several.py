@@ -12,7 +12,7 @@ from collalgo.bootstrap.timeouts import seconds_of_wait
 #: The number of polls without a pause, and the first and the longest pause in seconds.
 LOOKS, PAUSES = 200, (2e-5, 1e-3)
 
-#: The types of calls in the background, without those derived from them.
+#: The types of most calls in the background; each call of a derived type is checked.
 KINDS = {Work, Message}
 
 
@@ -84,7 +84,7 @@ def _first_done(works: Sequence[Work | Message]) -> int | None:
 def _checked(works: Any, caller: str) -> list[Work | Message]:
     """The calls as a list, which all have been made in the background."""
     if type(works) is list and KINDS.issuperset(map(type, works)):  # as most are
-        return works
+        return [*works]  # another thread may change those of the caller
     if not isinstance(works, Iterable):
         raise TypeError(f"{caller}: works is {shown(works)}; pass a list of calls")
     found = list(works)

@@ -1,7 +1,7 @@
 """The first calls of a newcomer, rehearsed before the others wait for it."""
 
-from contextlib import suppress
 from importlib import import_module
+from logging import getLogger
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from collalgo.comm.library_programs import LibraryPrograms
 from collalgo.cost.host_profile import HostProfile, host_profile, kept_profile
 from collalgo.elastic.transfer import SYNC
 from collalgo.engine.call import Call
-from collalgo.errors import CollalgoError
 from collalgo.topology.ranks import local_view
 
 #: Ranks of the world for which calls are rehearsed.
@@ -30,13 +29,19 @@ def rehearse(*, several_hosts: bool) -> None:
 
     What fails here is raised again by the calls themselves.
     """
-    with suppress(CollalgoError, OSError):
-        if several_hosts:
-            without_mpi(None, 0).title()
-            import_module("collalgo.selection.on_topology")
-            _decide(host_profile(), _two_hosts())  # measured, which may take long
-        elif (profile := kept_profile()) is not None:
-            _decide(profile, None)
+    try:
+        _rehearse(several_hosts=several_hosts)
+    except Exception:  # the newcomer can do without
+        getLogger("collalgo").debug("the rehearsal of calls failed", exc_info=True)
+
+
+def _rehearse(*, several_hosts: bool) -> None:
+    if several_hosts:
+        without_mpi(None, 0).title()
+        import_module("collalgo.selection.on_topology")
+        _decide(host_profile(), _two_hosts())  # measured, which may take long
+    elif (profile := kept_profile()) is not None:
+        _decide(profile, None)
 
 
 def _two_hosts() -> PlacedTopology:
@@ -50,8 +55,10 @@ def _decide(profile: HostProfile, placed: PlacedTopology | None) -> None:
     hosts = () if placed is None else tuple(range(RANKS))
     topology = None if placed is None else lambda: placed
     programs = LibraryPrograms(0, RANKS, profile, hosts, topology)
-    programs.begin_by_formulas()
-    programs.exchange_for(SYNC, 1)
-    for call in CALLS:
-        programs.named(call, SYNC, 0)
-    programs.release()
+    try:
+        programs.begin_by_formulas()
+        programs.exchange_for(SYNC, 1)
+        for call in CALLS:
+            programs.named(call, SYNC, 0)
+    finally:
+        programs.release()

@@ -209,7 +209,7 @@ class _Running:
             return nullcontext()
         boundary = Boundary(self._comm, self._newcomers)
         sums_of(self._comm, boundary)
-        return self._state.after_commit(boundary.meet)
+        return self._state.after_commit(boundary.check)
 
     def _recover(self, error: CollalgoError) -> None:
         """Continue with the surviving members, which roll back as they synchronise."""

@@ -18,6 +18,7 @@ from collalgo.elastic.boundary import ELEMENTS, Boundary
 from collalgo.elastic.contributions import NAME, Contributions, Form
 from collalgo.elastic.sum_memory import Memory, Results
 from collalgo.elastic.tree_sums import (
+    ADDED_ALIKE,
     Numbers,
     merged,
     nodes_of,
@@ -31,10 +32,6 @@ DIGEST_BYTES = 16
 
 #: The name of a sum whose form is another than those before.
 ANOTHER = f"{NAME} of another form"
-
-#: The characters of dtypes whose elements allreduces and NumPy add to the same bits: of
-#: two members, of which each has one node, an allreduce adds what the tree adds.
-ADDED_ALIKE = "bBhHiIlLqQfdFD"
 
 
 class Exchanges:
@@ -52,8 +49,10 @@ class Exchanges:
         Their dtype.
     name
         The name of the exchanges, another one for each form: ranks compare it.
+    results
+        The memory of results.
     boundary
-        Adds elements by which members tell each other what they know, if any.
+        Has flags of the members, which are further elements of the sums, if any.
     """
 
     def __init__(
@@ -63,13 +62,14 @@ class Exchanges:
         length: int,
         dtype: np.dtype[Any],
         name: str,
+        results: Results,
         boundary: Boundary | None = None,
     ):
         self._boundary = boundary
         self._own_length = length
         length += ELEMENTS if boundary is not None else 0
         self._length, self._dtype = length, dtype
-        self._results = Results(length, dtype)
+        self._results = results
         owned = [nodes_of(shards, rank, comm.size) for rank in range(comm.size)]
         nodes = list(chain(*owned))
         self._own_merges = merged(shards, shards_of(shards, comm.rank, comm.size))[0]
@@ -103,7 +103,7 @@ class Exchanges:
     def _new_total(self, memory: Memory, number: int) -> Numbers:
         """An array for a sum of this member; the first one may become the result."""
         if self._is_in_place and not number:
-            return self._results.take()
+            return self._results.take(self._length, self._dtype)
         return memory.array(self._length, self._dtype)
 
     def total(
@@ -111,7 +111,7 @@ class Exchanges:
     ) -> Numbers:
         """The sum over all members, in an array of its own."""
         if self._boundary is not None:
-            self._tell(self._boundary, totals)
+            self._write_flags(self._boundary, totals)
         found = totals[0]
         if not self._is_in_place:
             found = self._by_parts(comm, totals, memory)
@@ -119,13 +119,13 @@ class Exchanges:
             self._both.run(comm._runner, found, found)
         if self._boundary is None:
             return found
-        self._boundary.hear(found[self._own_length :])
+        self._boundary.read_flags(found[self._own_length :])
         return found[: self._own_length]
 
-    def _tell(self, boundary: Boundary, totals: Sequence[Numbers]) -> None:
-        """Write what this member knows behind the first of its sums."""
+    def _write_flags(self, boundary: Boundary, totals: Sequence[Numbers]) -> None:
+        """Write the flags of this member after the first of its sums."""
         first, *others = totals
-        boundary.tell(first[self._own_length :])
+        boundary.write_flags(first[self._own_length :])
         for each in others:
             each[self._own_length :] = 0
 
@@ -143,7 +143,7 @@ class Exchanges:
         sums = Sums(self._merges, self._part, self._reduction)
         for row in parts.reshape(self._count, self._part):
             sums.add(row)
-        found = self._results.take()
+        found = self._results.take(self._length, self._dtype)
         self._gather.run(runner, sums.totals[0], found)
         return found
 
@@ -156,7 +156,7 @@ class ShardSums:
     comm
         The communicator.
     boundary
-        What members tell each other until a commit, if they do.
+        Has flags of the members, which they exchange until a commit, if any.
     """
 
     def __init__(self, comm: Communicator, boundary: Boundary | None = None) -> None:
@@ -165,6 +165,7 @@ class ShardSums:
         self._forms = 0
         self._last: tuple[int, Contributions, list[Exchanges]] | None = None
         self._memory: list[Memory] = [Memory(comm.heap.empty)]
+        self._results = Results()
 
     def plan(
         self, comm: Communicator, shards: int, example: Any
@@ -198,18 +199,18 @@ class ShardSums:
             self._forms += 1
             of_form = NAME if self._forms == 1 else f"{NAME} (form {self._forms})"
             lengths = contributions.lengths
-            telling = self._telling(lengths)
+            flags = self._flags_in(lengths)
             return [
-                Exchanges(comm, shards, n, d, of_form, telling.get(d))
+                Exchanges(comm, shards, n, d, of_form, self._results, flags.get(d))
                 for d, n in lengths.items()
             ]
 
         return recalled(self._exchanges, (shards, contributions.form), make)
 
-    def _telling(
+    def _flags_in(
         self, dtypes: Iterable[np.dtype[Any]]
     ) -> dict[np.dtype[Any], Boundary]:
-        """The dtype whose sum tells what the members know, the first that can."""
+        """The dtype whose sum has the flags of the members, the first that can."""
         boundary = self._boundary
         if boundary is None:
             return {}

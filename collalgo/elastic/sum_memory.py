@@ -15,7 +15,8 @@ Allocate = Callable[[int, Any], Numbers]
 #: Bytes of the memory that is kept between two sums, and of one result that is kept.
 KEPT_BYTES = 64 << 20
 
-#: Results that are kept: a loop holds that of its last step while it makes the next.
+#: Results of a form that are kept: a loop holds that of its last step while it makes
+#: the next.
 KEPT_RESULTS = 2
 
 #: The alignment of arrays in memory, in bytes.
@@ -62,28 +63,32 @@ class Memory:
 
 
 class Results:
-    """Arrays for the results of sums of one form, which are their callers' own.
+    """Arrays for the results of sums, which are their callers' own.
 
     An array is used again once nothing else refers to it. It is not in a heap, whose
-    memory forked children do not have.
-
-    Parameters
-    ----------
-    length, dtype
-        The number of their elements, and their dtype.
+    memory forked children do not have. The arrays of the forms that were made last are
+    kept, in all as much as the largest of one form.
     """
 
-    def __init__(self, length: int, dtype: np.dtype[Any]):
-        self._length, self._dtype = length, dtype
-        is_kept = length * dtype.itemsize <= KEPT_BYTES
-        self._most = KEPT_RESULTS if is_kept else 0
-        self._kept: list[Numbers] = []
+    def __init__(self) -> None:
+        self._kept: dict[tuple[int, np.dtype[Any]], list[Numbers]] = {}
 
-    def take(self) -> Numbers:
+    def take(self, length: int, dtype: np.dtype[Any]) -> Numbers:
         """An array to which nothing else refers."""
-        counts = references(self._kept)
+        kept = self._kept.get((length, dtype), [])
+        counts = references(kept)
         if UNUSED in counts:
-            return self._kept[counts.index(UNUSED)][:]
-        made = np.empty(self._length, self._dtype)
-        self._kept = [made, *self._kept][: self._most]
+            return kept[counts.index(UNUSED)][:]
+        made = np.empty(length, dtype)
+        if made.nbytes <= KEPT_BYTES:
+            self._keep(made)
         return made[:]
+
+    def _keep(self, made: Numbers) -> None:
+        """Keep an array as the latest, and drop the earliest of too many."""
+        form = made.size, made.dtype
+        self._kept[form] = [made, *self._kept.pop(form, [])][:KEPT_RESULTS]
+        total = sum(each.nbytes for kept in self._kept.values() for each in kept)
+        while total > KEPT_RESULTS * KEPT_BYTES:
+            earliest = self._kept.pop(next(iter(self._kept)))
+            total -= sum(each.nbytes for each in earliest)

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[Any]
 
+#: The characters of native dtypes whose elements allreduces and NumPy add to the same
+#: bits: of two members with a node each, an allreduce adds what the tree adds.
+ADDED_ALIKE = "bBhHiIlLqQfdFD"
+
 
 class Node(NamedTuple):
     """A node of the tree: ``1 << level`` shards from ``number << level`` on."""

@@ -5,13 +5,16 @@ import os
 import weakref
 from itertools import product
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from collalgo import spawn, threads
-from collalgo.elastic import sum_shards
+from collalgo.elastic import sum_memory, sum_shards
 from collalgo.elastic.boundary import Boundary, MembersChange
 from collalgo.elastic.shard_plan import sums_of
+
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 SIZES = [1, 2, 3, 5, 7, 8, 12, 16, 17, 33]
 
@@ -30,7 +33,7 @@ class Knowing:
 
 def ends_step(boundary):
     try:
-        boundary.meet()
+        boundary.check()
     except MembersChange:
         return True
     return False
@@ -67,12 +70,12 @@ def noted_exchanges(runner):
 
 
 def fits(shard):
-    return shard.dtype.isnative and shard.dtype.char not in "e?"
+    return shard.dtype.isnative
 
 
 @pytest.mark.parametrize(("dtype", "size"), [
     *(("f4", size) for size in SIZES),
-    *product(["i1", "u8", "c16", "f2", ">f8", "?"], [1, 2, 5]),
+    *product(["i1", "u8", "c16", "f2", BFLOAT16, ">f8", "?"], [1, 2, 5]),
 ])  # fmt: skip
 def test_all_members_find_a_change_at_the_commit_after_the_sum(dtype, size):
     shard = np.ones((3, 3), dtype)
@@ -90,7 +93,7 @@ def test_bytes_count_no_more_members_than_they_can():
     def on_each_rank(comm):
         boundary = Boundary(comm, Knowing())
         boundary._size = 256
-        return [boundary.fits(np.dtype(each)) for each in ("i1", "u1", "i2", "f4")]
+        return [boundary.fits(np.dtype(each)) for each in ("i1", "u1", "i2", "?")]
 
     assert threads(on_each_rank, 1) == [[False, False, True, True]]
 
@@ -113,6 +116,20 @@ def test_the_memory_of_a_result_is_used_again_once_it_is_dropped(size):
     for places, values in found:
         assert 4 < places <= 4 + 3
         assert values == [[8 * n] for n in range(4)]
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_sums_of_many_forms_keep_the_memory_of_the_last_ones(size, monkeypatch):
+    monkeypatch.setattr(sum_memory, "KEPT_BYTES", 1 << 16)
+
+    def on_each_rank(comm):
+        for length in (*range(1000, 1040), 1 << 13, 1 << 20):
+            for _ in range(3):
+                assert (sum_shards(comm, 8, lambda _, n=length: np.ones(n)) == 8).all()
+        kept = sums_of(comm)._results._kept
+        return sum(each.nbytes for arrays in kept.values() for each in arrays)
+
+    assert all(0 < kept <= 2 << 16 for kept in threads(on_each_rank, size))
 
 
 def summed_before_a_fork(comm):

@@ -154,7 +154,7 @@ cdef class CallKind:
         self.call, self.find_range = call, find_range
         self.itemsize, self.shares, self.blocks = itemsize, shares, blocks
         self.buffers, self.ranges = buffers, []
-        self.kept = bytearray((blocks + 1) * sizeof(int64_t))  # sooner than an array
+        self.kept = bytearray((blocks + 1) * sizeof(int64_t))  # allocated faster than an array of NumPy
         self.starts = <int64_t *>PyByteArray_AS_STRING(self.kept)
 
     cdef Program find_program(self, int64_t count, tuple counts):
