@@ -19,6 +19,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.current import runner_of
 from collalgo.comm.functions.reducing import allreduce
+from collalgo.comm.of_process import OfProcess
 from collalgo.comm.recovery import Recovery
 from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
@@ -179,7 +180,7 @@ class Fused:
         return self.wait(timeout)
 
 
-class Bucket:
+class Bucket(OfProcess):
     """Collects arrays and reduces many in one call.
 
     All ranks must add arrays of the same sizes in the same order, and flush or wait at

@@ -4,7 +4,7 @@ import math
 import weakref
 from collections.abc import Sequence
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,6 +16,7 @@ from collalgo.bootstrap.context import Context
 from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
 from collalgo.comm.groups import Groups
+from collalgo.comm.of_process import OfProcess
 from collalgo.comm.point_to_point.objects import ObjectMessages
 from collalgo.comm.runner import Runner
 from collalgo.comm.survival import Survival
@@ -43,7 +44,7 @@ class ClosedMailbox:
 
 
 class Communicator(
-    Collectives, ObjectMessages, Groups, Buckets, Survival, CommunicatorBase
+    Collectives, ObjectMessages, Groups, Buckets, Survival, OfProcess, CommunicatorBase
 ):
     """A group of ranks and their calls.
 
@@ -70,6 +71,7 @@ class Communicator(
     """
 
     _runner: Runner
+    instead = "use dup(), or pass the function its own communicator, as spawn() does"
 
     def __init__(self, context: Context, timeout: float | None = None):
         runner = Runner(context, timeout)
@@ -103,12 +105,6 @@ class Communicator(
     def __repr__(self) -> str:
         state = " closed" if self.closed else ""
         return f"<Communicator{state} rank {self.rank} of {self.size}>"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a communicator belongs to its process, so it cannot be copied or pickled; "
-            "use dup(), or pass the function its own communicator, as spawn() does"
-        )
 
     @property
     def label(self) -> str:

@@ -13,6 +13,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.neighbors import Graph, OnGraph
 from collalgo.base.cache import recalled
 from collalgo.comm.agreed_counts import agreed_counts
+from collalgo.comm.of_process import OfProcess
 from collalgo.comm.types import Array, ArrayLike
 from collalgo.engine.arrays import as_array, check_overlap, length, result_array
 from collalgo.engine.counts import check_counts, elements_of
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collalgo.comm.runner import Runner
 
 
-class Neighbors:
+class Neighbors(OfProcess):
     """The neighbors of this rank in a graph, and collectives among neighbors.
 
     Made by :meth:`Communicator.neighbors`. Results are in the order of ``sources``,

@@ -1,6 +1,6 @@
 """The numbers of rows that calls with uneven blocks are given, checked."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,9 @@ import numpy as np
 from collalgo.base.integers import INT64_MAX, integer, shown
 from collalgo.base.units import counted
 from collalgo.engine.arrays import Array, row_size
+
+#: Types of iterables that are not numbers in the order of the ranks.
+NO_ROWS = Set | Mapping | str | bytes | bytearray
 
 
 def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[int]:
@@ -21,7 +24,7 @@ def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[
     ):
         return [*counts]
     wanted = f"{counted(size, 'number')} of rows, one for each {of}"
-    if not isinstance(counts, Iterable) or isinstance(counts, Set | Mapping):
+    if not _is_row(counts):
         raise TypeError(f"{caller}: counts is {shown(counts)}; pass {wanted}")
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
     if len(checked) != size or min(checked, default=0) < 0:
@@ -31,8 +34,22 @@ def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[
     return checked
 
 
+def _is_row(counts: Any) -> bool:
+    """Whether these may be numbers in the order of the ranks."""
+    if isinstance(counts, np.ndarray):
+        return bool(counts.ndim)
+    return isinstance(counts, Iterable) and not isinstance(counts, NO_ROWS)
+
+
 def check_table(counts: Any, caller: str) -> Array:
     """Numbers of rows, or a table of them, as an array of int64."""
+    if isinstance(counts, Iterator):
+        counts = [*counts]
+    if isinstance(counts, NO_ROWS):
+        raise TypeError(
+            f"{caller}: counts is {shown(counts)}; pass one number of rows for each "
+            "rank, or one list for each"
+        )
     try:
         array = counts if isinstance(counts, np.ndarray) else np.array(counts)
     except ValueError:
@@ -41,7 +58,8 @@ def check_table(counts: Any, caller: str) -> Array:
             "nor a square table; pass one number for each rank, or one list for each"
         ) from None
     if array.dtype.kind not in "iu" or array.dtype == np.uint64:
-        given = np.array(counts, object)  # as they are, since NumPy rounds some
+        # As they are, since NumPy rounds some.
+        given = array if counts is array else np.array(counts, object)
         numbers = [integer(n, "a count", caller, -INT64_MAX) for n in given.flat]
         array = np.array(numbers, np.int64).reshape(given.shape)
     return array.astype(np.int64)

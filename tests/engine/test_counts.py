@@ -53,3 +53,21 @@ def test_a_table_of_counts_is_checked_as_an_array_of_objects_is(numbers):
 def test_rows_of_different_lengths_are_no_table():
     with pytest.raises(ValueError, match="neither a list of numbers of rows nor"):
         check_table([[1, 2], [3]], "alltoallv")
+
+
+@pytest.mark.parametrize("counts", [
+    np.array(2), np.ones(2, bool), b"\2\2", bytearray(2), "22", {2: 2}, {1, 2}, 2, None,
+])  # fmt: skip
+def test_what_is_no_row_of_integers_is_refused_by_every_call(counts):
+    with pytest.raises(TypeError, match=r"allgatherv: .*pass"):
+        check_counts(counts, 2, "allgatherv")
+    if not np.ndim(counts) and isinstance(counts, int | np.ndarray):
+        return  # of the wrong shape, which the caller of check_table refuses
+    with pytest.raises(TypeError, match=r"alltoallv: .*pass"):
+        check_table(counts, "alltoallv")
+
+
+def test_counts_may_come_from_an_iterator():
+    assert check_counts(iter([1, 2]), 2, "allgatherv") == [1, 2]
+    assert check_table(iter([1, 2]), "alltoallv").tolist() == [1, 2]
+    assert check_table(iter([[1, 2], [3, 4]]), "alltoallv").tolist() == [[1, 2], [3, 4]]

@@ -1,0 +1,16 @@
+"""Objects that belong to the process that has made them."""
+
+from typing import NoReturn
+
+
+class OfProcess:
+    """Neither copied nor pickled: it has memory and connections of its process."""
+
+    #: What to do instead, for errors.
+    instead = "make one in each process"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            f"a {type(self).__name__.lower()} belongs to its process, so it cannot be "
+            f"copied or pickled; {self.instead}"
+        )
