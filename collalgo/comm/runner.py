@@ -74,6 +74,8 @@ class Runner(Reducing):
         if context.one_thread:
             self.submit = partial(refuse_background, self.rank)  # type: ignore[method-assign]
         self.regrouping = Lock()
+        #: What other modules keep between calls, by its type, until the end.
+        self.kept: dict[type, Any] = {}
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
@@ -238,6 +240,7 @@ class Runner(Reducing):
                 from logging import getLogger  # here, as few processes need it
 
                 getLogger("collalgo").warning("close: %s", words)
+        self.kept.clear()
         error = None if detached is None else release(self.context, self.progress)
         self.programs.release()
         if self._release_devices is not None:

@@ -5,7 +5,6 @@ from functools import partial
 from hashlib import blake2b
 from itertools import chain, pairwise
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -226,15 +225,12 @@ class ShardSums:
         self._memory[:] = [memory]
 
 
-#: What the sums of each communicator share.
-_SUMS_OF: WeakKeyDictionary[Communicator, ShardSums] = WeakKeyDictionary()
-
-
 def sums_of(comm: Communicator, boundary: Boundary | None = None) -> ShardSums:
     """What the sums of a communicator share; all ranks give the first a boundary."""
-    found = _SUMS_OF.get(comm)
+    kept = comm._runner.kept
+    found: ShardSums | None = kept.get(ShardSums)
     if found is None:
-        found = _SUMS_OF.setdefault(comm, ShardSums(comm, boundary))
+        found = kept.setdefault(ShardSums, ShardSums(comm, boundary))
     return found
 
 

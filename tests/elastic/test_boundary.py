@@ -132,6 +132,19 @@ def test_sums_of_many_forms_keep_the_memory_of_the_last_ones(size, monkeypatch):
     assert all(0 < kept <= 2 << 16 for kept in threads(on_each_rank, size))
 
 
+def test_a_closed_communicator_keeps_no_memory_of_sums():
+    def on_each_rank(comm):
+        for _ in range(3):
+            sum_shards(comm, 8, lambda _: np.ones(5000))
+        memory = weakref.ref(sums_of(comm)._memory[0]._kept.base)
+        assert memory() is not None
+        comm.barrier()
+        comm.close()
+        return memory() is None
+
+    assert threads(on_each_rank, 3) == [True] * 3
+
+
 def summed_before_a_fork(comm):
     """The exit code of a child that reads a sum, while the parent makes others."""
     total = sum_shards(comm, 8, lambda _: np.ones(5000))
