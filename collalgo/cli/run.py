@@ -90,16 +90,19 @@ def run_command(
 def _run_preloaded(line: Sequence[str]) -> NoReturn:
     """Become the launcher of an MPI, whose ranks load the library first."""
     context = click.get_current_context()
-    for name in context.params:
+    for parameter in context.command.params:
+        name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in {"command", "module", "preloaded"}:
-            option = name.replace("_", "-")
             raise click.UsageError(
-                f"--preload starts no ranks itself, so --{option} has no effect; give "
-                "the launcher of the MPI its options"
+                f"--preload starts no ranks itself, so {parameter.opts[0]} has no effect; "
+                "give the launcher of the MPI its options"
             )
     preload(os.environ)
-    os.execvp(line[0], list(line))
+    try:
+        os.execvp(line[0], list(line))
+    except OSError as error:
+        raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from None
 
 
 def _exit_code(plan: LaunchPlan) -> int:

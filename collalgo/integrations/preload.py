@@ -41,7 +41,8 @@ def preload(environment: MutableMapping[str, str]) -> None:
     Raises
     ------
     BootstrapError
-        If this Python has no shared library, which the programs would load.
+        If the library is not compiled, or this Python is no shared library, which the
+        programs would load.
     VariableError
         If the user asks for a collective that cannot be taken.
     """
@@ -51,7 +52,7 @@ def preload(environment: MutableMapping[str, str]) -> None:
             f"has {', '.join(sorted(unknown))}; pass some of {', '.join(TAKEN)}",
             PRELOAD.given(environment),
         )
-    library = PRELOADED.with_name(PRELOADED.name + EXTENSION_SUFFIXES[0])
+    library = library_to_preload()
     python = Path(
         sysconfig.get_config_var("LIBDIR") or "",
         sysconfig.get_config_var("INSTSONAME") or "",
@@ -67,13 +68,38 @@ def preload(environment: MutableMapping[str, str]) -> None:
     environment["LD_PRELOAD"] = ":".join(filter(None, (str(library), *others)))
 
 
+def library_to_preload() -> Path:
+    """The library that the programs load.
+
+    Raises
+    ------
+    BootstrapError
+        If it is not compiled: programs would run without it, as the loader only warns.
+    """
+    library = PRELOADED.with_name(PRELOADED.name + EXTENSION_SUFFIXES[0])
+    if not library.exists():
+        raise BootstrapError(
+            f"--preload needs {library}, which is not compiled; install all of "
+            "collalgo: pip install -e . in its sources, or make .venv/installed"
+        )
+    return library
+
+
 def start(address: int) -> None:
     """Begin to serve the library, whose interface is at an address."""
     from collalgo._kernels.integrations.mpi_calls import provide
 
-    # What the program starts needs no interpreter of its own.
-    os.environ.pop("LD_PRELOAD", None)
+    _forget_library(os.environ)
     provide(address, communicator_of)
+
+
+def _forget_library(environment: MutableMapping[str, str]) -> None:
+    """Let the programs that a rank starts, which need no interpreter, not load it."""
+    library = PRELOADED.name + EXTENSION_SUFFIXES[0]
+    loaded = environment.pop("LD_PRELOAD", "").replace(":", " ").split()
+    others = [each for each in loaded if Path(each).name != library]
+    if others:
+        environment["LD_PRELOAD"] = ":".join(others)
 
 
 def communicator_of(ranks: "ExchangeGroup") -> "Communicator | None":

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from collalgo._kernels.integrations.mpi_calls import TAKEN
+from collalgo.errors import BootstrapError
+from collalgo.integrations import preload
 from tests.support.leisure import at_leisure
 from tests.support.mpiexec import python_of
 from tests.support.paths import SCRIPTS
@@ -47,7 +50,7 @@ def run(name, size, *command, options=(), **environment):
         },
         capture_output=True, text=True, timeout=100, check=False,
     )  # fmt: skip
-    pattern = r"collalgo: rank (\d+): (\w+): (\d+) taken, (\d+) passed on"
+    pattern = r"collalgo: rank (-?\d+): (\w+): (\d+) taken, (\d+) passed on"
     counts = re.findall(pattern, done.stderr)
     return done, {(int(rank), call): (int(n), int(m)) for rank, call, n, m in counts}
 
@@ -111,13 +114,59 @@ def test_programs_without_mpi_and_python_programs_run_as_before():
         assert (done.returncode, done.stdout, counts) == (0, "x\nx\n", {}), done.stderr
 
 
-def test_a_program_of_mpi4py_keeps_its_mpi():
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_a_program_of_mpi4py_keeps_its_mpi(name):
     code = (
         "from mpi4py import MPI; c = MPI.COMM_WORLD\n"
-        "print(sum(c.allreduce(c.rank + 1) for _ in range(9)))"
+        "print(sum(c.allreduce(c.rank + 1) for _ in range(9)))\n"
+        "for _ in range(9): c.Barrier()"
     )
-    done, _ = run("mpich", 2, sys.executable, "-c", code)
+    done, counts = run(name, 2, python_of(name), "-c", code)
     assert (done.returncode, done.stdout) == (0, "27\n27\n"), done.stderr
+    assert counts[0, "barrier"] == counts[1, "barrier"] == (0, 9)
+    assert not any(taken for taken, _ in counts.values())
+
+
+@pytest.mark.parametrize("name", ["mpich", "openmpi"])
+def test_programs_in_c_and_in_python_share_a_job(compiled, name):
+    """The rank in Python makes the calls of "count", whose results the others check."""
+    code = (
+        "import mpi4py; mpi4py.rc.thread_level = 'single'\n"  # or MPICH hangs itself
+        "from mpi4py import MPI; import numpy as np; c = MPI.COMM_WORLD\n"
+        "mine, total = np.full(500, c.rank), np.empty(500, int)\n"
+        "for i in range(20): c.Allreduce(mine, total); assert total[7] == 3, total"
+    )
+    words = (
+        python_of(name),
+        "-c",
+        code,
+        ":",
+        "-n",
+        "2",
+        compiled(name, "mpicc"),
+        "count",
+    )
+    done, counts = run(name, 1, *words)
+    assert done.returncode == 0, done.stderr
+    assert counts == {(rank, "allreduce"): (0, 20) for rank in range(3)}, done.stderr
+
+
+@pytest.mark.parametrize("setting", ["COLLALGO_ENGINE=mpi", "COLLALGO_TIMEOUT=x"])
+def test_a_rank_that_cannot_connect_leaves_all_calls_to_mpi(compiled, setting):
+    """It fails before the ranks exchange their hosts, or once they are connected."""
+    program = compiled("mpich", "mpicc")
+    line = f"[ $PMI_RANK = 1 ] && export {setting}; exec {program} check"
+    done, counts = run("mpich", 3, "sh", "-c", line)
+    assert done.stdout == "right on 3 ranks\n", done.stderr
+    assert "rank 1 cannot connect" in done.stderr
+    assert not any(taken for (rank, _), (taken, _) in counts.items() if rank == 1)
+    assert counts[0, "barrier"][0]  # of the communicator of ranks 0 and 2
+
+
+def test_a_call_fails_also_where_its_error_cannot_be_written(compiled):
+    line = f"exec {compiled('mpich', 'mpicc')} returned 2>&-"
+    done, _ = run("mpich", 3, "sh", "-c", line, options=["-disable-auto-cleanup"])
+    assert done.stdout == "an error\nan error\n", done.stderr
 
 
 def test_a_call_of_a_rank_that_ends_is_an_error_of_mpi(compiled):
@@ -131,14 +180,43 @@ def test_a_call_of_a_rank_that_ends_is_an_error_of_mpi(compiled):
 @pytest.mark.parametrize(
     ("words", "named", "code", "error"),
     [
-        (["-n", "2", "true"], "", 2, "--preload starts no ranks itself"),
+        (["-n", "2", "true"], "", 2, "so -n has no effect"),
         (["true"], "allreduce,scan", 1, "COLLALGO_PRELOAD=allreduce,scan has scan"),
     ],
 )
 def test_what_has_no_effect_is_refused(words, named, code, error):
+    assert_refused(words, code, error, COLLALGO_PRELOAD=named)
+
+
+def test_a_file_that_cannot_run_is_refused(tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    empty.chmod(0o755)
+    assert_refused([empty], 1, f"cannot run {empty}: Exec format error")
+
+
+def assert_refused(words, code, error, **named):
     done = subprocess.run(
-        [*PRELOAD, *words], env={**os.environ, "COLLALGO_PRELOAD": named},
+        [*PRELOAD, *words], env={**os.environ, **named},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert error in done.stderr
+
+
+def test_a_library_that_is_not_compiled_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(preload, "PRELOADED", tmp_path / "mpi_preload")
+    with pytest.raises(BootstrapError, match="which is not compiled"):
+        preload.preload({})
+
+
+def test_ranks_start_programs_with_the_libraries_of_the_user_only():
+    environment = {"LD_PRELOAD": "/usr/lib/first.so:second.so"}
+    preload.preload(environment)
+    assert environment["LD_PRELOAD"].endswith(":/usr/lib/first.so:second.so")
+    preload._forget_library(environment)
+    assert environment["LD_PRELOAD"] == "/usr/lib/first.so:second.so"
+
+
+def test_the_names_are_those_of_the_library():
+    assert preload.TAKEN == TAKEN

@@ -1,8 +1,9 @@
-/* A program of MPI alone, as others have: it checks collectives, or times them.
+/* A program of MPI alone, as others have: it checks collectives.
 
    mpi_program check: the results of many calls, in bytes that are computed here.
    mpi_program leave: the last rank ends between two calls.
-   mpi_program time COLLECTIVE NBYTES ROUNDS: the best time of a call in microseconds. */
+   mpi_program returned: the same, where errors are returned.
+   mpi_program count: twenty calls that a program of another language makes, too. */
 #include <complex.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -235,56 +236,37 @@ static void leave(void) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* ---- times */
-
-static void call(const char *name, char *x, char *y, int nbytes) {
-    int each = nbytes / size;
-    if (!strcmp(name, "allreduce"))
-        MPI_Allreduce(x, y, nbytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    else if (!strcmp(name, "broadcast"))
-        MPI_Bcast(x, nbytes, MPI_BYTE, 0, MPI_COMM_WORLD);
-    else if (!strcmp(name, "reduce_scatter"))
-        MPI_Reduce_scatter_block(x, y, each / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
-    else if (!strcmp(name, "allgather"))
-        MPI_Allgather(x, each, MPI_BYTE, y, each, MPI_BYTE, MPI_COMM_WORLD);
-    else if (!strcmp(name, "alltoall"))
-        MPI_Alltoall(x, each, MPI_BYTE, y, each, MPI_BYTE, MPI_COMM_WORLD);
-    else
-        MPI_Barrier(MPI_COMM_WORLD);
+/* The same, where errors are returned. */
+static void returned(void) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 20; i++) MPI_Barrier(MPI_COMM_WORLD);
+    if (rank != size - 1) puts(MPI_Barrier(MPI_COMM_WORLD) ? "an error" : "no error");
+    fflush(stdout);
+    _exit(0);
 }
 
-static int later(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* The median, over rounds, of the time of the slowest rank. */
-static void measure(const char *name, int nbytes, int rounds) {
-    char *x = calloc(1, nbytes + 64), *y = calloc(1, nbytes + 64);
-    double *times = malloc(rounds * sizeof *times);
-    for (int i = 0; i < 20; i++) call(name, x, y, nbytes);
-    for (int i = 0; i < rounds; i++) {
-        int repeats = nbytes < 1 << 16 ? 20 : 2;
-        PMPI_Barrier(MPI_COMM_WORLD);
-        double start = MPI_Wtime();
-        for (int k = 0; k < repeats; k++) call(name, x, y, nbytes);
-        double mine = (MPI_Wtime() - start) / repeats;
-        PMPI_Allreduce(&mine, &times[i], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+/* Calls that a program of another language makes, too. */
+static void count(void) {
+    long mine[500], total[500];
+    for (int i = 0; i < 500; i++) mine[i] = rank;
+    for (int i = 0; i < 20; i++) {
+        memset(total, 0, sizeof total);
+        MPI_Allreduce(mine, total, 500, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+        CHECK(total[7] == size * (size - 1) / 2 && total[499] == total[7]);
     }
-    qsort(times, rounds, sizeof *times, later);
-    if (rank == 0)
-        printf("%s %d %.2f %.2f\n", name, nbytes, 1e6 * times[0], 1e6 * times[rounds / 2]);
-    free(x), free(y), free(times);
 }
 
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (argc == 2 && !strcmp(argv[1], "leave"))
+    const char *asked = argc == 2 ? argv[1] : "check";
+    if (!strcmp(asked, "leave"))
         leave();
-    else if (argc == 5)
-        measure(argv[2], atoi(argv[3]), atoi(argv[4]));
+    else if (!strcmp(asked, "returned"))
+        returned();
+    else if (!strcmp(asked, "count"))
+        count();
     else
         check();
     MPI_Finalize();

@@ -13,6 +13,7 @@ import numpy as np
 
 from collalgo._kernels.comm.reducing cimport Reducing, runner_of
 from collalgo._kernels.engine.transport.wire cimport set_poll
+from collalgo.errors import BootstrapError
 
 cnp.import_array()
 
@@ -37,12 +38,19 @@ cdef extern from "mpi_preload.h" nogil:
         void (*disconnect)(void *connection) noexcept nogil
     const char *PRELOAD_DTYPES
     const char *PRELOAD_OPS
+    const char *PRELOAD_NAMES
 
 cdef extern from "numpy/arrayobject.h":
     object PyArray_NewFromDescr(
         PyTypeObject *kind, cnp.PyArray_Descr *dtype, int axes, const cnp.npy_intp *shape,
         const cnp.npy_intp *strides, void *data, int flags, PyObject *owner
     )
+
+#: The collectives that the library can take.
+TAKEN = tuple(PRELOAD_NAMES.decode().split())
+
+#: Said by a rank that cannot connect, instead of the length of a text or of READY.
+cdef int64_t FAILED = -1, READY = 0
 
 cdef preload_interface *library = NULL
 cdef object communicator_of = None  # of ranks that exchange texts; None: not on one host
@@ -79,11 +87,12 @@ cdef class MpiRanks:
 
     cdef readonly int rank, size
     cdef intptr_t comm
+    cdef bint has_failed  # as all ranks know
 
     def allgather(self, str text):
         """The texts of all ranks, by rank."""
         mine = text.encode()
-        lengths = self.gather(np.array([len(mine)], np.int64))
+        lengths = self.gather_numbers(len(mine))
         longest = int(lengths.max())
         if not longest:
             return [""] * self.size
@@ -97,6 +106,26 @@ cdef class MpiRanks:
     def broadcast(self, str text):
         """The text of rank 0."""
         return self.allgather(text if self.rank == 0 else "")[0]
+
+    cdef object gather_numbers(self, int64_t mine):
+        """A length, FAILED or READY of each rank; an error on all ranks if one failed."""
+        numbers = self.gather(np.array([mine], np.int64))
+        if numbers.min() == FAILED:
+            self.has_failed = True
+            failed = int(numbers.argmin())
+            raise BootstrapError(f"rank {failed} cannot connect", rank=failed)
+        return numbers
+
+    cdef object agreed(self, Connection made):
+        """A connection, or None on all ranks if one of them has none."""
+        if not self.has_failed:
+            try:
+                self.gather_numbers(FAILED if made is None else READY)
+            except BootstrapError:
+                if made is not None:
+                    report("MPI makes the calls of a communicator")
+                    made.comm.close()
+        return None if self.has_failed else made
 
     cdef object gather(self, cnp.ndarray mine):
         cdef cnp.ndarray found = np.empty(len(mine) * self.size, mine.dtype)
@@ -158,6 +187,8 @@ cdef class Connection:
 cdef cnp.ndarray elements(const void *first, int64_t count, object dtype):
     """A NumPy array on memory of the program, that must not outlive the call."""
     cdef cnp.npy_intp length = count
+    if first == NULL:  # for which NumPy would take memory of its own
+        raise ValueError(f"the buffer of {count} elements is NULL")
     Py_INCREF(dtype)  # which the array takes
     return <cnp.ndarray>PyArray_NewFromDescr(
         <PyTypeObject *>cnp.ndarray, <cnp.PyArray_Descr *>dtype, 1, &length, NULL,
@@ -165,27 +196,41 @@ cdef cnp.ndarray elements(const void *first, int64_t count, object dtype):
     )
 
 
-cdef void report(str what):
-    """Write the error that is handled; MPI gets its number only."""
+cdef void report(str what) noexcept:
+    """Write the error that is handled, if that is possible; MPI gets its number only."""
     error = sys.exc_info()[1]
-    sys.stderr.write(f"collalgo: {what}: {type(error).__name__}: {error}\n")
-    if not isinstance(error, Exception) or isinstance(error, TypeError):
-        traceback.print_exc()
+    try:
+        sys.stderr.write(f"collalgo: {what}: {type(error).__name__}: {error}\n")
+        if not isinstance(error, Exception) or isinstance(error, TypeError):
+            traceback.print_exc()
+    except BaseException:  # the program has closed it, or nobody reads it
+        pass
+
+
+cdef object connected(MpiRanks ranks):
+    """The connection of ranks; None where they are on several hosts, or if this one fails."""
+    cdef Connection made = None
+    try:
+        found = communicator_of(ranks)
+        if found is not None:
+            made = Connection.__new__(Connection)
+            made.comm, made.runner = found, runner_of(found)
+    except BaseException:
+        report("MPI makes the calls of a communicator")
+        return None
+    return made
 
 
 cdef void *connect_with_gil(intptr_t comm, int rank, int size) noexcept with gil:
     """Connect the ranks of a communicator of MPI, with a reference; NULL if not."""
     cdef MpiRanks ranks = MpiRanks.__new__(MpiRanks)
-    cdef Connection made
     ranks.comm, ranks.rank, ranks.size = comm, rank, size
     try:
-        found = communicator_of(ranks)
-        if found is None:
-            return NULL
-        made = Connection.__new__(Connection)
-        made.comm, made.runner = found, runner_of(found)
+        made = ranks.agreed(connected(ranks))
     except BaseException:
         report("MPI makes the calls of a communicator")
+        return NULL
+    if made is None:
         return NULL
     Py_INCREF(made)
     return <void *>made

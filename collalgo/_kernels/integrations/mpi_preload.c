@@ -22,7 +22,7 @@ typedef struct {
 
 static mpi_beneath mpi;
 static preload_interface interface;
-static int is_usable, key;
+static int found_mpi, has_python, has_wide_forms, key;
 static unsigned taken_collectives; /* a bit for each */
 static _Atomic int64_t taken[PRELOAD_COLLECTIVES], passed[PRELOAD_COLLECTIVES];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -33,9 +33,8 @@ static __thread struct {
     int rank, is_in_call;
 } current;
 
-static const char *const NAMES[] = {
-    "allreduce", "broadcast", "reduce_scatter", "allgather", "alltoall", "barrier",
-};
+#define NAME(number, name) name,
+static const char *const NAMES[] = {PRELOAD_EACH(NAME)};
 
 /* ---- what the engine calls */
 
@@ -79,11 +78,13 @@ static int is_wanted(const char *list, const char *name) {
     return 0;
 }
 
-/* A program with an interpreter has the engine itself: import collalgo, or --as-mpi4py. */
+/* A program with an interpreter has the engine itself: import collalgo, or --as-mpi4py. Its
+   calls are counted all the same, as the other ranks may be of programs that have none. */
 static void begin(void) {
-    is_usable = !dlsym(RTLD_DEFAULT, "Py_IsInitialized") && find_mpi(&mpi) &&
-                !mpi.Comm_create_keyval(keep_none, forget, &key, NULL);
-    for (int i = 0; is_usable && i < PRELOAD_COLLECTIVES; i++)
+    has_python = dlsym(RTLD_DEFAULT, "Py_IsInitialized") != NULL;
+    has_wide_forms = find_next("MPI_Allreduce_c") != NULL;
+    found_mpi = find_mpi(&mpi) && !mpi.Comm_create_keyval(keep_none, forget, &key, NULL);
+    for (int i = 0; found_mpi && i < PRELOAD_COLLECTIVES; i++)
         if (is_wanted(getenv("COLLALGO_PRELOAD"), NAMES[i])) taken_collectives |= 1u << i;
 }
 
@@ -100,9 +101,9 @@ static void start_engine(void) {
 /* Whether all ranks have the engine, which each of them starts for itself. */
 static int all_have_engine(word comm, int size) {
     static pthread_once_t started = PTHREAD_ONCE_INIT;
-    pthread_once(&started, start_engine);
-    char mine = interface.connect != NULL, *all = malloc((size_t)size);
-    int have = all && !allgather(comm, &mine, 1, all);
+    if (!has_python) pthread_once(&started, start_engine);
+    char mine = interface.connect != NULL, *all = reserved(size);
+    int have = !allgather(comm, &mine, 1, all);
     for (int rank = 0; have && rank < size; rank++) have = all[rank];
     free(all);
     return have;
@@ -114,7 +115,7 @@ static connection *connection_of(word comm) {
     int found = 0, is_inter = 0;
     if (mpi.Comm_get_attr(comm, key, &mine, &found)) return NULL;
     if (!found) {
-        if (!(mine = calloc(1, sizeof *mine))) abort(); /* the other ranks go on */
+        mine = memset(reserved(sizeof *mine), 0, sizeof *mine);
         mpi.Comm_test_inter(comm, &is_inter);
         if (!is_inter && !mpi.Comm_size(comm, &mine->size)) mpi.Comm_rank(comm, &mine->rank);
         mpi.Comm_set_attr(comm, key, mine);
@@ -128,7 +129,7 @@ static connection *connection_of(word comm) {
 /* The connection for a call with blocks of some bytes; NULL if it is passed on. */
 static connection *connection_for(int collective, word comm, int64_t nbytes) {
     pthread_once(&once, begin);
-    if (!is_usable || !(taken_collectives >> collective & 1)) return NULL;
+    if (!found_mpi || !(taken_collectives >> collective & 1)) return NULL;
     if (!nbytes || nbytes < mpi.least) return NULL;
     connection *mine = connection_of(handle_of(&mpi, comm));
     return mine && mine->engine ? mine : NULL;

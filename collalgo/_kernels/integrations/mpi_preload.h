@@ -4,16 +4,18 @@
 
 #include <stdint.h>
 
-/* The collectives, in the order of their names in collalgo/integrations/preload.py. */
-enum {
-    PRELOAD_ALLREDUCE,
-    PRELOAD_BROADCAST,
-    PRELOAD_REDUCE_SCATTER,
-    PRELOAD_ALLGATHER,
-    PRELOAD_ALLTOALL,
-    PRELOAD_BARRIER,
-    PRELOAD_COLLECTIVES,
-};
+/* The collectives, each with its name for the user. */
+#define PRELOAD_EACH(F) \
+    F(PRELOAD_ALLREDUCE, "allreduce") \
+    F(PRELOAD_BROADCAST, "broadcast") \
+    F(PRELOAD_REDUCE_SCATTER, "reduce_scatter") \
+    F(PRELOAD_ALLGATHER, "allgather") \
+    F(PRELOAD_ALLTOALL, "alltoall") \
+    F(PRELOAD_BARRIER, "barrier")
+#define PRELOAD_NUMBER(number, name) number,
+#define PRELOAD_NAME(number, name) " " name
+#define PRELOAD_NAMES PRELOAD_EACH(PRELOAD_NAME)
+enum { PRELOAD_EACH(PRELOAD_NUMBER) PRELOAD_COLLECTIVES };
 
 /* A call on a communicator. What only moves is bytes. */
 typedef struct {
@@ -35,8 +37,8 @@ typedef struct {
        during a call. */
     int (*allgather)(intptr_t comm, const void *mine, int nbytes, void *all);
     unsigned (*poll)(void *);
-    /* Of the engine: a connection, or NULL where its ranks are not on one host; a call on it
-       (0, or -1 once the error is written); its end. */
+    /* Of the engine: a connection, or NULL on all ranks if one of them cannot connect or they
+       are on several hosts; a call on it (0, or -1 once the error is written); its end. */
     void *(*connect)(intptr_t comm, int rank, int size);
     int (*call)(void *connection, const preload_call *call);
     void (*disconnect)(void *connection);

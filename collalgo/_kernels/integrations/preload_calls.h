@@ -2,35 +2,39 @@
 #ifndef COLLALGO_PRELOAD_CALLS_H
 #define COLLALGO_PRELOAD_CALLS_H
 
+#include "preload_narrow.h"
+
 /* Elements of a datatype as adjacent bytes: in place, or packed in memory of their own. */
 typedef struct {
     char *bytes;
-    int is_packed;
+    int is_packed, status; /* an error of MPI while they were packed, or 0 */
 } buffer;
 
-/* Elements to read (is_read), or a place for those to be written; NULL bytes on failure. */
+/* Elements to read (is_read), or a place for those to be written. */
 static buffer begin_buffer(const void *elements, int64_t count, const datatype *type, word comm,
                            int is_read) {
-    buffer made = {(char *)elements, !type->is_named};
+    buffer made = {(char *)elements, !type->is_named, 0};
     if (type->is_named) return made;
-    if (!(made.bytes = malloc((size_t)(count * type->size) + 1))) return made;
-    if (is_read) copy_packed(&mpi, (char *)elements, count, type, made.bytes, comm, 1);
+    made.bytes = reserved(count * type->size);
+    if (is_read)
+        made.status = copy_packed(&mpi, (char *)elements, count, type, made.bytes, comm, 1);
     return made;
 }
 
-/* Puts elements that were written in place, and frees the memory. */
+/* Puts elements that were written in place, and frees the memory: the first error, or 0. */
 static int end_buffer(buffer *made, void *elements, int64_t count, const datatype *type,
                       word comm, int is_written) {
-    int status = 0;
-    if (!made->is_packed || !made->bytes) return 0;
-    if (is_written) status = copy_packed(&mpi, elements, count, type, made->bytes, comm, 0);
+    int status = made->status;
+    if (!made->is_packed) return 0;
+    if (is_written && !status)
+        status = copy_packed(&mpi, elements, count, type, made->bytes, comm, 0);
     free(made->bytes);
     return status;
 }
 
 static datatype type_of(word handle) {
     pthread_once(&once, begin);
-    if (!is_usable) return (datatype){0, 0, -1, 0};
+    if (!found_mpi) return (datatype){0, 0, -1, 0};
     return datatype_of(&mpi, handle_of(&mpi, handle), PRELOAD_DTYPES);
 }
 
@@ -62,6 +66,7 @@ static int op_of(word handle, int dtype) {
 #define ALLREDUCE(suffix, number) \
     int MPI_Allreduce##suffix(const void *source, void *target, number count, word type, \
                               word op, word comm) { \
+        OR_NARROW(number, count, MPI_Allreduce(source, target, (int)count, type, op, comm)); \
         int status = take_allreduce(source, target, count, type, op, comm); \
         if (status >= 0) return status; \
         PASS_ON("MPI_Allreduce" #suffix, (const void *, void *, number, word, word, word), \
@@ -91,6 +96,7 @@ BOTH(ALLREDUCE)
 
 #define BROADCAST(suffix, number) \
     int MPI_Bcast##suffix(void *elements, number count, word type, int root, word comm) { \
+        OR_NARROW(number, count, MPI_Bcast(elements, (int)count, type, root, comm)); \
         int status = take_broadcast(elements, count, type, root, comm); \
         if (status >= 0) return status; \
         PASS_ON("MPI_Bcast" #suffix, (void *, number, word, int, word), elements, count, type, \
@@ -118,6 +124,8 @@ BOTH(BROADCAST)
 #define REDUCE_SCATTER_BLOCK(suffix, number) \
     int MPI_Reduce_scatter_block##suffix(const void *source, void *target, number count, \
                                          word type, word op, word comm) { \
+        OR_NARROW(number, count, \
+                  MPI_Reduce_scatter_block(source, target, (int)count, type, op, comm)); \
         int status = take_reduce_scatter(source, target, count, NULL, 0, type, op, comm); \
         if (status >= 0) return status; \
         PASS_ON("MPI_Reduce_scatter_block" #suffix, \
@@ -129,6 +137,8 @@ BOTH(BROADCAST)
     int MPI_Reduce_scatter##suffix(const void *source, void *target, const number *counts, \
                                    word type, word op, word comm) { \
         int is_wide = sizeof *counts == 8; \
+        if (is_wide && is_only_narrow()) \
+            return reduce_scatter_narrowed(source, target, counts, type, op, comm); \
         int status = take_reduce_scatter(source, target, 0, counts, is_wide, type, op, comm); \
         if (status >= 0) return status; \
         PASS_ON("MPI_Reduce_scatter" #suffix, \
@@ -140,35 +150,48 @@ BOTH(BROADCAST)
 static const void *apart(const void *source, void *target, int64_t nbytes, void **copy) {
     *copy = NULL;
     if (source != mpi.in_place) return source;
-    *copy = malloc((size_t)nbytes);
-    return *copy ? memcpy(*copy, target, (size_t)nbytes) : NULL;
+    return *copy = memcpy(reserved(nbytes), target, (size_t)nbytes);
 }
 
-/* The counts of all blocks, with their sum; NULL where all are equal. */
-static int64_t *widened(const void *counts, int is_wide, int64_t count, int size, int64_t *sum) {
-    int64_t *made = counts ? malloc((size_t)size * sizeof *made) : NULL;
-    *sum = made ? 0 : count * size;
-    for (int i = 0; made && i < size; i++) {
+/* The counts of all blocks, with their sum. */
+static int64_t *widened(const void *counts, int is_wide, int size, int64_t *sum) {
+    int64_t *made = reserved(size * (int64_t)sizeof *made);
+    *sum = 0;
+    for (int i = 0; i < size; i++) {
         made[i] = is_wide ? ((const int64_t *)counts)[i] : ((const int *)counts)[i];
         *sum += made[i];
     }
     return made;
 }
 
+/* Of all blocks, with their counts unless each has `count` elements. */
+static int take_blocks_reduced(const void *source, void *target, int64_t count,
+                               const int64_t *counts, const datatype *type, word op,
+                               word comm, int size) {
+    int64_t mean = counts ? (count * type->size + size - 1) / size : count * type->size;
+    connection *mine = connection_for(PRELOAD_REDUCE_SCATTER, comm, mean);
+    int place = mine ? op_of(op, type->dtype) : -1;
+    if (place < 0) return pass_on(PRELOAD_REDUCE_SCATTER);
+    int64_t total = counts ? count : count * mine->size;
+    void *copy;
+    source = apart(source, target, total * type->size, &copy);
+    preload_call call = {PRELOAD_REDUCE_SCATTER, type->dtype, place, 0, total, source, target,
+                         counts};
+    int status = make(mine, comm, &call);
+    free(copy);
+    return status;
+}
+
 static int take_reduce_scatter(const void *source, void *target, int64_t count,
                                const void *counts, int is_wide, word handle, word op,
                                word comm) {
     datatype type = type_of(handle);
-    int64_t total = 0, *all = NULL, nbytes = counts ? INT64_MAX : count * type.size;
-    connection *mine = connection_for(PRELOAD_REDUCE_SCATTER, comm, nbytes);
-    int place = mine ? op_of(op, type.dtype) : -1;
-    if (place >= 0) all = widened(counts, is_wide, count, mine->size, &total);
-    if (!total) return free(all), pass_on(PRELOAD_REDUCE_SCATTER);
-    void *copy;
-    source = apart(source, target, total * type.size, &copy);
-    preload_call call = {PRELOAD_REDUCE_SCATTER, type.dtype, place, 0, total, source, target, all};
-    int status = make(mine, comm, &call);
-    free(copy), free(all);
+    int64_t *all = NULL;
+    int size = 1;
+    if (counts && found_mpi && !mpi.Comm_size(handle_of(&mpi, comm), &size))
+        all = widened(counts, is_wide, size, &count);
+    int status = take_blocks_reduced(source, target, count, all, &type, op, comm, size);
+    free(all);
     return status;
 }
 
@@ -180,6 +203,8 @@ BOTH(REDUCE_SCATTER)
 #define BLOCKS(name, collective, suffix, number) \
     int name##suffix(const void *source, number count, word type, void *target, \
                      number target_count, word target_type, word comm) { \
+        OR_NARROW(number, count > target_count ? count : target_count, \
+                  name(source, (int)count, type, target, (int)target_count, target_type, comm)); \
         int status = take_blocks(collective, source, count, type, target, target_count, \
                                  target_type, comm); \
         if (status >= 0) return status; \
@@ -199,7 +224,7 @@ static int take_blocks(int collective, const void *source, int64_t count, word h
     int64_t all = target_count * mine->size, each = target_count * into.size;
     int64_t parts = is_gathering ? 1 : mine->size;
     datatype of = is_in_place ? into : type_of(handle);
-    buffer found = begin_buffer(target, all, &into, comm, is_in_place), given = {NULL, 0};
+    buffer found = begin_buffer(target, all, &into, comm, is_in_place), given = {NULL, 0, 0};
     void *copy = NULL;
     if (!is_in_place)
         given = begin_buffer(source, count * parts, &of, comm, 1);
@@ -209,10 +234,10 @@ static int take_blocks(int collective, const void *source, int64_t count, word h
         given.bytes = (char *)apart(mpi.in_place, found.bytes, each * parts, &copy);
     preload_call call = {collective, 0, 0, 0, each * parts, given.bytes, found.bytes, NULL};
     int status = make(mine, comm, &call);
+    int packed = end_buffer(&given, NULL, 0, &of, comm, 0);
     int unpacked = end_buffer(&found, target, all, &into, comm, 1);
-    if (!is_in_place) end_buffer(&given, NULL, 0, &of, comm, 0);
     free(copy);
-    return status ? status : unpacked;
+    return status ? status : packed ? packed : unpacked;
 }
 
 BOTH(ALLGATHER)
@@ -233,7 +258,7 @@ static void report(void) {
     const char *asked = getenv("COLLALGO_PRELOAD_REPORT");
     if (!asked || !*asked || !strcmp(asked, "0")) return;
     int rank = -1;
-    if (is_usable) mpi.Comm_rank(mpi.world, &rank);
+    if (found_mpi) mpi.Comm_rank(mpi.world, &rank);
     for (int i = 0; i < PRELOAD_COLLECTIVES; i++)
         if (taken[i] || passed[i])
             fprintf(stderr, "collalgo: rank %d: %s: %lld taken, %lld passed on\n", rank,

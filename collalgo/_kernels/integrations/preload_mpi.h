@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Memory of some bytes. Without it the process ends: the other ranks wait for its call. */
+static void *reserved(int64_t nbytes) {
+    void *memory = malloc((size_t)(nbytes > 0 ? nbytes : 1));
+    if (!memory) abort();
+    return memory;
+}
+
 typedef intptr_t word;
 typedef int copy_function(word comm, int key, void *extra, void *in, void *out, int *flag);
 typedef int delete_function(word comm, int key, void *value, void *extra);
@@ -189,7 +196,7 @@ static datatype datatype_of(const mpi_beneath *mpi, word handle, const char *dty
 static int copy_packed(const mpi_beneath *mpi, char *elements, int64_t count,
                        const datatype *type, char *bytes, word comm, int is_packing) {
     intptr_t lower, extent;
-    int64_t most = type->size ? (1 << 30) / type->size + 1 : count;
+    int64_t most = type->size && type->size < 1 << 30 ? (1 << 30) / type->size : 1;
     int status = mpi->Type_get_extent(type->handle, &lower, &extent);
     for (int64_t done = 0; done < count && !status;) {
         int now = (int)(count - done < most ? count - done : most), at = 0;

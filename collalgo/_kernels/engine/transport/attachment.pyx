@@ -25,10 +25,11 @@ from collalgo._kernels.engine.transport.segment cimport (
     rank_header,
 )
 from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, Transport
+from collalgo._kernels.engine.transport.wire cimport is_polled
 
 cdef enum:
     PATIENCE = 100  # pauses of about 3 microseconds: the length of a short call
-    FIRST_SLEEP = 100000    # nanoseconds: engines between hosts must be polled
+    FIRST_SLEEP = 100000    # nanoseconds: engines, also an MPI beneath, must be polled
 
 
 cdef int set_policy(wait_policy *policy, found) except -1:
@@ -85,7 +86,7 @@ cdef class Attachment(Transport):
         self.whole = self.end.small_bytes
         if self.end.usual.spins == 0:
             endpoint_share_cores(self.end)
-        if across:
+        if across or is_polled():
             self.end.first_sleep = FIRST_SLEEP
             endpoint_fence(self.end)  # as this rank often goes to sleep
         for place, member in enumerate(self.members):

@@ -11,6 +11,7 @@ ctypedef unsigned (*poll_type)(void *) noexcept nogil
 
 cdef void set_poll(poll_type poll, void *engine) noexcept nogil
 cdef void forget_poll(void *engine) noexcept nogil
+cdef bint is_polled() noexcept nogil
 cdef void poll_engine() noexcept nogil
 
 

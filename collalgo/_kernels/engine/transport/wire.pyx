@@ -30,6 +30,11 @@ cdef void forget_poll(void *engine) noexcept nogil:
         poll_used = NULL
 
 
+cdef bint is_polled() noexcept nogil:
+    """Whether this process has an engine to poll."""
+    return poll_used != NULL and generation == forks
+
+
 cdef void poll_engine() noexcept nogil:
     """Poll the engine of this process, so that it sends messages which it keeps.
 
@@ -38,7 +43,7 @@ cdef void poll_engine() noexcept nogil:
     forked child does not poll: the engine and its sockets belong to its parent.
     """
     cdef poll_type poll = poll_used
-    if poll != NULL and generation == forks:
+    if is_polled():
         poll(engine_used)
 
 
