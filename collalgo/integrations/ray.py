@@ -4,13 +4,18 @@ A group has the calls of ``ray.util.collective`` on arrays in host memory. Its a
 connect over the key-value store of Ray; those on one host then use shared memory.
 """
 
-from collections.abc import Sequence
+import secrets
+from collections.abc import MutableSet, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import ray
 import ray.experimental.internal_kv as ray_store
-from ray.util.collective.backend_registry import register_collective_backend
+from ray.util.collective.backend_registry import (
+    _global_registry,
+    register_collective_backend,
+)
 from ray.util.collective.collective_group.base_collective_group import BaseGroup
 from ray.util.collective.types import (
     AllGatherOptions,
@@ -46,33 +51,43 @@ OPS = {"product": "prod"}
 
 
 def register() -> None:
-    """Register the backend; every actor calls it, and so does the driver."""
-    register_collective_backend(BACKEND, RayGroup)
+    """Register the backend, once; every actor calls it, and so does the driver."""
+    if not _global_registry.is_registered(BACKEND):
+        register_collective_backend(BACKEND, RayGroup)
 
 
 class RayStore:
     """The key-value store of Ray as an :class:`~.store.protocol.ExchangeStore`.
 
-    It may have the keys of an earlier group of this name: each rank counts its groups,
-    and each group has keys of its own.
+    All jobs of a cluster share it, and it may have keys of an earlier group of this name,
+    or of ranks that gave up. Rank 0 therefore gives each group keys of its own, by a
+    random number that it sends to the random name of each rank.
 
     Parameters
     ----------
-    name
+    group
         The name of the group.
-    rank
-        The rank of this process.
+    rank, size
+        The rank of this process, and their number.
+    timeout
+        Seconds to wait for the other ranks.
     """
 
-    def __init__(self, name: str, rank: int):
-        count = f"collalgo/{name}/{rank}"
-        number = int(ray_store._internal_kv_get(count) or b"0") + 1
-        ray_store._internal_kv_put(count, str(number).encode(), overwrite=True)
-        self._prefix = f"{count.rpartition('/')[0]}/groups/{number}/"
+    def __init__(self, group: str, rank: int, size: int, timeout: float):
+        job = ray.get_runtime_context().get_job_id()
+        self._prefix = f"collalgo/{job}/{group}/"
         self._written: list[str] = []
+        try:
+            keys = (
+                self._invite(size, timeout) if rank == 0 else self._join(rank, timeout)
+            )
+        except BaseException:
+            self.remove()
+            raise
+        self._prefix += f"{keys}/"
 
     def set(self, key: str, value: bytes) -> None:
-        """Set a key that does not exist yet."""
+        """Set a key; only the ranks that say their name set one again."""
         ray_store._internal_kv_put(self._prefix + key, value)
         self._written.append(self._prefix + key)
 
@@ -82,14 +97,47 @@ class RayStore:
             f"Ray's store has no key {key} after {timeout:g} s; check that all actors "
             "create the group"
         )
-        read = partial(ray_store._internal_kv_get, self._prefix + key)
-        return awaited(read, timeout, POLL_SECONDS, late)
+        return awaited(partial(self._read, key), timeout, POLL_SECONDS, late)
 
     def remove(self) -> None:
         """Remove the keys that this process has set."""
         for key in self._written:
             ray_store._internal_kv_del(key)
         self._written.clear()
+
+    def _read(self, key: str) -> bytes | None:
+        found: bytes | None = ray_store._internal_kv_get(self._prefix + key)
+        return found
+
+    def _join(self, rank: int, timeout: float) -> str:
+        """Say the name of this rank: the number that rank 0 sends."""
+        name = secrets.token_hex(8)
+        self.set(f"joining/{rank}", name.encode())
+        keys = self.get(f"invited/{name}", timeout).decode()
+        self.set(f"{keys}/joined/{rank}", b"1")
+        return keys
+
+    def _invite(self, size: int, timeout: float) -> str:
+        """Send a number to each name that a rank says, until all have joined."""
+        keys = secrets.token_hex(8)
+        look = partial(self._answer, keys, set(range(1, size)), set())
+        late = BootstrapError(
+            f"not all {size} actors have created the group after {timeout:g} s", rank=0
+        )
+        return awaited(look, timeout, POLL_SECONDS, late).decode()
+
+    def _answer(
+        self, keys: str, missing: MutableSet[int], invited: MutableSet[bytes]
+    ) -> bytes | None:
+        """Invite new names, which may be of earlier groups; the number once all joined."""
+        for rank in [*missing]:
+            name = self._read(f"joining/{rank}")
+            if name and name not in invited:
+                self.set(f"invited/{name.decode()}", keys.encode())
+                invited.add(name)
+            if self._read(f"{keys}/joined/{rank}"):
+                missing.remove(rank)
+        return None if missing else keys.encode()
 
 
 class RayGroup(BaseGroup):
@@ -112,10 +160,14 @@ class RayGroup(BaseGroup):
 
     def __init__(self, world_size: int, rank: int, group_name: str):
         super().__init__(world_size, rank, group_name)
-        self._store = RayStore(group_name, rank)
         position = rank, world_size
-        arguments = JoinArguments(self._store, *position, timeout=JOIN_TIMEOUT)
-        self.comm = Communicator(connect_over(self._store, arguments))
+        self._store = RayStore(group_name, *position, JOIN_TIMEOUT)
+        try:
+            arguments = JoinArguments(self._store, *position, timeout=JOIN_TIMEOUT)
+            self.comm = Communicator(connect_over(self._store, arguments))
+        except BaseException:
+            self._store.remove()
+            raise
 
     @classmethod
     def backend(cls) -> str:
@@ -126,8 +178,10 @@ class RayGroup(BaseGroup):
         return True
 
     def destroy_group(self) -> None:
-        self.comm.close()
-        self._store.remove()
+        try:
+            self.comm.close()
+        finally:
+            self._store.remove()
 
     def allreduce(self, tensor: Any, allreduce_options: Any = ALLREDUCE) -> None:
         op, seconds = _op(allreduce_options), _seconds(allreduce_options)

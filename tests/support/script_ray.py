@@ -9,8 +9,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import numpy as np
 import ray
 import torch
+from ray.experimental import internal_kv as ray_store
 from ray.util import collective
 
+from collalgo.errors import BootstrapError
+from collalgo.integrations import ray as ours
 from collalgo.integrations.ray import BACKEND, register
 
 
@@ -27,11 +30,31 @@ def same(found, expected):
 class Actor:
     def __init__(self, rank, size):
         register()
+        register()  # as a library may have done
         self.rank, self.size = rank, size
 
-    def begin(self, group):
+    def begin(self, group, size=None):
+        self.size = size or self.size
         collective.init_collective_group(self.size, self.rank, BACKEND, group)
         return True
+
+    def give_up(self, group):
+        """Create a group that not all actors create."""
+        ours.JOIN_TIMEOUT, usual = 0.5, ours.JOIN_TIMEOUT
+        try:
+            self.begin(group)
+        except BootstrapError:
+            return True
+        finally:
+            ours.JOIN_TIMEOUT = usual
+
+    def fail_to_close(self, group):
+        """End a group whose communicator raises an error: the keys that are left."""
+        collective.get_group_handle(group).comm.close = lambda: 1 / 0
+        try:
+            self.end(group)
+        except ZeroDivisionError:
+            return len(ray_store._internal_kv_list("collalgo/"))
 
     def end(self, group):
         collective.destroy_collective_group(group)
@@ -91,6 +114,16 @@ def main(size):
         ranks = ray.get([each.calls.remote(group) for each in actors])
         assert ranks == list(range(size))
         ray.get([each.end.remote(group) for each in actors])
+    for count in (size, size - 1, size) if size > 2 else ():  # of one name
+        some = actors[:count]
+        ray.get([each.begin.remote("g", count) for each in some])
+        assert ray.get([each.calls.remote("g") for each in some]) == [*range(count)]
+        ray.get([each.end.remote("g") for each in some])
+    for some in actors[:1], actors[1:], actors[:-1]:  # before all try again
+        assert all(ray.get([each.give_up.remote("g") for each in some]))
+    ray.get([each.begin.remote("g") for each in actors])
+    left = [ray.get(each.fail_to_close.remote("g")) for each in actors]
+    assert left[-1] == 0, left
     print("collective: right")
     ray.shutdown()
 
