@@ -87,7 +87,12 @@ def test_torch_works_on_it(launcher, size, duties):
     [
         (
             "cpu:collalgo,cuda:gloo",
-            ("ours_on_the_host", "every_collective", "data_parallel"),
+            (
+                "ours_on_the_host",
+                "every_collective",
+                "data_parallel",
+                "the_others_end_after_an_error_of_ours",
+            ),
         ),
         ("cpu:gloo,cuda:collalgo", ("gloo_on_the_host", "data_parallel")),
     ],

@@ -1,10 +1,15 @@
 """Duties of ranks under torch: groups whose devices have different backends."""
 
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
 
+from collalgo.integrations.torch import creation, mixed
+from collalgo.integrations.torch.group import CollalgoGroup
 from tests.support.torch_values import equal, total, values
 
 
@@ -51,6 +56,37 @@ def ours_on_the_host():
     on_gpu = dist.group.WORLD._get_backend(torch.device("cuda"))
     assert isinstance(on_gpu, dist.ProcessGroupGloo)
     other_backends()
+
+
+def the_others_end_after_an_error_of_ours():
+    """An error at the end of ours, or as its ranks connect."""
+    ended = []
+    other = SimpleNamespace(
+        shutdown=lambda: ended.append("shutdown"), abort=lambda: ended.append("abort")
+    )
+    for name in "shutdown", "abort":
+        group = mixed.MixedGroup(dist.group.WORLD.comm, None, {"cuda": other}, ["cpu"])
+        with patch.object(CollalgoGroup, name, fail), raises(ZeroDivisionError):
+            getattr(group, name)()
+    with ExitStack() as made:
+        made.enter_context(patch.object(mixed, "_other_group", lambda *_: other))
+        made.enter_context(patch.object(creation, "_communicator", fail))
+        made.enter_context(raises(ZeroDivisionError))
+        dist.new_group([0, 1], backend="cpu:collalgo,cuda:gloo")
+    assert ended == ["shutdown", "abort", "shutdown"], ended
+
+
+def fail(*_):
+    raise ZeroDivisionError
+
+
+@contextmanager
+def raises(kind):
+    try:
+        yield
+    except kind:
+        return
+    raise AssertionError("no error")
 
 
 def gloo_on_the_host():

@@ -23,8 +23,8 @@ def create(opts: Any, pg_options: Any) -> CollalgoGroup:
         options, of_others = checked(pg_options), None
     else:
         options, of_others = Options(), pg_options
-    others = other_groups(backends, opts, of_others)
-    comm = _communicator(opts, options)
+    with other_groups(backends, opts, of_others) as others:
+        comm = _communicator(opts, options)
     if others:
         return MixedGroup(comm, opts.store, others, own)
     return CollalgoGroup(comm, opts.store)

@@ -1,7 +1,8 @@
 """Process groups with another backend for some devices: ``cpu:collalgo,cuda:nccl``."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import wraps
 from types import FrameType
@@ -68,14 +69,16 @@ class MixedGroup(CollalgoGroup):
         )
 
     def abort(self) -> None:
-        super().abort()
-        for other in self.others.values():
-            other.abort()
+        with ExitStack() as rest:
+            for other in self.others.values():
+                rest.callback(other.abort)
+            super().abort()
 
     def shutdown(self) -> None:
-        super().shutdown()
-        for other in self.others.values():
-            other.shutdown()
+        with ExitStack() as rest:
+            for other in self.others.values():
+                rest.callback(other.shutdown)
+            super().shutdown()
 
     def set_timeout(self, timeout: timedelta) -> None:
         super().set_timeout(timeout)
@@ -127,10 +130,14 @@ def asked_backends() -> dict[str, str]:
     return {} if config is None else dict(config.get_device_backend_map())
 
 
+@contextmanager
 def other_groups(
     backends: dict[str, str], opts: Any, backend_options: Any
-) -> dict[str, dist.ProcessGroup]:
+) -> Iterator[dict[str, dist.ProcessGroup]]:
     """The process groups of torch for the devices that have another backend.
+
+    They are made before the ranks connect, so one that is missing is refused first,
+    and shut down if the body raises.
 
     Parameters
     ----------
@@ -148,23 +155,35 @@ def other_groups(
     NotImplementedError
         For a backend that is not of torch.
     """
-    groups = {}
-    for device, backend in backends.items():
-        if backend == "collalgo":
-            continue
-        if backend not in MAKERS:
-            raise NotImplementedError(
-                f"collalgo: {device}:{backend} cannot be beside collalgo; pass "
-                f"{device}:{' or '.join(MAKERS)}, or collalgo for all devices"
-            )
-        store = dist.PrefixStore(f"beside/{device}/", opts.store)
-        group = dist.ProcessGroup(store, opts.group_rank, opts.group_size)
-        kind = getattr(dist.ProcessGroup.BackendType, backend.upper())
-        group._set_default_backend(kind)
-        made = MAKERS[backend](store, opts, backend_options)
-        group._register_backend(torch.device(device), kind, made)
-        groups[device] = group
-    return groups
+    groups: dict[str, dist.ProcessGroup] = {}
+    try:
+        for device, backend in backends.items():
+            if backend != "collalgo":
+                groups[device] = _other_group(device, backend, opts, backend_options)
+        yield groups
+    except BaseException:
+        with ExitStack() as rest:
+            for group in groups.values():
+                rest.callback(group.shutdown)
+        raise
+
+
+def _other_group(
+    device: str, backend: str, opts: Any, backend_options: Any
+) -> dist.ProcessGroup:
+    """The process group of torch for a device that has another backend."""
+    if backend not in MAKERS:
+        raise NotImplementedError(
+            f"collalgo: {device}:{backend} cannot be beside collalgo; pass "
+            f"{device}:{' or '.join(MAKERS)}, or collalgo for all devices"
+        )
+    store = dist.PrefixStore(f"beside/{device}/", opts.store)
+    group = dist.ProcessGroup(store, opts.group_rank, opts.group_size)
+    kind = getattr(dist.ProcessGroup.BackendType, backend.upper())
+    group._set_default_backend(kind)
+    made = MAKERS[backend](store, opts, backend_options)
+    group._register_backend(torch.device(device), kind, made)
+    return group
 
 
 def _gloo(store: dist.Store, opts: Any, _options: Any) -> Any:
