@@ -3,7 +3,6 @@
 ``clients_of_torch.py CLIENT BACKEND`` trains a network on two ranks: its last loss.
 """
 
-import os
 import sys
 
 import torch
@@ -78,29 +77,6 @@ def lightning():
     trainer.fit(lightning_module(), loader())
     assert trainer.world_size == 2
     return trainer.callback_metrics["loss"].item()
-
-
-def deepspeed():
-    """Stage 1 of ZeRO; the first start compiles an extension for some minutes."""
-    import deepspeed
-
-    deepspeed.init_distributed(dist_backend=BACKEND)
-    model = network()
-    config = {
-        "train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": 1},
-        "optimizer": {"type": "SGD", "params": {"lr": 0.1}},
-        "zero_allow_untested_optimizer": True, "zero_force_ds_cpu_optimizer": False,
-    }  # fmt: skip
-    parameters = model.parameters()
-    engine, *_ = deepspeed.initialize(
-        model=model, model_parameters=parameters, config=config
-    )
-    for first in range(8 * int(os.environ["RANK"]), 64, 16):
-        loss = loss_of(engine, DATA[first : first + 8])
-        engine.backward(loss)
-        engine.step()
-    deepspeed.comm.all_reduce(loss := loss.detach())
-    return loss.item() / 2
 
 
 def main():
