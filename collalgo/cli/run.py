@@ -95,8 +95,8 @@ def _run_preloaded(line: Sequence[str]) -> NoReturn:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in {"command", "module", "preloaded"}:
             raise click.UsageError(
-                f"--preload starts no ranks itself, so {parameter.opts[0]} has no effect; "
-                "give the launcher of the MPI its options"
+                f"--preload starts no ranks itself, so {parameter.opts[0]} has no "
+                "effect; give the launcher of the MPI its options"
             )
     preload(os.environ)
     try:

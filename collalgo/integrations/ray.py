@@ -59,7 +59,7 @@ def register() -> None:
 class RayStore:
     """The key-value store of Ray as an :class:`~.store.protocol.ExchangeStore`.
 
-    All jobs of a cluster share it, and it may have keys of an earlier group of this name,
+    All jobs of a cluster share it, and it may have keys of earlier groups of this name,
     or of ranks that gave up. Rank 0 therefore gives each group keys of its own, by a
     random number that it sends to the random name of each rank.
 
@@ -129,7 +129,7 @@ class RayStore:
     def _answer(
         self, keys: str, missing: MutableSet[int], invited: MutableSet[bytes]
     ) -> bytes | None:
-        """Invite new names, which may be of earlier groups; the number once all joined."""
+        """Invite new names, also of earlier groups; the number once all have joined."""
         for rank in [*missing]:
             name = self._read(f"joining/{rank}")
             if name and name not in invited:
