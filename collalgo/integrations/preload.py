@@ -41,8 +41,8 @@ def preload(environment: MutableMapping[str, str]) -> None:
     Raises
     ------
     BootstrapError
-        If the library is not compiled, or this Python is no shared library, which the
-        programs would load.
+        If the library is not compiled, or this Python has no shared library, which
+        the programs would load.
     VariableError
         If the user asks for a collective that cannot be taken.
     """

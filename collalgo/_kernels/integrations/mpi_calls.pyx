@@ -203,7 +203,7 @@ cdef void report(str what) noexcept:
         sys.stderr.write(f"collalgo: {what}: {type(error).__name__}: {error}\n")
         if not isinstance(error, Exception) or isinstance(error, TypeError):
             traceback.print_exc()
-    except BaseException:  # the program has closed it, or nobody reads it
+    except BaseException:  # the program has closed it, or its reader has ended
         pass
 
 
