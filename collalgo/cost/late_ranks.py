@@ -1,31 +1,65 @@
 """Ranks that come late to a call: steps of the others only do not wait for them."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
+from collalgo.base.integers import rank_of, shown
+from collalgo.base.units import human_time
 from collalgo.cost.placement import Placement
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 
 
-def check_late(late: Mapping[int, float], size: int, model: str) -> None:
-    """Refuse ranks out of range, no delays, and models without steps.
+def checked_late(
+    late: Mapping[int, float] | None, size: int, model: str
+) -> dict[int, float]:
+    """The delay of each late rank in seconds; empty without late ranks.
 
     Raises
     ------
+    TypeError, ValueError
+        If it maps no ranks to seconds, or a rank or its seconds are out of range.
     TopologyError
-        With the rank and its delay.
+        With late ranks, for models without steps.
     """
+    if late is None:
+        return {}
+    if not isinstance(late, Mapping):
+        raise TypeError(
+            f"simulate: late is {shown(late)}, of type {type(late).__name__}; pass "
+            "the seconds of each late rank, as {2: 0.01}"
+        )
     if late and model != "rounds":
         raise TopologyError(f"late ranks are for the model rounds, not for {model}")
-    for rank, seconds in late.items():
-        if not 0 <= rank < size:
-            raise TopologyError(f"late rank {rank} is not one of the {size} ranks")
-        if not 0 <= seconds < np.inf:
-            raise TopologyError(
-                f"late rank {rank} comes after {seconds} s; pass seconds from 0"
-            )
+    return {
+        rank_of(rank, "late rank", "simulate", size): _seconds(rank, seconds)
+        for rank, seconds in late.items()
+    }
+
+
+def _seconds(rank: int, given: Any) -> float:
+    """The delay of a rank, which must be a finite number from 0."""
+    text = f"simulate: late rank {shown(rank)} comes after {shown(given)}"
+    if isinstance(given, bool) or not isinstance(given, Real):
+        kind = type(given).__name__
+        raise TypeError(f"{text}, of type {kind}; pass a number of seconds")
+    if not 0 <= given < np.inf:
+        raise TopologyError(f"{text} s; pass seconds from 0")
+    return float(given)
+
+
+def last_of(late: Mapping[int, float]) -> int:
+    """The late rank that arrives last; of several at once the lowest."""
+    return max(sorted(late), key=late.__getitem__)
+
+
+def described(late: Mapping[int, float]) -> str:
+    """The late ranks in words, and when the time of their call starts."""
+    each = ", ".join(f"rank {i} by {human_time(late[i])}" for i in sorted(late))
+    return f"late: {each}; the time starts when rank {last_of(late)} arrives"
 
 
 def seconds_after_arrival(
@@ -59,4 +93,5 @@ def seconds_after_arrival(
         arrival[mine] = np.maximum(arrival[mine], delay)
     for seconds, earliest in zip(steps, arrival.tolist(), strict=True):
         now = max(now, earliest) + seconds
-    return now - max(late.values())
+    latest = late[last_of(late)]
+    return max(now, latest) - latest

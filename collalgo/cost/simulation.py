@@ -19,7 +19,7 @@ from collalgo.algorithms.table import shortened
 from collalgo.base.units import counted, human_time, number_of_bytes
 from collalgo.cost.bounds import Bound
 from collalgo.cost.fluid import FluidSimulation
-from collalgo.cost.late_ranks import check_late, seconds_after_arrival
+from collalgo.cost.late_ranks import checked_late, described, seconds_after_arrival
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import compared
 from collalgo.cost.machine import check_root
@@ -54,9 +54,9 @@ class Simulation(NamedTuple):
     nbytes : float
         The bytes of the buffer.
     seconds : float
-        The time until the last rank is done.
+        The time from the arrival of the last rank until the last rank is done.
     steps : tuple of float
-        The seconds of each step, in the model of rounds.
+        The seconds of each step in the model of rounds, without waits for late ranks.
     bottlenecks : tuple
         The bottleneck of each step, a link and its direction, or None for a step
         without messages; in the model of rounds.
@@ -64,9 +64,11 @@ class Simulation(NamedTuple):
         The busy seconds of each link and direction; for a cluster those of its first
         host.
     bound : Bound or None
-        The lower bound of the collective on the topology, if known.
+        The lower bound of ``seconds``, if known.
     defaults : tuple of str
         The parameters that would follow the machine, but have the algorithm's default.
+    late : dict or None
+        The seconds by which ranks come late; None if none does.
     """
 
     collective: str
@@ -80,6 +82,7 @@ class Simulation(NamedTuple):
     busy: dict[DirectedLink, float]
     bound: Bound | None
     defaults: tuple[str, ...] = ()
+    late: dict[int, float] | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -110,6 +113,8 @@ class Simulation(NamedTuple):
             f"{counted(self.size, 'rank')}: {human_time(self.seconds)}"
             f"{marked(self.assumed)} (model: {self.model})"
         )
+        if self.late:
+            text += f"\n{described(self.late)}"
         directed_link = self.bottleneck
         if directed_link is not None:
             busy = human_time(self.busy[directed_link])
@@ -180,8 +185,9 @@ def simulate(
     Raises
     ------
     TopologyError
-        If a rank cannot reach another, no rank is one that comes late, or the order
-        names unknown devices.
+        If a rank cannot reach another, or the order names unknown devices.
+    TypeError, ValueError
+        If ``late`` does not map ranks to seconds.
     """
     _check_model(model)
     if figures is not None:
@@ -190,17 +196,16 @@ def simulate(
     nbytes = number_of_bytes(nbytes, "simulate")
     placement = Placement(topology, order or (), link_model)
     check_root(root, placement.size)
-    check_late(late or {}, placement.size, model)
+    late = checked_late(late, placement.size, model)
     job = Job.of(algorithm, collective, placement, nbytes)
     run = _in_rounds if model == "rounds" else _as_fluid
     outcome = run(placement, job, root)
     if late:
         after = seconds_after_arrival(placement, job.schedule, outcome[1], late, root)
         outcome = (after, *outcome[1:])
-    limit = placement_bound(collective, placement, root, tuple(late or ()))
-    return Simulation(
-        collective, job.name, model, placement.size, nbytes, *outcome, limit
-    )._replace(defaults=job.defaults)
+    limit = placement_bound(collective, placement, root, late)
+    about = collective, job.name, model, placement.size, nbytes
+    return Simulation(*about, *outcome, limit, job.defaults, late or None)
 
 
 def _check_model(model: str) -> None:

@@ -1,5 +1,9 @@
 """Ranks that come late: only the steps in which they take part wait for them."""
 
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -56,14 +60,53 @@ def test_of_several_late_ranks_the_last_counts():
     assert both.seconds == pytest.approx(allreduce("ring", server, {2: 1.0}).seconds)
 
 
+def test_the_bound_of_several_late_ranks_does_not_depend_on_their_order():
+    fast_and_slow = Topology.load("dgx_a100").degraded("gpu0", 0.2)
+    for late in ({2: 1.0, 0: 0.5}, {0: 1.0, 2: 1.0}, {1: 0.25, 0: 0.5, 2: 0.125}):
+        found = [
+            allreduce("late_rank(late=2, blocks=32)", fast_and_slow, dict(pairs))
+            for pairs in permutations(late.items())
+        ]
+        assert len({(one.seconds, one.bound, one.ratio) for one in found}) == 1
+        assert found[0].ratio >= 1
+        last = min(rank for rank in late if late[rank] == max(late.values()))
+        assert found[0].bound == bound("broadcast", fast_and_slow, last)
+
+
+def test_one_rank_that_comes_late_needs_no_time():
+    alone = Topology.load("fully_connected", hosts=1)
+    assert allreduce("ring", alone, {0: 1.0}).seconds == 0
+
+
+def test_late_ranks_and_the_start_of_the_time_are_named():
+    server = Topology.load("dgx_a100")
+    found = allreduce("ring", server, {2: 0.01, np.int64(0): Fraction(1, 2)})
+    assert found.late == {2: 0.01, 0: 0.5}
+    words = "late: rank 0 by 500 ms, rank 2 by 10 ms; the time starts when rank 0"
+    assert words in str(found)
+    on_time = allreduce("ring", server)
+    assert on_time.late is None
+    assert "late" not in str(on_time)
+
+
 def test_late_ranks_that_cannot_be_are_refused():
     server = Topology.load("dgx_a100")
     for late, reason in (
-        ({8: 1.0}, "late rank 8 is not one of the 8 ranks"),
+        ({1.5: 1.0}, "late rank is 1.5, of type float; pass an integer from 0 to 7"),
+        ({"1": 1.0}, "late rank is '1', of type str; pass an integer from 0 to 7"),
+        ({1: "x"}, "late rank 1 comes after 'x', of type str; pass a number of"),
+        ({1: True}, "late rank 1 comes after True, of type bool; pass a number of"),
+        ([1.0], "late is .1.0., of type list; pass the seconds of each late rank"),
+    ):
+        with pytest.raises(TypeError, match=reason):
+            allreduce("ring", server, late)
+    for late, reason in (
+        ({8: 1.0}, "late rank 8 is out of range"),
+        ({-1: 1.0}, "late rank -1 is out of range"),
         ({1: -1.0}, "pass seconds from 0"),
         ({1: float("nan")}, "pass seconds from 0"),
     ):
-        with pytest.raises(TopologyError, match=reason):
+        with pytest.raises(ValueError, match=reason):
             allreduce("ring", server, late)
     with pytest.raises(TopologyError, match="not for fluid"):
         simulate(
