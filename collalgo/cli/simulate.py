@@ -53,13 +53,18 @@ def _parse_late(
     _: click.Context, __: click.Parameter, values: Sequence[str]
 ) -> dict[int, float]:
     """The seconds of each late rank."""
-    found = {}
+    found: dict[int, float] = {}
     for text in values:
-        rank, _equals, seconds = text.partition("=")
+        word, _equals, seconds = text.partition("=")
         try:
-            found[int(rank)] = float(seconds)
+            rank, delay = int(word), float(seconds)
         except ValueError:
             raise click.BadParameter(f"{text!r} is not RANK=SECONDS") from None
+        if rank in found:
+            raise click.BadParameter(
+                f"rank {rank} is given twice: {found[rank]:g} and {delay:g} s"
+            )
+        found[rank] = delay
     return found
 
 
@@ -88,7 +93,7 @@ def _parse_late(
     multiple=True,
     metavar="RANK=SECONDS",
     callback=_parse_late,
-    help="Delay of a rank in seconds; the time is that from its arrival. Repeatable.",
+    help="Delay of a rank in seconds; time counts from the last arrival. Repeatable.",
 )
 @click.option(
     "--exact",
@@ -131,6 +136,8 @@ def simulate_command(
     topology.
     """
     sizes = sizes_of_call(collective, sizes, root)
+    if late and (exactly or picture):
+        raise _priced_in_rounds("--exact" if exactly else "--timeline")
     try:
         machine = load_machine(what, parameters, faults)
         schedule = _of_file(algorithm, collective)
@@ -224,4 +231,10 @@ def _priced_by_one_host(machine: UniformCluster) -> click.UsageError:
     return click.UsageError(
         f"{machine.hosts} hosts are priced by one that represents all; leave out "
         "--order, --timeline, --exact and --model fluid"
+    )
+
+
+def _priced_in_rounds(option: str) -> click.UsageError:
+    return click.UsageError(
+        f"{option} has all ranks on time; leave out --late or {option}"
     )

@@ -120,3 +120,19 @@ def test_the_command_takes_late_ranks():
         result = CliRunner().invoke(main, [*words.split(), "--late", late])
         assert found in result.output
         assert (result.exit_code == 0) == (found == "the bound")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--late", "2=0.01", "--late", "2=0.5"], "rank 2 is given twice: 0.01 and"),
+        (["--late", "2=0.01", "--exact"], "leave out --late or --exact"),
+        (["--late", "2=1", "--timeline", "a.json"], "leave out --late or --timeline"),
+        (["--late", "2=1", "--model", "fluid"], "not for fluid"),
+    ],
+)
+def test_the_command_ignores_no_late_rank(options, reason):
+    words = ["simulate", "allreduce", "ring", "dgx_a100", "--size", "1M"]
+    result = CliRunner().invoke(main, words + options)
+    assert result.exit_code != 0
+    assert reason in " ".join(result.output.split())
