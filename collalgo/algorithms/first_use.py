@@ -94,5 +94,6 @@ def _check_length(
         raise AlgorithmNotApplicable(
             f"{collective}: with {size} ranks the algorithm has about {found} "
             f"transfers, but at most {PROVED_TRANSFERS} are proved before it runs; "
-            "choose fewer segments or lanes"
+            "choose fewer segments or lanes",
+            collective=collective,
         )

@@ -16,7 +16,7 @@ from collalgo import (
     threads,
     verify,
 )
-from collalgo.algorithms import linear
+from collalgo.algorithms import first_use, linear, ring
 from collalgo.algorithms.catalogue import candidates, find
 from collalgo.algorithms.first_use import prove_once
 from collalgo.algorithms.parameters import COMMON, OWN
@@ -218,3 +218,12 @@ def test_what_would_take_minutes_to_prove_is_refused():
     row = find("allreduce", "ring(segments=1024)", 48)
     with pytest.raises(AlgorithmNotApplicable, match="at most 4194304 are proved"):
         prove_once(row.schedule, 48, "allreduce")
+
+
+def test_a_schedule_that_is_too_long_to_prove_is_refused_with_its_collective(
+    monkeypatch,
+):
+    monkeypatch.setattr(first_use, "PROVED_TRANSFERS", 10)
+    with pytest.raises(AlgorithmNotApplicable, match="transfers, but at most") as found:
+        prove_once(lambda group: ring.allreduce(group), 5, "allreduce")
+    assert found.value.collective == "allreduce"
