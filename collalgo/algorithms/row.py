@@ -87,6 +87,8 @@ class Algorithm(NamedTuple):
         Returns the largest number of lanes between two ranks, without ``lanes``.
     unfit : callable
         Returns the reason why parameters in their ranges do not suit each other.
+    by_name : bool
+        Whether it runs only if it is named, as it is no candidate of the selection.
     """
 
     collective: str
@@ -101,6 +103,7 @@ class Algorithm(NamedTuple):
     ranges: tuple[tuple[str, Range], ...] = tuple(COMMON.items())
     lane_count: LaneCount = one_lane
     unfit: Unfit = fits
+    by_name: bool = False
 
     @property
     def base_name(self) -> str:

@@ -34,6 +34,7 @@ def add(
     unproved: bool = False,
     lane_count: LaneCount = one_lane,
     unfit: Unfit = fits,
+    by_name: bool = False,
     **parameters: Any,
 ) -> Algorithm:
     """Add a row to the table; see :class:`Algorithm`.
@@ -54,6 +55,7 @@ def add(
         tuple({**own, **COMMON}.items()),
         lane_count,
         unfit,
+        by_name,
     )
     ALGORITHMS.append(row)
     return row

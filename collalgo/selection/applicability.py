@@ -11,11 +11,16 @@ from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 #: The obstacle of an algorithm where reproducible results are requested.
 NOT_SERIAL = "does not combine in the order of the ranks"
 
+#: The obstacle of an algorithm for what no price of the selection has, as a late rank.
+BY_NAME = "is for calls with a late rank; name it to run it"
+
 
 def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:
     """The obstacle of an algorithm for a number of ranks, or None."""
     if obstacle := row.obstacle(size):
         return obstacle
+    if row.by_name:
+        return BY_NAME
     if reproducible and not row.keeps_rank_order:
         return NOT_SERIAL
     if row.unproved:
