@@ -16,6 +16,7 @@ from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
+from collalgo.synthesis.wave_packing import MOST_EDGES
 from collalgo.topology.model import Topology
 
 #: The most ranks that are planned for: of plans for more there would be millions of
@@ -244,6 +245,14 @@ class Planner:
             pairs = self._reversed_pairs if stage.reverse else self.pairs
             self._traffic[key] = stage.make(pairs, root, stage.reduces)
         return self._traffic[key]
+
+    def obstacle(self, collective: str, form: Form) -> str | None:
+        """The reason why a form has too many transfers, or None; the root is rank 0."""
+        if form.way != WAVES or form.rounds * MOST_EDGES <= traffic.MOST_TRANSFERS:
+            return None
+        with self._lock:
+            stages = [self._traffic_of(one, 0) for one in PLANNED[collective][form.way]]
+        return next(filter(None, (one.obstacle(form.rounds) for one in stages)), None)
 
     def least_per_byte(self, collective: str, way: str) -> float:
         """The seconds that the busiest link needs for each byte of the buffer."""

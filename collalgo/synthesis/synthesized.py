@@ -1,7 +1,6 @@
 """The algorithm ``synthesized``: the plans of a topology as a row like any other."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +12,7 @@ from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.synthesis.obstacles import OfMachine, OfSize
 from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL, Plan
 from collalgo.synthesis.planner import (
     EVEN,
@@ -124,12 +124,13 @@ class Synthesis:
         return self._rows[collective]
 
     def variants(self, collective: str) -> list[Algorithm]:
-        """The row with each form that is tried."""
+        """The row with each form that is tried and has not too many transfers."""
         row, machine = self.row(collective), {"machine": self.planner.machine}
         return [
             row.with_parameters(_parameters(form) | machine)
             for way in PLANNED[collective]
             for form in forms(collective, way)
+            if self.planner.obstacle(collective, form) is None
         ]
 
     def named(self, collective: str, name: str) -> Algorithm:
@@ -138,11 +139,13 @@ class Synthesis:
         Raises
         ------
         AlgorithmNotApplicable
-            If it has no such parameter, or is for another machine.
+            If it has no such parameter, is for another machine, or has too many
+            transfers.
         """
         _, parameters = parse(name)
         row = self.row(collective).with_parameters(parameters)
-        if obstacle := row.obstacle(self.planner.size):
+        obstacle = row.obstacle(self.planner.size)
+        if obstacle := obstacle or self.planner.obstacle(collective, form_of(row)):
             raise AlgorithmNotApplicable(
                 f"{collective}: {name}: {obstacle}", collective=collective
             )
@@ -241,36 +244,6 @@ def plan_of(row: Algorithm, root: int) -> Plan:
 def is_plain(row: Algorithm) -> bool:
     """Whether ranks run the plan of a row as it is: not in segments, say."""
     return {name for name, _ in row.parameters} <= {*Form._fields, "machine"}
-
-
-@dataclass(frozen=True)
-class OfSize:
-    """The number of ranks that plans are for."""
-
-    size: int
-
-    def __call__(self, size: int, /) -> str | None:
-        """The reason why a plan is not for a number of ranks, or None."""
-        if size != self.size:
-            return f"the plan is for {self.size} ranks, not for {size}"
-        return None
-
-
-@dataclass(frozen=True)
-class OfMachine:
-    """The machine that plans are for."""
-
-    machine: str
-
-    def __call__(self, _: int, given: Mapping[str, Any], /) -> str | None:
-        """The reason why a plan is not for this machine, or None."""
-        machine = given.get("machine") or self.machine
-        if machine != self.machine:
-            return (
-                f"the plan is for machine {machine!r}, and this is {self.machine!r}; "
-                "leave the parameter out"
-            )
-        return None
 
 
 def _lanes(_: int, given: Mapping[str, Any]) -> int:

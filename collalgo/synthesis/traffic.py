@@ -102,7 +102,7 @@ class Traffic(NamedTuple):
         A slow link that is nearly as busy as the busiest one carries the fewest.
         """
         if self.in_waves:
-            return rounds
+            return max(1, min(rounds, self._most_parts))
         pair = self.transfers.source * self.pairs.size + self.transfers.target
         weights = self.blocks.weights[self.transfers.block]
         counts = np.bincount(pair, weights, self.pairs.size**2)
@@ -112,8 +112,22 @@ class Traffic(NamedTuple):
         busy = load / self.pairs.bytes_per_second
         fewest = load[busy >= NEARLY * busy.max()].min()
         wanted = -(-IN_STEP * rounds // max(1, int(fewest)))
-        most = MOST_TRANSFERS // (len(pair) * self.pairs.turning.count)
-        return max(1, min(wanted, most))
+        return max(1, min(wanted, self._most_parts))
+
+    @property
+    def _most_parts(self) -> int:
+        """The most parts of each unit in a plan."""
+        return MOST_TRANSFERS // (len(self.transfers.source) * self.pairs.turning.count)
+
+    def obstacle(self, rounds: int) -> str | None:
+        """The reason why a number of steps has too many transfers in waves, or None."""
+        if not self.in_waves or rounds <= self._most_parts:
+            return None
+        transfers = rounds * len(self.transfers.source)
+        return (
+            f"{rounds} rounds make {transfers} transfers, but a plan has at most "
+            f"{MOST_TRANSFERS}; pass at most {self._most_parts} rounds"
+        )
 
 
 def phases(unit: Ints, parts: int) -> Reals:

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from collalgo import Topology
+from collalgo import AlgorithmNotApplicable, Topology
 from collalgo._kernels.synthesis.ordering import Ordering
 from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
@@ -20,11 +20,19 @@ from collalgo.synthesis.planner import (
     PEERS,
     PLANNED,
     SEVERAL,
+    WAVES,
     Form,
     Planner,
 )
-from collalgo.synthesis.synthesized import first_way, form_of, forms
-from collalgo.synthesis.traffic import broadcast_in_waves
+from collalgo.synthesis.synthesized import (
+    IN_WAVES,
+    Synthesis,
+    first_way,
+    form_of,
+    forms,
+    synthesized,
+)
+from collalgo.synthesis.traffic import MOST_TRANSFERS, broadcast_in_waves
 from collalgo.synthesis.wave_packing import pack_waves
 from tests.support.host_networks import network
 
@@ -196,6 +204,26 @@ def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
         seconds = seconds_in_steps(plan, pairs).max(axis=1)
         assert seconds.max() <= waves.busy * (1 + 1e-6)
         assert plan.blocks.units.sum() == rounds * len(trees.parents)
+
+
+def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
+    placement = Placement(Topology.load("dgx_a100", hosts=4))
+    planner = Planner(placement)
+    waves = broadcast_in_waves(planner.pairs, 0, False)
+    most = MOST_TRANSFERS // len(waves.transfers.source)
+    assert min(IN_WAVES[ONE]) < most < max(IN_WAVES[ONE])
+    for collective in ("broadcast", "reduce"):
+        tried = [form_of(row) for row in Synthesis(planner).variants(collective)]
+        rounds = [form.rounds for form in tried if form.way == WAVES]
+        assert max(rounds, default=0) <= most
+    for rounds in (4096, most + 1):
+        name = f"synthesized(way='waves', rounds={rounds})"
+        with pytest.raises(AlgorithmNotApplicable, match=f"at most {most} rounds"):
+            synthesized("broadcast", name, placement)
+    assert synthesized(
+        "broadcast", f"synthesized(way='waves', rounds={most})", placement
+    )
+    assert len(waves.plan(4096).transfers.source) <= MOST_TRANSFERS
 
 
 def deepest(trees):
