@@ -40,7 +40,7 @@ def page() -> str:
     for part in parts.values():
         for each in part["figures"]:
             title = f"{each['event']} ({each['where']})"
-            load = part["environment"]["load"]
+            load = each.get("load", part["environment"]["load"])
             tables.setdefault(title, []).append(_row(each, load))
     lines = [HEAD % "\n".join(_commands(parts))]
     for title, rows in tables.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from collalgo.bench.disturbances import elastic_jobs
 from collalgo.bench.disturbances.contest import contest, contestants
@@ -25,7 +25,7 @@ from collalgo.bench.disturbances.figures import Aim, Figure, Phase, figures
 from collalgo.bench.disturbances.many import AGENTS, many
 from collalgo.bench.disturbances.members import SILENCE
 from collalgo.bench.disturbances.partitions import three_against_two, two_against_two
-from collalgo.bench.disturbances.trials import Trials
+from collalgo.bench.disturbances.trials import ProcessEnded, Trials
 from collalgo.bench.disturbances.undisturbed import undisturbed
 from collalgo.bench.records import environment, keep
 from collalgo.bench.stopping import exits_when_stopped
@@ -49,6 +49,10 @@ PAUSED = (
     Phase("the others continue", AFTER_SILENCE),
     Phase("after it continues it is a member again", Aim(p99=1000)),
 )
+
+
+#: A figure or an environment as an object of JSON.
+Row: TypeAlias = dict[str, Any]
 
 
 class Plan:
@@ -173,27 +177,40 @@ def main() -> None:
     try:
         with exits_when_stopped():
             _measure(given)
-    except CollalgoError as error:
+    except (CollalgoError, TimeoutError, ProcessEnded) as error:
         sys.exit(str(error))
 
 
 def _measure(given: argparse.Namespace) -> None:
-    """Measure parts, and show and write the figures of each at its end."""
-    plan, began, parts = Plan(given), time.monotonic(), {}
+    """Measure parts; show and write each figure as it comes."""
+    plan, began = Plan(given), time.monotonic()
     for part in given.parts:
-        load, found = os.getloadavg()[0], []
+        load = os.getloadavg()[0]
         for figure in getattr(plan, part)():
-            found.append(figure.as_row())
             print(_line(figure), flush=True)
-            parts[part] = {"environment": environment(0, load=load), "figures": found}
             if given.json is not None:
-                _keep(given.json, parts)
+                _keep(given.json, part, figure.as_row(), environment(0, load=load))
     print(f"{counted(len(given.parts), 'part')} in {time.monotonic() - began:.0f} s")
 
 
-def _keep(file: Path, parts: dict[str, Any]) -> None:
-    """Write the parts to a file, over the same ones in it."""
-    keep(file, {"parts": {**_kept(file), **parts}}, force=True)
+def _keep(file: Path, part: str, figure: Row, where: Row) -> None:
+    """Write a figure of a part to a file, over the same figure in it.
+
+    Figures of the part with another event, phase, store or place stay, each with the
+    load under which it was measured.
+    """
+    parts = _kept(file)
+    before = parts.get(part, {"figures": [], "environment": where})
+    load = before["environment"].get("load")
+    found = {_key(one): {"load": load, **one} for one in before["figures"]}
+    found[_key(figure)] = figure | {"load": where["load"]}
+    parts[part] = {"environment": where, "figures": [*found.values()]}
+    keep(file, {"parts": parts}, force=True)
+
+
+def _key(figure: Row) -> tuple[Any, ...]:
+    """What tells a figure from others of its part."""
+    return tuple(figure.get(name) for name in ("event", "phase", "store", "where"))
 
 
 def _kept(file: Path) -> dict[str, Any]:
@@ -234,7 +251,7 @@ def _parser() -> argparse.ArgumentParser:
         help="Path of an etcd; may be repeated (default: that of the system).",
     )
     add("--quick", action="store_true", help="Measure etcd with quick elections, too.")
-    add("--json", type=Path, help="Write the figures to a file, over the same parts.")
+    add("--json", type=Path, help="Write the figures to a file, over the same ones.")
     return parser
 
 

@@ -26,7 +26,7 @@ from collalgo.bench.disturbances.jobs import (
 )
 from collalgo.bench.disturbances.members import SECRET, SILENCE
 from collalgo.bench.disturbances.partitions import cluster, place_on
-from collalgo.bench.disturbances.trials import Trials
+from collalgo.bench.disturbances.trials import TrialFailed, Trials, trial
 
 from collalgo.base.environment import SECRET as SECRET_VARIABLE, SILENCE as OF_SILENCE
 
@@ -107,7 +107,7 @@ def _kills(job: Job, size: int) -> Trials:
     """Kill each worker of a job once, as later restarts wait longer."""
     for victim in job.workers():
         if victim not in job.workers():
-            raise RuntimeError(f"worker {victim} has ended by itself")
+            raise TrialFailed(f"worker {victim} has ended by itself")
         yield worker_killed(job, size, victim)
         time.sleep(0.3)
 
@@ -134,12 +134,14 @@ def _late_nodes(layout: Layout, store: Store) -> Trials:
             ended = time.monotonic()
             os.killpg(last.pid, signal.SIGTERM)
             last.wait()
-            job.until(size - PER_HOST, size - PER_HOST, ended, exactly=True)
-            time.sleep(0.3)
-            began = time.monotonic()
-            last = job.start(commands[-1])
-            joined = job.until(size, size, began)
-            yield [joined - began, job.longest_step(began, joined)]
+            with trial() as times:
+                job.until(size - PER_HOST, size - PER_HOST, ended, exactly=True)
+                time.sleep(0.3)
+                began = time.monotonic()
+                last = job.start(commands[-1])
+                joined = job.until(size, size, began)
+                times += [joined - began, job.longest_step(began, joined)]
+            yield times
             time.sleep(0.3)
 
 

@@ -151,4 +151,4 @@ def leader_of(servers: Iterable[str]) -> str:
                 if found.get("leader") == found["header"]["member_id"]:
                     return address
         time.sleep(0.05)
-    raise RuntimeError("etcd has no leader")
+    raise TimeoutError(f"etcd has had no leader for {PATIENCE:g} s")

@@ -11,8 +11,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from collalgo.bench.disturbances.etcd import etcd, leader_of, on_this_host
-from collalgo.bench.disturbances.members import PATIENCE, SECRET, members
-from collalgo.bench.disturbances.trials import Trials
+from collalgo.bench.disturbances.members import PATIENCE, SECRET, Member, members
+from collalgo.bench.disturbances.trials import Trials, trial
 
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.process import processes
@@ -39,9 +39,11 @@ def agent() -> Trials:
             watched = [os.pidfd_open(each) for each in _ranks(launcher)]
             began = time.monotonic()
             launcher.kill()
-            for each in watched:
-                _await(each)
-            yield [time.monotonic() - began]
+            with trial() as times:
+                for each in watched:
+                    _await(each)
+                times.append(time.monotonic() - began)
+            yield times
         finally:
             launcher.kill()
             launcher.wait()
@@ -82,17 +84,26 @@ def pause(seconds: float) -> Trials:
         with members(url, LEAST, HERE) as (made, first):
             epoch = first
             while True:
-                paused, others = made[-1], made[:-1]
-                began = time.monotonic()
-                paused.process.send_signal(signal.SIGSTOP)
-                found = [each.until(MOST - 1, epoch) for each in others]
-                time.sleep(max(began + seconds - time.monotonic(), 0.0))
-                resumed = time.monotonic()
-                paused.process.send_signal(signal.SIGCONT)
-                back = [each.until(MOST, epoch + 1) for each in made]
-                epoch = back[0].epoch
-                went_on, is_back = (max(e.time for e in each) for each in (found, back))
-                yield [went_on - began, is_back - resumed]
+                with trial() as times:
+                    epoch = _paused(made, epoch, seconds, times)
+                yield times
+
+
+def _paused(
+    made: Sequence[Member], epoch: int, seconds: float, times: list[float]
+) -> int:
+    """Pause the last member after an epoch: the next epoch, and the times."""
+    paused, others = made[-1], made[:-1]
+    began = time.monotonic()
+    paused.process.send_signal(signal.SIGSTOP)
+    found = [each.until(MOST - 1, epoch) for each in others]
+    times.append(max(each.time for each in found) - began)
+    time.sleep(max(began + seconds - time.monotonic(), 0.0))
+    resumed = time.monotonic()
+    paused.process.send_signal(signal.SIGCONT)
+    back = [each.until(MOST, epoch + 1) for each in made]
+    times.append(max(each.time for each in back) - resumed)
+    return back[0].epoch
 
 
 def leader(options: Sequence[str], program: str = "") -> Trials:
@@ -108,8 +119,10 @@ def leader(options: Sequence[str], program: str = "") -> Trials:
             servers.kill(victim)
             for each in made:
                 each.process.send_signal(signal.SIGUSR1)
-            back = [each.until(MOST, epoch) for each in made]
-            epoch = back[0].epoch
-            yield [max(each.time for each in back) - began]
+            with trial() as times:
+                back = [each.until(MOST, epoch) for each in made]
+                epoch = back[0].epoch
+                times.append(max(each.time for each in back) - began)
+            yield times
             servers.start(victim)
             time.sleep(SETTLE_SECONDS)

@@ -14,7 +14,7 @@ from threading import Thread
 from typing import NamedTuple
 
 from collalgo.bench.disturbances.figures import Phase
-from collalgo.bench.disturbances.trials import Times
+from collalgo.bench.disturbances.trials import Times, trial
 
 #: Seconds that a job may take to start or to recover.
 PATIENCE = 60.0
@@ -182,9 +182,21 @@ def worker_killed(job: Job, size: int, victim: int | None = None) -> Times:
     victim = job.workers()[-1] if victim is None else victim
     began = time.monotonic()
     os.kill(victim, signal.SIGKILL)
-    everyone = job.until(size, size, began, but=victim)  # also the newcomer
+    with trial() as times:
+        try:
+            everyone = job.until(size, size, began, but=victim)  # also the newcomer
+        except TimeoutError:
+            times.append(_without_newcomer(job, size - 1, began, math.inf) - began)
+            raise
+        others = _without_newcomer(job, size - 1, began, everyone)
+        waited = job.longest_step(others, everyone)
+        times += [others - began, everyone - began, waited]
+    return times
+
+
+def _without_newcomer(job: Job, size: int, began: float, otherwise: float) -> float:
+    """When as many workers made a step again; otherwise they waited for another one."""
     try:
-        others = job.until(size - 1, size - 1, began, exactly=True, patience=0.0)
-    except TimeoutError:  # they have waited for the newcomer
-        others = everyone
-    return [others - began, everyone - began, job.longest_step(others, everyone)]
+        return job.until(size, size, began, exactly=True, patience=0.0)
+    except TimeoutError:
+        return otherwise

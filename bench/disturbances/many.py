@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from collalgo.bench.disturbances.members import PATIENCE, SECRET
-from collalgo.bench.disturbances.trials import Trials
+from collalgo.bench.disturbances.trials import Trials, trial
 
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.job_keys import COMMON
@@ -67,7 +67,10 @@ class Agents:
 
     def _collect(self) -> list[Seen]:
         """All changes that have arrived."""
-        found = [self.changes.get(timeout=PATIENCE)]
+        try:
+            found = [self.changes.get(timeout=PATIENCE)]
+        except Empty:
+            raise TimeoutError(f"no change within {PATIENCE:g} s") from None
         while not self.changes.empty():
             found.append(self.changes.get())
         for each in found:
@@ -95,5 +98,7 @@ def many() -> Trials:
             agents = Agents(connect, AGENTS)
             with closing(agents.link):
                 began = time.monotonic()
-                agents.join()
-                yield [time.monotonic() - began]
+                with trial() as times:
+                    agents.join()
+                    times.append(time.monotonic() - began)
+                yield times

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
+from collalgo.bench.disturbances.trials import ProcessEnded
+
 from collalgo import elastic
 from collalgo.bootstrap.store.protocol import Fenced, StoreError
 from collalgo.elastic.store_rendezvous import StoreRendezvous
@@ -100,6 +102,7 @@ class Member:
     def __init__(
         self, url: str, name: str, least: int, most: int, prefix: Sequence[str] = ()
     ):
+        self._name = name
         words = [sys.executable, "-m", "collalgo.bench.disturbances.members"]
         self.process = subprocess.Popen(
             [*prefix, *words, url, name, str(least), str(most)],
@@ -115,22 +118,30 @@ class Member:
         ------
         TimeoutError
             If it does not in time.
+        ProcessEnded
+            If it has ended.
         """
         end = time.monotonic() + timeout
         while True:
-            joined = Joined(*json.loads(self._line(end)))
+            line = self._line(end)
+            if line is None:
+                raise TimeoutError(
+                    f"member {self._name} has joined no epoch of {size} members within "
+                    f"{timeout:g} s"
+                )
+            joined = Joined(*json.loads(line))
             if joined.size == size and joined.epoch > after:
                 return joined
 
-    def _line(self, end: float) -> bytes:
-        """The next line that it prints."""
+    def _line(self, end: float) -> bytes | None:
+        """The next line that it prints; None if it does not in time."""
         while b"\n" not in self._told:
             left = max(end - time.monotonic(), 0.0)
             if not select.select([self._pipe], [], [], left)[0]:
-                raise TimeoutError
+                return None
             part = os.read(self._pipe, 65536)
             if not part:
-                raise RuntimeError("a member has ended")
+                raise ProcessEnded(f"member {self._name} has ended")
             self._told += part
         line, _, self._told = self._told.partition(b"\n")
         return line

@@ -12,7 +12,7 @@ from collalgo.bench.cluster.kernel import down, inside, set_link, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
 from collalgo.bench.disturbances.etcd import Place, etcd
 from collalgo.bench.disturbances.members import PATIENCE, Joined, Member, members
-from collalgo.bench.disturbances.trials import Trials
+from collalgo.bench.disturbances.trials import Trials, trial
 
 #: The files of clusters.
 FILES = Path(__file__).parents[1] / "cluster" / "files"
@@ -104,14 +104,17 @@ def three_against_two(options: Sequence[str], program: str = "") -> Trials:
     with partition(TWO_AND_THREE, 3, 5, options, program) as job:
         two, three = job.members[:2], job.members[2:]
         while True:
-            cut = job.cut()
-            went_on = max(each.time for each in job.joined(three, 3))
-            time.sleep(1.0)
-            healed = job.heal()
-            back = job.joined(job.members, 5)
-            for each in back[: len(two)]:
-                assert not went_on < each.committed < healed
-            yield [went_on - cut, max(each.time for each in back) - healed]
+            with trial() as times:
+                cut = job.cut()
+                went_on = max(each.time for each in job.joined(three, 3))
+                times.append(went_on - cut)
+                time.sleep(1.0)
+                healed = job.heal()
+                back = job.joined(job.members, 5)
+                for each in back[: len(two)]:
+                    assert not went_on < each.committed < healed
+                times.append(max(each.time for each in back) - healed)
+            yield times
             _settle()
 
 
@@ -126,12 +129,15 @@ def two_against_two(options: Sequence[str], program: str = "") -> Trials:
     with partition(TWO_AND_TWO, 2, 3, options, program) as job:
         first, second = job.members[:2], job.members[2:]
         while True:
-            before, cut = job.epoch, job.cut()
-            went_on = max(each.time for each in job.joined(first, 2))
-            assert not any(goes_on(each, 2, before) for each in second)
-            healed = job.heal()
-            back = job.joined(job.members, 4)
-            yield [went_on - cut, max(each.time for each in back) - healed]
+            with trial() as times:
+                before, cut = job.epoch, job.cut()
+                went_on = max(each.time for each in job.joined(first, 2))
+                times.append(went_on - cut)
+                assert not any(goes_on(each, 2, before) for each in second)
+                healed = job.heal()
+                back = job.joined(job.members, 4)
+                times.append(max(each.time for each in back) - healed)
+            yield times
             _settle()
 
 

@@ -1,9 +1,12 @@
-"""The trials of an event: they are told one by one, and one may fail."""
+"""The trials of an event: they are told one by one, and one may fail.
+
+What fails before an event, as the start of a job, ends the measurement.
+"""
 
 import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 
 from collalgo.base.units import counted
@@ -13,8 +16,50 @@ from collalgo.base.units import counted
 Times = Sequence[float]
 Trials = Generator[Times, None, None]
 
+#: The seconds of no phase, if a trial ends between two of them.
+NONE: Times = ()
+
 #: Failed trials after which an event is left.
 MOST_FAILED = 3
+
+
+class TrialFailed(Exception):
+    """A job has not recovered from an event in time, or has ended.
+
+    Attributes
+    ----------
+    times : sequence of float
+        The times of the phases before the one that did not come.
+    """
+
+    def __init__(self, reason: str, times: Times = NONE):
+        super().__init__(reason)
+        self.times = times
+
+    def of_phases(self, phases: int) -> Times:
+        """The times of all phases: the first that did not come in time is infinite."""
+        known = [*self.times, math.inf, *[math.nan] * phases]
+        return known[:phases]
+
+
+class ProcessEnded(Exception):
+    """A process of a job has ended that should run."""
+
+
+@contextmanager
+def trial() -> Iterator[list[float]]:
+    """An event and what follows it: a list for the times of its phases.
+
+    Raises
+    ------
+    TrialFailed
+        If a phase does not come in time, or a process has ended.
+    """
+    times: list[float] = []
+    try:
+        yield times
+    except (TimeoutError, ProcessEnded) as error:
+        raise TrialFailed(str(error), times) from error
 
 
 def measured(
@@ -22,8 +67,9 @@ def measured(
 ) -> list[Times]:
     """The times of some trials of an event, told as they come.
 
-    A job that does not recover in time, or ends, is infinitely late; the next trial
-    starts another one. After some of these no further trials are made.
+    A phase in which a job does not recover in time, or ends, is infinite, and those
+    after it are NaN; the next trial starts another job. After some of these no further
+    trials are made.
 
     Parameters
     ----------
@@ -44,9 +90,9 @@ def measured(
             for times in _some(start, count - made):
                 found.append(times)
                 _tell(f"{event}: {len(found)} of {counted(count, 'trial')}")
-        except (TimeoutError, RuntimeError) as error:
+        except TrialFailed as error:
             failed += 1
-            found.append([math.inf] * phases)
+            found.append(error.of_phases(phases))
             _tell(f"{event}: trial {len(found)} failed: {error}")
         if len(found) == made:  # they are over
             break

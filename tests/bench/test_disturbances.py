@@ -2,13 +2,16 @@
 
 import math
 import sys
+from functools import partialmethod
 
 import pytest
 from collalgo.bench.disturbances import __main__ as command, many
 from collalgo.bench.disturbances.__main__ import _keep
 from collalgo.bench.disturbances.contest import contestants
 from collalgo.bench.disturbances.figures import Aim, Figure, Phase, figures
-from collalgo.bench.disturbances.jobs import Command, Job
+from collalgo.bench.disturbances.jobs import Command, Job, worker_killed
+from collalgo.bench.disturbances.members import Member
+from collalgo.bench.disturbances.trials import ProcessEnded, TrialFailed, trial
 
 from collalgo.base.json_files import read_json
 from collalgo.errors import BootstrapError
@@ -124,12 +127,15 @@ def failing(error, *, after):
         started.append(True)
         for number in range(after):
             yield [number / 1e3]
-        raise error
+        with trial():
+            raise error
 
     return trials, started
 
 
-@pytest.mark.parametrize("error", [TimeoutError("no step"), RuntimeError("it ended")])
+@pytest.mark.parametrize(
+    "error", [TimeoutError("no step"), ProcessEnded("member n0 has ended")]
+)
 def test_a_trial_that_fails_is_infinitely_late_and_others_follow(error, capsys):
     trials, started = failing(error, after=3)
     (phase,) = figures("event", [Phase("first")], "store", "here", trials, 10)
@@ -140,6 +146,49 @@ def test_a_trial_that_fails_is_infinitely_late_and_others_follow(error, capsys):
     assert told[0] == "event (here, store): 1 of 10 trials"
     assert told[3] == f"event (here, store): trial 4 failed: {error}"
     assert told[-1] == "event (here, store): 10 of 10 trials"
+
+
+def test_only_the_phase_that_does_not_come_is_infinitely_late():
+    def trials():
+        with trial() as times:
+            times.append(0.5)
+            raise TimeoutError("no step")
+        yield times
+
+    phases = [Phase(name) for name in ("first", "second", "third")]
+    first, second = figures("event", phases, "store", "here", trials, 1)
+    assert (first.phase, first.values) == ("first", [500.0])
+    assert (second.phase, second.values) == ("second", [math.inf])
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutError("etcd has had no leader for 60 s"), RuntimeError("a fault")]
+)
+def test_a_job_that_does_not_start_ends_the_measurement(error, monkeypatch):
+    def trials():
+        raise error
+        yield []
+
+    def agent(_):
+        return figures("event", [Phase("first")], "store", "here", trials, 3)
+
+    monkeypatch.setattr(command.Plan, "agent", agent)
+    monkeypatch.setattr(sys, "argv", ["disturbances", "agent"])
+    with pytest.raises((SystemExit, RuntimeError), match=str(error)):
+        command.main()
+
+
+def test_a_member_that_ends_or_is_late_is_named():
+    ended = Member("", "n7", 1, 1, ["true"])
+    late = Member("", "n8", 1, 1, ["sh", "-c", "exec sleep 60"])
+    try:
+        with pytest.raises(ProcessEnded, match="member n7 has ended"):
+            ended.until(1)
+        with pytest.raises(TimeoutError, match="member n8 has joined no epoch of 1"):
+            late.until(1, timeout=0.05)
+    finally:
+        ended.end()
+        late.end()
 
 
 def test_an_event_of_which_trials_only_fail_is_left():
@@ -159,7 +208,7 @@ def test_figures_are_written_as_they_come(tmp_path, monkeypatch):
     file, figure = tmp_path / "elastic.json", Figure(*"epsw", "ms", SLOW, [1.0])
 
     def two(_):
-        yield figure
+        yield figure._replace(store="other")
         (part,) = read_json(file)["parts"].values()
         assert [each["values"] for each in part["figures"]] == [[1.0]]
         yield figure
@@ -170,11 +219,21 @@ def test_figures_are_written_as_they_come(tmp_path, monkeypatch):
     assert len(read_json(file)["parts"]["agent"]["figures"]) == 2
 
 
-def test_parts_are_written_over_the_same_ones(tmp_path):
+def test_figures_are_written_over_the_same_ones_alone(tmp_path):
+    """A run that is stopped leaves earlier figures of its part for other stores."""
     file = tmp_path / "elastic.json"
-    _keep(file, {"a": 1, "b": 1})
-    _keep(file, {"b": 2})
-    assert read_json(file)["parts"] == {"a": 1, "b": 2}
+    figure = Figure(*"epsw", "ms", SLOW, [1.0]).as_row()
+    _keep(file, "late", figure, {"load": 0.5})
+    _keep(file, "late", figure | {"store": "etcd"}, {"load": 0.5})
+    _keep(file, "hosts", figure, {"load": 0.5})
+    _keep(file, "late", figure | {"values": [2.0]}, {"load": 3.0})
+    parts = read_json(file)["parts"]
+    assert [*parts] == ["late", "hosts"]
+    assert parts["hosts"]["environment"] == {"load": 0.5}
+    found = [
+        (one["store"], one["values"], one["load"]) for one in parts["late"]["figures"]
+    ]
+    assert found == [("s", [2.0], 3.0), ("etcd", [1.0], 0.5)]
 
 
 def test_the_steps_of_a_job_are_read():
@@ -191,6 +250,31 @@ def test_the_steps_of_a_job_are_read():
     finally:
         job.end()
     assert [each.wait(9) for each in job.launchers] == [-9, -9]
+
+
+def test_workers_that_go_on_without_another_are_measured(monkeypatch):
+    """The phase until all make steps again does not come, the one before it does."""
+    monkeypatch.setattr(Job, "until", partialmethod(until_three, Job.until))
+    shell = 'echo "x [$$, 4, 1.0]"; sleep 1; echo "x [$$, 3, 9999999.0]"; exec sleep 60'
+    job = Job([Command(["sh", "-c", shell], {})] * 4)
+    try:
+        job.until(4, 4, 0.0)
+        with pytest.raises(TrialFailed, match="no 4 workers") as failed:
+            worker_killed(job, 4, job.steps[0].process)
+    finally:
+        job.end()
+    known, missing, untold = failed.value.of_phases(3)
+    assert math.isfinite(known)
+    assert math.isinf(missing)
+    assert math.isnan(untold)
+
+
+def until_three(job, until, workers, size, after, **options):
+    """Wait for all workers in vain until three of them have made a step."""
+    if "but" in options:
+        until(job, 3, 3, after, exactly=True)
+        options["patience"] = 0.0
+    return until(job, workers, size, after, **options)
 
 
 def test_peers_that_are_not_installed_are_named(capsys, tmp_path):
