@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from collalgo.bench.mpi_world import mpi_world
-from collalgo.bench.peers.worker import starting_barrier
+from collalgo.bench.starting import starting_barrier
 
 from collalgo import Communicator
 

@@ -2,13 +2,17 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from time import perf_counter
 
 import numpy as np
 from collalgo.bench.cells import Bench, Cell, dtype_of
 from collalgo.bench.peers.contest import OURS, Contestant
-from collalgo.bench.peers.worker import Call, starting_barrier
+from collalgo.bench.peers.worker import (
+    Call,
+    Timed,
+    time_first_calls,
+)
 from collalgo.bench.records import Record
+from collalgo.bench.starting import starting_barrier
 
 from collalgo import Communicator
 
@@ -39,14 +43,16 @@ def first_calls(
     ``call_of`` gives the call of a cell, or None where the library has none. A call of
     the cell itself precedes each, so that the code is in the caches as in other rows.
     """
-    barrier, known = starting_barrier(comm), call_of(Bench(cell, comm))
+
+    def timed(one: Cell) -> Timed | None:
+        call = call_of(Bench(one, comm))
+        return call and (_no_write, call)
+
+    known = timed(cell)
     if known is None:
         return None
-    seconds = []
-    for one in sizes_around(cell, comm.size):
-        calls = known, call_of(Bench(one, comm))
-        _, taken = (_seconds(barrier, call) for call in calls)
-        seconds.append(taken)
+    others = map(timed, sizes_around(cell, comm.size))
+    seconds = time_first_calls(starting_barrier(comm), known, others)
     if not seconds:
         return None
     slowest = np.array(seconds)
@@ -54,13 +60,8 @@ def first_calls(
     return float(np.median(slowest))
 
 
-def _seconds(barrier: Call, call: Call | None) -> float:
-    """The seconds of a call after a barrier."""
-    assert call is not None
-    barrier()
-    start = perf_counter()
-    call()
-    return perf_counter() - start
+def _no_write() -> None:
+    """The arrays of a cell keep what they have."""
 
 
 def race_first_calls(

@@ -1,47 +1,40 @@
 """Measure calls of sizes never seen beside the same calls again, in all collectives."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from collalgo.bench.cells import Cell
+from collalgo.bench.cells import BLOCKS, PLACES, REDUCING, ROOTED, Cell
 from collalgo.bench.mpi_world import mpi_world
 from collalgo.bench.new_sizes import sizes_around
-from collalgo.bench.peers.worker import starting_barrier
+from collalgo.bench.peers.worker import (
+    NAMES_OF_MPI,
+    OF_THE_ROOT,
+    Call,
+    time_first_calls,
+)
+from collalgo.bench.starting import starting_barrier
 from numpy.typing import NDArray
 
 from collalgo import Communicator
-
-Call = Callable[[], object]
+from collalgo.schedule.collective import COLLECTIVES
 
 #: The bytes of a rank's block around which sizes are drawn.
 SIZES = (400, 40_000, 1_200_000)
 
-#: The input and the output of each collective: a rank's block, or those of all ranks.
-BLOCK, ALL = "block", "all"
-ENDS = {
-    **dict.fromkeys(("allreduce", "broadcast", "reduce"), (BLOCK, BLOCK)),
-    **dict.fromkeys(("allgather", "allgatherv"), (BLOCK, ALL)),
-    **dict.fromkeys(("reduce_scatter", "reduce_scatterv"), (ALL, BLOCK)),
-    **dict.fromkeys(("alltoall", "alltoallv"), (ALL, ALL)),
-    **dict.fromkeys(("gather", "gatherv"), (BLOCK, ALL)),
-    **dict.fromkeys(("scatter", "scatterv"), (ALL, BLOCK)),
-    **dict.fromkeys(("scan", "exscan"), (BLOCK, BLOCK)),
-}
+#: The calls: all collectives that carry data, those with blocks also with counts.
+CALLS = tuple(
+    call
+    for name in PLACES
+    if COLLECTIVES[name].carries_data
+    for call in ((name, f"{name}v") if name in BLOCKS else (name,))
+)
 
 #: The collectives whose arrays have a row for each rank, and those with a result at the
 #: root alone, which is rank 0.
-IN_ROWS = ("allgather", "alltoall", "gather", "scatter")
-AT_ROOT = ("reduce", "gather", "gatherv")
-
-#: The names of mpi4py that differ by more than a capital letter.
-NAMES_OF_MPI = {
-    "broadcast": "Bcast",
-    "reduce_scatter": "Reduce_scatter_block",
-    "reduce_scatterv": "Reduce_scatter",
-}
+IN_ROWS = tuple(name for name in BLOCKS if name not in REDUCING)
+AT_ROOT = tuple(name for name in ROOTED if name not in OF_THE_ROOT)
 
 
 class SizeTimes(NamedTuple):
@@ -105,14 +98,22 @@ class Blocks:
             self.lengths[place:] + self.lengths[:place] for place in range(size)
         ]
         self._rank, self._rows = rank, size if name in IN_ROWS else 0
-        source, target = map(self._part, memory, ENDS[name])
-        self.source, self.target = source, None if name in AT_ROOT and rank else target
+        of_all = _have_all_blocks(name.removesuffix("v"))
+        source, target = map(self._part, memory, of_all)
+        at_root = name.removesuffix("v") in AT_ROOT
+        self.source, self.target = source, None if at_root and rank else target
 
-    def _part(self, memory: NDArray[Any], of: str) -> NDArray[Any]:
-        if of == BLOCK:
+    def _part(self, memory: NDArray[Any], all_blocks: bool) -> NDArray[Any]:
+        if not all_blocks:
             return memory[: self.lengths[self._rank]]
         found = memory[: sum(self.lengths)]
         return found.reshape(self._rows, -1) if self._rows else found
+
+    def write(self) -> None:
+        """Write the arrays, as a program does before a call."""
+        for array in (self.source, self.target):
+            if array is not None:
+                array.fill(1)
 
     def call(self, comm: Communicator, name: str) -> Call:
         """The call of collalgo."""
@@ -150,7 +151,7 @@ def sizes(comm: Communicator, *, mpi: bool, most: int | None = None) -> list[Siz
     """
     return [
         _measured(comm, name, nbytes, mpi_world(comm.size) if mpi else None, most)
-        for name in ENDS
+        for name in CALLS
         for nbytes in SIZES
     ]
 
@@ -164,12 +165,12 @@ def _measured(
     memory = [np.ones(comm.size * max(counts), np.float32) for _ in range(2)]
     blocks = [Blocks(memory, name, n, comm.rank, comm.size) for n in counts]
     start = starting_barrier(comm)
-    calls = [(one, one.call(comm, name)) for one in blocks]
-    _after_known(start, [calls[0], calls[0]])  # which makes what all sizes use
-    times = [_after_known(start, calls) for _ in range(2)]
+    known, *others = [(one.write, one.call(comm, name)) for one in blocks]
+    time_first_calls(start, known, [known])  # which makes what all sizes use
+    times = [time_first_calls(start, known, others) for _ in range(2)]
     if world is not None:
-        of_mpi = [(one, one.call_of_mpi(world, name)) for one in blocks]
-        times.append(_after_known(world.Barrier, of_mpi))
+        first, *rest = [(one.write, one.call_of_mpi(world, name)) for one in blocks]
+        times.append(time_first_calls(world.Barrier, first, rest))
     new, seen, *theirs = np.max(comm.allgather(np.array(times)), axis=0)
     return SizeTimes(
         name,
@@ -180,21 +181,10 @@ def _measured(
     )
 
 
-def _after_known(start: Call, calls: Sequence[tuple[Blocks, Call]]) -> list[float]:
-    """The seconds of each call but the first, which precedes each of the others.
-
-    So the code of the library and the arrays are in the caches.
-    """
-    known, *others = calls
-    return [[_seconds(start, *one) for one in (known, other)][1] for other in others]
-
-
-def _seconds(start: Call, blocks: Blocks, call: Call) -> float:
-    """The seconds of a call that starts at a barrier."""
-    for array in (blocks.source, blocks.target):
-        if array is not None:
-            array.fill(1)
-    start()
-    begun = perf_counter()
-    call()
-    return perf_counter() - begun
+def _have_all_blocks(collective: str) -> tuple[bool, bool]:
+    """Whether the input and the output have the blocks of all ranks."""
+    number = COLLECTIVES[collective].blocks
+    if number != 1:
+        return number > 1, number > 1
+    spreads = collective in REDUCING or collective in OF_THE_ROOT
+    return spreads, not spreads

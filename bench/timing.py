@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 import numpy as np
-from collalgo.bench.peers.worker import as_one, starting_barrier
+from collalgo.bench.peers.worker import as_one
+from collalgo.bench.starting import starting_barrier
 from numpy.typing import NDArray
 
 from collalgo import Communicator

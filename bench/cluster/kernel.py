@@ -92,9 +92,9 @@ def _refuse_taken(layout: Layout) -> None:
     for host in layout.hosts:
         if namespace(layout, host) in there:
             raise ClusterError(
-                f"the cluster {layout.name} needs the namespace "
-                f"{namespace(layout, host)}, which belongs to another "
-                "cluster; rename one of the two, or remove it by ip netns del"
+                f"cluster {layout.name}: the namespace {namespace(layout, host)} "
+                "exists already; rename the cluster, or remove the namespace by ip "
+                "netns del"
             )
 
 

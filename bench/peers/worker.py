@@ -8,7 +8,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, cast
@@ -18,11 +18,21 @@ import numpy as np
 Call = Callable[[], object]
 Spec = dict[str, Any]
 
+#: The write of the input of a call, which is not timed, and the call.
+Timed = tuple[Call, Call]
+
 #: Collectives in which only the root has input.
 OF_THE_ROOT = ("broadcast", "scatter")
 
 #: The collectives of MPI that are not out of place.
 PLACES = {"broadcast": "in", "barrier": "in"}
+
+#: The names of mpi4py that differ by more than a capital letter.
+NAMES_OF_MPI = {
+    "broadcast": "Bcast",
+    "reduce_scatter": "Reduce_scatter_block",
+    "reduce_scatterv": "Reduce_scatter",
+}
 
 
 class Job(NamedTuple):
@@ -64,20 +74,17 @@ def mpi_call(mpi: Any, world: Any, spec: Spec, source: Any, out: Any) -> Call | 
     if op is None or spec["place"] != PLACES.get(collective, "out"):
         return None
     at_root = world.rank == root
-    calls: dict[str, Call] = {
-        "barrier": world.Barrier,
-        "broadcast": lambda: world.Bcast(source, root),
-        "reduce": lambda: world.Reduce(source, out, op, root),
-        "reduce_scatter": lambda: world.Reduce_scatter_block(source, out, op),
-        "gather": lambda: world.Gather(source, out if at_root else None, root),
-        "scatter": lambda: world.Scatter(source if at_root else None, out, root),
-        "allgather": lambda: world.Allgather(source, out),
-        "alltoall": lambda: world.Alltoall(source, out),
+    call = getattr(world, NAMES_OF_MPI.get(collective, collective.capitalize()))
+    arguments: dict[str, tuple[Any, ...]] = {
+        "barrier": (),
+        "broadcast": (source, root),
+        "reduce": (source, out, op, root),
+        "gather": (source, out if at_root else None, root),
+        "scatter": (source if at_root else None, out, root),
+        "allgather": (source, out),
+        "alltoall": (source, out),
     }
-    if collective in calls:
-        return calls[collective]
-    call = getattr(world, collective.capitalize())
-    return lambda: call(source, out, op)
+    return partial(call, *arguments.get(collective, (source, out, op)))
 
 
 class Gloo:
@@ -110,29 +117,24 @@ class Gloo:
 
     def _call(self, spec: Spec, op: Any, source: Any, out: Any) -> Call | None:
         d, root = self.distributed, spec["root"]
-        match spec["collective"]:
-            case "barrier":
-                return d.barrier  # type: ignore[no-any-return]
-            case "allreduce":
-                return lambda: d.all_reduce(source, op)
-            case "broadcast":
-                return lambda: d.broadcast(source, root)
-            case "reduce":
-                return lambda: d.reduce(source, root, op)
-            case "allgather":
-                return lambda: d.all_gather_into_tensor(out, source)
-            case "alltoall":
-                return lambda: d.all_to_all_single(out, source)
-            case "reduce_scatter":
-                return lambda: d.reduce_scatter_tensor(out, source, op)
-            case _:
-                return None
+        calls: dict[str, Call] = {
+            "barrier": d.barrier,
+            "allreduce": lambda: d.all_reduce(source, op),
+            "broadcast": lambda: d.broadcast(source, root),
+            "reduce": lambda: d.reduce(source, root, op),
+            "allgather": lambda: d.all_gather_into_tensor(out, source),
+            "alltoall": lambda: d.all_to_all_single(out, source),
+            "reduce_scatter": lambda: d.reduce_scatter_tensor(out, source, op),
+        }
+        return calls.get(spec["collective"])
 
 
 class Collalgo:
     """The calls of collalgo."""
 
     def __init__(self) -> None:
+        from collalgo.bench.starting import starting_barrier
+
         import collalgo
 
         self.comm = collalgo.init()
@@ -155,21 +157,6 @@ class Collalgo:
         if spec["check"]:
             spec["wrong"] = bench.wrong(spec["algorithm"])
         return Job(bench.call(spec["algorithm"]), bench.source)
-
-
-def starting_barrier(comm: Any) -> Call:
-    """The barrier of our communicators before a timed call.
-
-    If ranks share cores, a broadcast lasts until its root has been scheduled, so the
-    first rank to leave the barrier matters. After the barriers of MPI a broadcast takes
-    less than a time slice, so rank 0 seems to leave first there; here it does.
-    """
-    from collalgo.engine.transport.waiting import cores
-
-    if comm.size > cores():
-        return partial(comm.barrier, algorithm="linear")
-    barrier: Call = comm.barrier
-    return barrier
 
 
 LIBRARIES: dict[str, Any] = {"mpi": Mpi, "gloo": Gloo, "collalgo": Collalgo}
@@ -234,6 +221,18 @@ def time_calls(
     return seconds[before : before + iterations]
 
 
+def time_first_calls(
+    barrier: Call, known: Timed, others: Iterable[Timed | None]
+) -> list[float]:
+    """The seconds of calls, each after a known one, so that its code is in caches."""
+    seconds: list[float] = []
+    for other in filter(None, others):  # those that a library has
+        for write, call in (known, other):
+            taken = time_calls(write, barrier, call, 1, warmup=False)
+        seconds += taken
+    return seconds
+
+
 def serve(library: Any, commands: Any, replies: Any) -> None:
     """Run commands until the stream ends."""
     job: Job | None = None
@@ -247,7 +246,7 @@ def serve(library: Any, commands: Any, replies: Any) -> None:
             for _ in range(spec["warmup"] if job else 0):
                 job.call()
         elif "first" in asked:
-            answer = {"seconds": time_first_calls(library, asked["first"])}
+            answer = {"seconds": first_calls(library, asked["first"])}
         elif "times" in asked and job is not None:
             answer = {"seconds": time_job(library, spec, job, asked["times"])}
         else:  # release the arrays, since the others need the memory
@@ -256,17 +255,18 @@ def serve(library: Any, commands: Any, replies: Any) -> None:
         replies.flush()
 
 
-def time_first_calls(library: Any, specs: list[Spec]) -> list[float]:
-    """The seconds of a call of each spec but the first, with its code in the caches."""
-    seconds: list[float] = []
-    able = specs and library.job(specs[0])
-    for spec in specs[1:] if able else ():
-        spec["op"] = specs[0]["op"]  # one object, as a literal of a program is
-        for job in [library.job(one) for one in (specs[0], spec)]:
-            write = writer(spec, library.rank, job.source)
-            taken = time_calls(write, library.barrier, job.call, 1, warmup=False)
-        seconds += taken
-    return seconds
+def first_calls(library: Any, specs: list[Spec]) -> list[float]:
+    """The seconds of each spec after the first, the known one; all share its op."""
+
+    def timed(spec: Spec) -> Timed | None:
+        job = library.job(spec)
+        return job and (writer(spec, library.rank, job.source), job.call)
+
+    known = timed(specs[0]) if specs else None
+    if known is None:
+        return []
+    others = (timed(spec | {"op": specs[0]["op"]}) for spec in specs[1:])
+    return time_first_calls(library.barrier, known, others)
 
 
 def time_job(library: Any, spec: Spec, job: Job, iterations: int) -> list[float]:

@@ -5,7 +5,9 @@ import json
 import numpy as np
 from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.measuring import measure
-from collalgo.bench.new_sizes import sizes_around
+from collalgo.bench.new_sizes import first_calls, sizes_around
+from collalgo.bench.peers import worker
+from collalgo.bench.peers.worker import Job
 from collalgo.bench.records import (
     as_json,
     record,
@@ -52,3 +54,42 @@ def test_new_sizes_of_peers_are_compared():
     of_mpi, of_gloo = (line for line in summary(found) if "new sizes" in line)
     assert "mpi / collalgo: 1.50 " in of_mpi
     assert "gloo / collalgo: 0.50 " in of_gloo
+
+
+def test_calls_that_a_library_lacks_are_left_out():
+    made = []
+    cell = Cell("allreduce", 4000, op="sum")
+
+    def call_of(bench):
+        made.append(bench.cell)
+        return bench.call() if bench.cell == cell or len(made) % 2 else None
+
+    found = threads(lambda comm: first_calls(comm, cell, call_of), 1)
+    assert found[0] > 0
+    assert made.count(cell) == 1
+    assert threads(lambda comm: first_calls(comm, cell, lambda _: None), 1) == [None]
+
+
+def test_a_worker_makes_the_known_call_once_and_leaves_the_specs_as_they_are():
+    made, called = [], []
+
+    class Library:
+        rank = 0
+
+        def barrier(self): ...
+
+        def job(self, spec):
+            made.append((spec["count"], spec["op"]))
+            if spec["count"] == 7:
+                return None
+            return Job(lambda: called.append(spec["count"]), np.zeros(1))
+
+    specs = [Cell("allreduce", 4 * n, op=f"{n}").spec(1) for n in (5, 6, 7, 8)]
+    specs = [spec | {"fresh": True} for spec in specs]
+    before = [dict(spec) for spec in specs]
+    assert len(worker.first_calls(Library(), specs)) == 2
+    assert specs == before
+    assert made == [(n, "5") for n in (5, 6, 7, 8)]
+    assert called == [5, 6, 5, 8]
+    assert worker.first_calls(Library(), specs[2:]) == []
+    assert worker.first_calls(Library(), []) == []
