@@ -1,7 +1,8 @@
 """Late rank: the others combine their data while they wait for it (Devraj et al. 2025).
 
 StragglAR sends the data of the late rank block by block; here all blocks meet it at
-once, in pieces, so that no link waits for more than one piece of the data.
+once, in pieces, so that no link waits for more than one piece of the data. After the
+late rank arrives, the call takes about as long as sending one rank's buffer once.
 
 >>> from collalgo import verify
 >>> print(verify("late_rank", size=8, collective="allreduce", late=2, blocks=16))
@@ -25,10 +26,7 @@ from collalgo.schedule import (
 
 
 def allreduce(group: Group, late: int | None = None, blocks: int = 4) -> Steps:
-    """The others' sum of a chunk meets the data of the late rank, and goes to all.
-
-    That is as long as the data of one rank takes, from the time at which it comes.
-    """
+    """The others' sum of a chunk meets the data of the late rank, and goes to all."""
     if group.size == 1:
         return
     last = group.size - 1 if late is None else late

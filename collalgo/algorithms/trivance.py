@@ -1,4 +1,4 @@
-"""Trivance: both neighbours at distances 1, 3, 9, ... of a ring at once (Juerss 2026).
+"""Trivance: the two peers at each distance 1, 3, 9, ... at once (Juerss 2026).
 
 The variant for long vectors: the fewest steps of two ports, and the fewest bytes.
 For any number n of ranks, without a fold: what a rank would learn twice is not sent.
@@ -18,10 +18,10 @@ from collalgo.schedule import Group, Step, Steps, recv, reverse, send, together
 
 @cache
 def exchanges(size: int) -> list[tuple[int, set[int], set[int]]]:
-    """The distances from far to near, and the chunks for both neighbours there.
+    """The distances from far to near, and the chunks for both peers there.
 
-    Chunks are given by their distance from the sender: those for the neighbour on the
-    right, and those for the one on the left.
+    Chunks are given by their distance from the sender: those for the peer on the right,
+    and those for the one on the left.
 
     >>> [(far, sorted(right), sorted(left)) for far, right, left in exchanges(9)]
     [(3, [0], [0]), (1, [-3, 0, 3], [-3, 0, 3])]
@@ -37,14 +37,14 @@ def exchanges(size: int) -> list[tuple[int, set[int], set[int]]]:
 
 
 def _given(before: set[int], known: dict[int, int], way: int, size: int) -> set[int]:
-    """The chunks that a neighbour lacks, which are known from then on."""
+    """The chunks that a peer lacks, which are known from then on."""
     given = {i for i in before if (i + way) % size not in known}
     known.update({(i + way) % size: i + way for i in given})
     return {-i for i in given}
 
 
 def swap(group: Group, distance: int, right: set[int], left: set[int]) -> Step:
-    """Send chunks to both neighbours at a distance, and receive theirs."""
+    """Send chunks to both peers at a distance, and receive theirs."""
     me, step = group.rank, []
     for way, given in ((distance, right), (-distance, left)):
         if given:
@@ -57,7 +57,7 @@ def swap(group: Group, distance: int, right: set[int], left: set[int]) -> Step:
 
 
 def allgather(group: Group) -> Steps:
-    """Swap missing chunks with both neighbours at ever smaller distances.
+    """Swap missing chunks with the two peers at ever smaller distances.
 
     Chunks for both are in one message each, so that they are combined at once when that
     is reversed; those for one of them, if the size is not a power of three, in another.
@@ -70,7 +70,7 @@ def allgather(group: Group) -> Steps:
 
 
 def reduce_scatter(group: Group) -> Steps:
-    """The reversed allgather: a rank combines the data of both neighbours at once."""
+    """The reversed allgather: a rank combines the data of both peers at once."""
     yield from reverse(allgather(group))
 
 

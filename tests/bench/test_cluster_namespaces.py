@@ -58,7 +58,7 @@ def test_a_cluster_takes_only_its_own_namespaces_down(hosts, namespaces):
 @NUMBERS_OF_HOSTS
 def test_a_namespace_of_a_host_that_belongs_to_another_stays(hosts, namespaces):
     namespaces.names.append("collalgo-star-h0")
-    with pytest.raises(kernel.ClusterError, match="which belongs to another"):
+    with pytest.raises(kernel.ClusterError, match="exists already; rename the"):
         kernel.up(star(hosts))
     kernel.down(star(hosts))
     assert namespaces.names == [*OTHERS, "collalgo-star-h0"]

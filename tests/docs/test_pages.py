@@ -44,7 +44,8 @@ def test_the_page_of_ratios_has_all_algorithms():
     for collective in ("allreduce", "allgather"):
         parts = text.split(f"## {collective} of ")[1:]
         assert len(parts) == len(ratios.SIZES)
-        names = {row.base_name for row in ALGORITHMS if row.collective == collective}
+        rows = [row for row in ALGORITHMS if row.collective == collective]
+        names = {row.base_name for row in rows if not row.by_name}
         for part in parts:
             table = part.partition("## ")[0]
             assert names <= set(re.findall(r"^\| (\w+) \|", table, re.MULTILINE))
