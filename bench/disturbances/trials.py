@@ -94,7 +94,7 @@ def measured(
             failed += 1
             found.append(error.of_phases(phases))
             _tell(f"{event}: trial {len(found)} failed: {error}")
-        if len(found) == made:  # they are over
+        if len(found) == made:  # the trials have ended
             break
     return found
 

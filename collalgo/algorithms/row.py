@@ -88,7 +88,7 @@ class Algorithm(NamedTuple):
     unfit : callable
         Returns the reason why parameters in their ranges do not suit each other.
     by_name : bool
-        Whether it runs only if it is named, as it is no candidate of the selection.
+        Whether it runs only if it is named, so that the selection leaves it out.
     """
 
     collective: str

@@ -32,7 +32,7 @@ from collalgo.cost.exact import exact
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
 from collalgo.cost.simulation import MODELS, Simulation, simulate
-from collalgo.cost.timeline import timeline
+from collalgo.cost.timeline import Timeline, timeline
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError, TopologyError
 from collalgo.schedule import ScheduleFunction
@@ -136,8 +136,7 @@ def simulate_command(
     topology.
     """
     sizes = sizes_of_call(collective, sizes, root)
-    if late and (exactly or picture):
-        raise _priced_in_rounds("--exact" if exactly else "--timeline")
+    _check_on_time(late, {"--exact": exactly, "--timeline": picture})
     try:
         machine = load_machine(what, parameters, faults)
         schedule = _of_file(algorithm, collective)
@@ -147,8 +146,7 @@ def simulate_command(
             how["order"] = where["order"] = ORDERS[order](machine) if order else None
             schedule = _synthesised(schedule, machine, how)
             if picture:
-                _check_one(sizes)
-                timeline(schedule, machine, *sizes, **how).write(picture, force=force)
+                _draw(schedule, machine, sizes, how).write(picture, force=force)
         elif order or picture or exactly or model == "fluid":
             raise _priced_by_one_host(machine)
         found = _prices(algorithm, schedule, machine, sizes, how | {"late": late})
@@ -220,11 +218,18 @@ def _synthesised(
     return synthesized(how["collective"], schedule, placement) or schedule
 
 
-def _check_one(sizes: list[int]) -> None:
+def _draw(
+    schedule: str | ScheduleFunction,
+    machine: Topology,
+    sizes: list[int],
+    how: dict[str, Any],
+) -> Timeline:
+    """The timeline of the only size."""
     if len(sizes) > 1:
         raise click.UsageError(
             f"--timeline draws one size, but --size gives {len(sizes)}; give one"
         )
+    return timeline(schedule, machine, *sizes, **how)
 
 
 def _priced_by_one_host(machine: UniformCluster) -> click.UsageError:
@@ -234,7 +239,9 @@ def _priced_by_one_host(machine: UniformCluster) -> click.UsageError:
     )
 
 
-def _priced_in_rounds(option: str) -> click.UsageError:
-    return click.UsageError(
-        f"{option} has all ranks on time; leave out --late or {option}"
-    )
+def _check_on_time(late: dict[int, float], options: dict[str, object]) -> None:
+    """Refuse late ranks with an option that has all ranks on time."""
+    for option in (name for name, given in options.items() if late and given):
+        raise click.UsageError(
+            f"{option} has all ranks on time; leave out --late or {option}"
+        )

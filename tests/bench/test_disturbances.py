@@ -270,7 +270,7 @@ def test_workers_that_go_on_without_another_are_measured(monkeypatch):
 
 
 def until_three(job, until, workers, size, after, **options):
-    """Wait for all workers in vain until three of them have made a step."""
+    """Stop to wait for all workers once three of them have made a step."""
     if "but" in options:
         until(job, 3, 3, after, exactly=True)
         options["patience"] = 0.0

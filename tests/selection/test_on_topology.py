@@ -296,16 +296,3 @@ def test_a_slow_host_is_the_end_of_a_pipeline(slow):
     runs = prospect.runnable(chosen.decision.candidate)
     again = simulate(runs.schedule, topology, 1 << 26, collective="allreduce")
     assert again.seconds == pytest.approx(chosen.seconds)
-
-
-def test_an_algorithm_for_a_late_rank_runs_only_if_it_is_named():
-    pricer = on_dgx1v()
-    chosen = select("allreduce", GIB, topology=pricer)
-    obstacles = {c.algorithm: c.obstacle for c in chosen.candidates if c.obstacle}
-    assert "late rank; name it" in obstacles["late_rank"]
-    assert "late_rank" not in {one.row.base_name for one in chosen.able}
-    on_host = select("allreduce", GIB, size=4)
-    assert "late_rank" not in {one.row.base_name for one in on_host.able}
-    named = select("allreduce", GIB, topology=pricer, algorithm="late_rank(late=2)")
-    assert named.algorithm == "late_rank(late=2)"
-    assert named.seconds > chosen.seconds
