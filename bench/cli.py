@@ -42,6 +42,7 @@ import collalgo
 from collalgo.base.console import wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.page import PAGE
+from collalgo.cli import completing
 from collalgo.cli.group import SETTINGS, Group
 from collalgo.cli.options import force_option, write_or_refuse
 from collalgo.cli.words import epilog
@@ -53,9 +54,19 @@ class Default(Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         known = {*self.commands, *SETTINGS["help_option_names"]}
-        if not args or args[0] not in known:
+        completes = ctx.resilient_parsing and not args
+        if not completes and (not args or args[0] not in known):
             args.insert(0, "run")
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> completing.Offers:
+        """Commands, and what follows the default command without its name."""
+        run = self.commands["run"]
+        within = run.make_context("run", [], ctx, resilient_parsing=True)
+        collectives = next(p for p in run.params if p.name == "collectives")
+        option = incomplete.startswith("-")
+        more = (run if option else collectives).shell_complete(within, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *more]
 
 
 #: The words of the tables that the help explains.
@@ -75,7 +86,10 @@ def main() -> None:
 
 @main.command("run", epilog=SAID)
 @sweep_options
-@click.option("-a", "algorithms", default=None, help="Algorithms, separated by commas.")
+@click.option(
+    "-a", "algorithms", default=None, shell_complete=completing.algorithm_lists,
+    help="Algorithms, separated by commas.",
+)  # fmt: skip
 @click.option(
     "-p", "--place", type=click.Choice(["out", "in", "both"]), default="out",
     help="Out of place, in place, or both.",
@@ -89,6 +103,7 @@ def main() -> None:
 @click.option(
     "--against",
     metavar="PEERS",
+    shell_complete=completing.rivals,
     help="Libraries to compare with. mpi: the mpi4py of this job. openmpi, mpich, "
     "intelmpi, gloo, separated by commas, or all: install and run each on --ranks "
     "processes. openmpi:FILE or mpich:FILE: with its defaults, and with a tuning file.",
@@ -126,8 +141,9 @@ def run(
 @main.command(epilog=SAID)
 @sweep_options
 @click.option(
-    "--algorithms", default="all", help="Algorithms, separated by commas, or all."
-)
+    "--algorithms", default="all", shell_complete=completing.algorithm_lists,
+    help="Algorithms, separated by commas, or all.",
+)  # fmt: skip
 def sweep(algorithms: str, **options: Any) -> None:
     """Compare algorithms side by side, and report the fastest of each cell."""
     names = split_names(algorithms)
@@ -221,8 +237,9 @@ def compare(old: Path, new: Path, tolerance: float) -> None:
 
 @main.command()
 @click.argument(
-    "words", nargs=-1, required=True, metavar="RESULTS... PICTURE [COLLECTIVE]..."
-)
+    "words", nargs=-1, required=True, metavar="RESULTS... PICTURE [COLLECTIVE]...",
+    shell_complete=completing.files,
+)  # fmt: skip
 @force_option
 def plot(words: tuple[str, ...], force: bool) -> None:
     """Plot RESULTS (files written by --json) to PICTURE; by default all COLLECTIVES.

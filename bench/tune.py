@@ -26,6 +26,7 @@ from collalgo.algorithms.catalogue import candidates
 from collalgo.base.environment import RULES as RULES_FILE
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import human_time, sizes_between
+from collalgo.cli.completing import machines
 from collalgo.cli.loading import load_machine
 from collalgo.cli.machine import parameters_argument
 from collalgo.cli.options import force_option, parse_size, write_or_refuse, writes
@@ -53,7 +54,11 @@ PREPARED, CALLED = 0.01, 0.001
     help="Write a tuning file of this library instead: the fastest of its own "
     "algorithms on this host, or with --topology the cheapest.",
 )
-@click.option("--topology", help="Topology for --export: WHAT of collalgo topo.")
+@click.option(
+    "--topology",
+    shell_complete=machines,
+    help="Topology for --export: WHAT of collalgo topo.",
+)
 @click.option(
     "-R",
     "--ranks",

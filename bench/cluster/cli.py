@@ -12,6 +12,7 @@ from collalgo.bench.cluster.star import HEADER, LEGEND, race_at, table_rows
 from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
+from collalgo.cli import completing
 from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import parse_sizes
 from collalgo.cli.run import command_line
@@ -80,7 +81,13 @@ def down_command(file: Path) -> None:
     help="Environment whose mpiexec starts the ranks.",
 )
 @file_argument
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    shell_complete=completing.files,
+)
 def run_command(
     ranks: int | None, prefix: Path | None, file: Path, command: tuple[str, ...]
 ) -> None:

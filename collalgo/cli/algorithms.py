@@ -10,6 +10,7 @@ from collalgo.algorithms.parameters import COMMON, OWN
 from collalgo.algorithms.verify import verify
 from collalgo.base.console import wide_console
 from collalgo.base.units import counted
+from collalgo.cli import completing
 from collalgo.cli.algorithm_argument import (
     algorithms_named,
     prove_roots,
@@ -108,7 +109,7 @@ def _ranges() -> Table:
 
 
 @algorithms.command()
-@click.argument("algorithm")
+@click.argument("algorithm", shell_complete=completing.algorithms)
 @collective_option
 @click.option(
     "-n",

@@ -9,6 +9,7 @@ import click
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.verify import MOST_RANKS
 from collalgo.base.output_files import Format, ending
+from collalgo.cli import completing
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.machine import check_has_root, root_option
 from collalgo.cli.on_topology import Ranks, ranks_options
@@ -84,7 +85,7 @@ KINDS = {name: writer.kind for name, writer in FORMATS.items()}
 
 
 @click.command("export")
-@click.argument("algorithm")
+@click.argument("algorithm", shell_complete=completing.algorithms)
 @collective_option
 @click.option(
     "-n",

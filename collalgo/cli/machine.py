@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from collalgo.cli.completing import machine_first, machines
 from collalgo.cli.options import parse_sizes
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.errors import CollalgoError, TopologyError
@@ -132,7 +133,9 @@ def faults_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 topology_option = click.option(
-    "--topology", help="Topology of the ranks: WHAT of collalgo topo."
+    "--topology",
+    shell_complete=machines,
+    help="Topology of the ranks: WHAT of collalgo topo.",
 )
 hosts_option = click.option("--hosts", type=click.IntRange(1), help="Number of hosts.")
 nics_option = click.option(
@@ -180,7 +183,8 @@ def machine_arguments(command: Callable[..., None]) -> Callable[..., None]:
         command(*others, what=what, parameters=parameters, **options)
 
     added = topology_option(hosts_option(nics_option(with_machine)))
-    return click.argument("words", nargs=-1, metavar="WHAT [NAME=VALUE]...")(added)
+    what = {"metavar": "WHAT [NAME=VALUE]...", "shell_complete": machine_first}
+    return click.argument("words", nargs=-1, **what)(added)
 
 
 def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:

@@ -10,6 +10,7 @@ import click
 from collalgo.base import output_files, plotting, plugins
 from collalgo.base.units import size_in_bytes, sizes_in_bytes
 from collalgo.bootstrap.identity import identity
+from collalgo.cli import completing
 from collalgo.errors import CollalgoError, OutputError, PluginError
 from collalgo.integrations.algorithm_files import load, load_algorithms
 from collalgo.schedule.collective import COLLECTIVES
@@ -51,6 +52,7 @@ load_option = click.option(
     multiple=True,
     expose_value=False,
     callback=_register_files,
+    shell_complete=completing.files,
     help="Load algorithms from a file: Python with @collalgo.algorithm, MSCCL XML, or "
     "an MSCCL++ plan.",
 )

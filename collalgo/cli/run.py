@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from collalgo.cli import completing
 from collalgo.cli.launching import launch_options
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.integrations.as_mpi4py import put_in_front
@@ -45,7 +46,13 @@ from collalgo.launch.signals import StopRequested, requests_until_exit
     help="Take collectives of MPI programs in C to collalgo: --preload mpiexec -n 4 "
     "./a.out.",
 )
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    shell_complete=completing.files,
+)
 def run_command(
     command: tuple[str, ...],
     module: bool,

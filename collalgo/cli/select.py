@@ -1,6 +1,5 @@
 """The command ``collalgo select``."""
 
-import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +11,7 @@ from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import UNIT, sizes_in_bytes
 from collalgo.base.wrapping import wrapped
+from collalgo.cli import completing
 from collalgo.cli.call_sizes import sizes_to_price
 from collalgo.cli.loading import with_and_without
 from collalgo.cli.machine import (
@@ -26,7 +26,7 @@ from collalgo.cli.machine import (
 )
 from collalgo.cli.matrix_option import check_matrix, matrix_option
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
-from collalgo.cli.selection_table import Others, of_peers, show
+from collalgo.cli.selection_table import Others, of_peers, print_json, show
 from collalgo.cli.words import epilog
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import LinkModel
@@ -63,7 +63,10 @@ SAID = epilog(
 
 @click.command("select", epilog=SAID)
 @click.argument("collective", type=click.Choice([*COLLECTIVES, ALLTOALLV]))
-@click.argument("words", nargs=-1, metavar="[SIZE] [WHAT] [NAME=VALUE]...")
+@click.argument(
+    "words", nargs=-1, metavar="[SIZE] [WHAT] [NAME=VALUE]...",
+    shell_complete=completing.machine_first,
+)  # fmt: skip
 @click.option(
     "--size",
     "range_",
@@ -85,8 +88,15 @@ SAID = epilog(
     is_flag=True,
     help="Use only algorithms that reduce in rank order.",
 )
-@click.option("--algorithm", help="Algorithm to use instead of the cheapest.")
-@click.option("--policy", help=f"Policy: {', '.join(PEERS)}, or a rules file.")
+@click.option(
+    "--algorithm",
+    shell_complete=completing.algorithms,
+    help="Algorithm to use instead of the cheapest.",
+)
+@click.option(
+    "--policy", shell_complete=completing.policies,
+    help=f"Policy: {', '.join(PEERS)}, or a rules file.",
+)  # fmt: skip
 @click.option("--peers", is_flag=True, help="Also show the choices of other libraries.")
 @click.option(
     "--all", "everything", is_flag=True, help="List all candidates instead of ten."
@@ -140,7 +150,7 @@ def select_command(
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
-        _print_json(chosen, others, losses)
+        print_json(chosen, others, losses)
     else:
         _print(chosen, others, losses, everything)
 
@@ -254,21 +264,6 @@ def _losses(
     decided = [decide(nbytes, topology=whole) for nbytes in sizes]
     pairs = zip(chosen, decided, strict=True)
     return [Loss.of(one, other, pricer.placement, matrix) for one, other in pairs]
-
-
-def _print_json(
-    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
-) -> None:
-    """Print a selection as a mapping, several as a list of them."""
-    found = [one.as_dict() for one in chosen]
-    for i, one in enumerate(found if others else ()):
-        one["peers"] = {
-            name: None if (other := row[i]) is None else other.as_dict()
-            for name, row in others.items()
-        }
-    for one, loss in zip(found, losses, strict=False):
-        one["whole"] = loss.as_dict()
-    click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
 
 
 def _pricer(

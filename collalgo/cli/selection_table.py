@@ -1,5 +1,6 @@
-"""The table of several selections."""
+"""The table of several selections, and their JSON."""
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -106,3 +107,18 @@ def _other(
     except AlgorithmNotApplicable:
         return None
     return other if other.decider != PRICE else None
+
+
+def print_json(
+    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
+) -> None:
+    """Print a selection as a mapping, several as a list of them."""
+    found = [one.as_dict() for one in chosen]
+    for i, one in enumerate(found if others else ()):
+        one["peers"] = {
+            name: None if (other := row[i]) is None else other.as_dict()
+            for name, row in others.items()
+        }
+    for one, loss in zip(found, losses, strict=False):
+        one["whole"] = loss.as_dict()
+    click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))

@@ -14,6 +14,7 @@ from collalgo.base.console import patience
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli import completing
 from collalgo.cli.algorithm_argument import algorithms_named
 from collalgo.cli.call_sizes import sizes_of_call
 from collalgo.cli.loading import load_machine
@@ -72,7 +73,7 @@ def _parse_late(
     "simulate", epilog=epilog("time", "x bound", "bound", "assumed", "rounds, fluid")
 )
 @click.argument("collective", type=click.Choice(list(COLLECTIVES)))
-@click.argument("algorithm")
+@click.argument("algorithm", shell_complete=completing.algorithms)
 @machine_arguments
 @sizes_option
 @root_option

@@ -9,6 +9,7 @@ from collalgo.base import plugins
 from collalgo.base.console import patience, plain_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
+from collalgo.cli import completing
 from collalgo.cli.loading import load
 from collalgo.cli.machine import (
     assume_option,
@@ -126,7 +127,7 @@ def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -
 
 
 @main.command()
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1, required=True, shell_complete=completing.machines)
 def validate(files: tuple[str, ...]) -> None:
     """Read files and report their contents, warnings and errors."""
     table = Table("file", "devices", "links", "warnings", box=None, header_style="bold")
@@ -148,8 +149,8 @@ def validate(files: tuple[str, ...]) -> None:
 
 
 @main.command()
-@click.argument("first")
-@click.argument("second")
+@click.argument("first", shell_complete=completing.machines)
+@click.argument("second", shell_complete=completing.machines)
 def diff(first: str, second: str) -> None:
     """Print the differences of two topologies; exit with 1 if there are any.
 

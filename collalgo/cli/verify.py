@@ -7,6 +7,7 @@ from collalgo.algorithms.first_use import PROVED
 from collalgo.algorithms.verify import MOST_RANKS
 from collalgo.base.console import patience
 from collalgo.base.wrapping import wrapped
+from collalgo.cli import completing
 from collalgo.cli.algorithm_argument import algorithms_named, prove_roots, sizes_of
 from collalgo.cli.on_topology import Ranks, ranks_options
 from collalgo.cli.options import collective_option
@@ -25,7 +26,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 
 
 @click.command("verify", epilog=epilog("steps", "n bytes", "links"))
-@click.argument("algorithm", required=False)
+@click.argument("algorithm", required=False, shell_complete=completing.algorithms)
 @click.option(
     "--all", "everything", is_flag=True, help="Prove every algorithm of the table."
 )
