@@ -9,6 +9,11 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
 from collalgo.cost.simulation import simulate
 from collalgo.selection.selection import Selection
+from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
+
+#: A schedule of the whole machine is cheaper below this multiple of the choice, as
+#: the numbers are printed.
+NOTABLE = 0.995
 
 
 class Loss(NamedTuple):
@@ -80,7 +85,17 @@ class Loss(NamedTuple):
         return (
             f"{text}\nwith the faults that schedule would take "
             f"{human_time(self.old_seconds)}, {worse:.2f} times the choice"
+            f"{self._why_no_candidate if worse < NOTABLE else ''}"
         )
+
+    @property
+    def _why_no_candidate(self) -> str:
+        """The reason why a cheaper schedule of the whole machine is not the choice."""
+        if self.whole.row.base_name == SYNTHESIZED:
+            made = "was synthesised for the links of the whole machine"
+        else:
+            made = "has an order of the ranks that suits the whole machine"
+        return f"; it {made}, so it is no candidate with the faults"
 
     @property
     def _change(self) -> str:

@@ -42,6 +42,18 @@ def test_a_fault_that_does_not_raise_the_time_is_no_factor_below_one():
     assert "fewer ranks" in str(Loss(one(0.5, 3), one(1.0, 4), None))
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("synthesized", "was synthesised for"), ("ring", "has an order of the ranks")],
+)
+def test_a_cheaper_schedule_that_is_no_candidate_is_explained(name, why):
+    row = SimpleNamespace(base_name=name)
+    words = SimpleNamespace(words=name)
+    one = SimpleNamespace(seconds=1, size=4, bound_seconds=None, choice=words, row=row)
+    assert f"0.98 times the choice; it {why}" in str(Loss(one, one, 0.98))
+    assert str(Loss(one, one, 1.0)).endswith("1.00 times the choice")
+
+
 def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():
     words = ("select", "broadcast", "--size", "8K", "--topology", "dgx1v", "--json")
     whole = json.loads(run(*words))
