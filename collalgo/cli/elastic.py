@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import wraps
@@ -118,7 +118,12 @@ def main() -> None:
 @_of_job
 @click.option("--json", "as_json", is_flag=True, help="Print a line of JSON.")
 def status_command(store: KeyValueStore, as_json: bool) -> None:
-    """Show the members of a job, waiting processes, and its last failures."""
+    """Show the members of a job, waiting processes, and its last failures.
+
+    A member keeps its name: that of its node or, under collalgo run -n, of the worker
+    (rank 3). Its rank is its place among the present members: 0: rank 3. An epoch is
+    the time between two changes of the members.
+    """
     found = status(store)
     if as_json:
         click.echo(json.dumps(asdict(found)))
@@ -134,7 +139,7 @@ def _lines(found: Status) -> Iterator[str]:
     if found.why:
         yield f"reason of the epoch: {found.why}"
     for name, group in (
-        ("members, by rank", found.members),
+        ("members by rank", _by_rank(found.members)),
         ("lost", found.lost),
         ("at work", found.at_work),
         ("asking for the next epoch", found.asking),
@@ -142,12 +147,17 @@ def _lines(found: Status) -> Iterator[str]:
     ):
         if group:
             yield f"{name}: {', '.join(group)}"
-    yield f"leader: {found.leader or 'none'}"
+    yield f"leader, which completes the rounds: {found.leader or 'none'}"
     for name, reason in found.excluded.items():
         yield f"excluded: {name} ({reason})"
     for past in found.failures:
         event = event_of_epoch(past)
         yield f"failure before epoch {past.epoch}, {event['time']}: {past.why}"
+
+
+def _by_rank(members: Sequence[str]) -> list[str]:
+    """The name of each rank's member."""
+    return [f"{rank}: {name}" for rank, name in enumerate(members)]
 
 
 @main.command("events")

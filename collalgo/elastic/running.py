@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from collalgo.base.units import counted
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.store.protocol import StoreError
@@ -215,21 +216,19 @@ class _Running:
         """Continue with the surviving members, which roll back as they synchronise."""
         if isinstance(error, CollectiveTimeout) and self._newcomers is None:
             raise error  # a member that is alive cannot be expelled
-        _LOG.warning(
-            "%s; going back to the commit of revision %d",
-            self._cause(error),
-            self._state.revision,
-        )
+        epochs, revision = self._newcomers, self._state.revision
+        if not isinstance(epochs, Epochs) or not isinstance(error, CommunicatorRevoked):
+            names = names_of_ranks(epochs.members) if isinstance(epochs, Epochs) else ""
+            text = "%s%s; going back to the commit of revision %d"
+            _LOG.warning(text, error, names, revision)
+            self._form()
+            return
+        before, lost = epochs.members, epochs.lost
         self._form()
-
-    def _cause(self, error: CollalgoError) -> str:
-        """What has failed, with the names of members where ranks do not tell them."""
-        epochs = self._newcomers
-        if not isinstance(epochs, Epochs):
-            return str(error)
-        if isinstance(error, CommunicatorRevoked):
-            return f"a new round begins; lost: {', '.join(epochs.lost) or 'unknown'}"
-        return f"{error}{names_of_ranks(epochs.members)}"
+        lost = lost or [name for name in before if name not in epochs.members]
+        remain = f"{counted(self._comm.size, 'member')} continue"
+        text = "%s; %s from revision %d"
+        _LOG.warning(text, lost_in_words(lost), remain, revision)
 
     def _form(self) -> None:
         """Form the communicator of the present members."""
@@ -246,6 +245,17 @@ class _Running:
         """Leave a job that has ended on all members."""
         if isinstance(self._newcomers, Epochs):
             self._newcomers.end(FINISHED)
+
+
+def lost_in_words(names: Sequence[str]) -> str:
+    """The loss of members; one that is back already has no name here."""
+    if not names:
+        return "a member was lost"
+    *others, last = names[:MOST_NAMES]
+    if more := len(names) - MOST_NAMES if names[MOST_NAMES:] else 0:
+        others, last = [*others, last], f"{more} more"
+    first = f"{', '.join(others)} and " if others else ""
+    return f"{first}{last} {'were' if names[1:] else 'was'} lost"
 
 
 def names_of_ranks(names: Sequence[str]) -> str:

@@ -118,7 +118,7 @@ def run(*words, code=0):
 def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
     noted(job.store, 1)
     assert "epoch 1 with 1 member\n" in run("status")
-    assert "members, by rank: rank 0\n" in run("status")
+    assert "members by rank: 0: rank 0\n" in run("status")
     assert json.loads(run("status", "--json"))["members"] == ["rank 0"]
     run("exclude", "rank 7", "--reason", "it is slow")
     assert "excluded: rank 7 (it is slow)\n" in run("status")
