@@ -70,10 +70,11 @@ class Default(Group):
 
 
 #: The words of the tables that the help explains.
-SAID = epilog(
+SAID = (
     "p50, p95, p99", "algbw", "busbw", "predicted", "roughly", "floor", "sent",
-    "fresh", "wrong", "one_shot, two_shot, ...",
+    "fresh", "wrong", "why", "one_shot, two_shot, ...",
 )  # fmt: skip
+SAID_OF_PEERS = ("x ours", "best x", "mpich-rg, openmpi-sm, openmpi-nocma")
 
 
 @click.group(cls=Default, context_settings=SETTINGS)
@@ -84,7 +85,7 @@ def main() -> None:
     """
 
 
-@main.command("run", epilog=SAID)
+@main.command("run", epilog=epilog(*SAID, *SAID_OF_PEERS))
 @sweep_options
 @click.option(
     "-a", "algorithms", default=None, shell_complete=completing.algorithm_lists,
@@ -124,7 +125,7 @@ def run(
         console = tables_console(options)
         for line in (
             *conditions_in_words(conditions),
-            *legend(records, conditions),
+            *legend(records, conditions, predicted=against in (None, "mpi")),
         ):
             console.print(line, highlight=False)
         shown = tables(records) if against in (None, "mpi") else [rivals(records)]
@@ -138,7 +139,7 @@ def run(
         sys.exit(any(record.wrong for record in records))
 
 
-@main.command(epilog=SAID)
+@main.command(epilog=epilog(*SAID))
 @sweep_options
 @click.option(
     "--algorithms", default="all", shell_complete=completing.algorithm_lists,

@@ -133,19 +133,15 @@ def groups(ranks: int, rounds: int) -> None:
 
 @click.command()
 @spawned_ranks_option
-@click.option(
-    "--most",
-    type=click.IntRange(2),
-    show_default="61, or 13 of long arrays",
-    help="Use at most as many sizes in each row, of which the first is known.",
-)
+@click.option("--most", type=click.IntRange(2), help="The most sizes of a row.")
 def sizes(ranks: int, most: int | None) -> None:
     """Compare calls of sizes never seen with the same calls again, in all collectives.
 
     Runs on the ranks of collalgo run or mpiexec, and under mpiexec also measures
-    mpi4py; without a launcher, on --ranks processes of this host. The column `seen`
-    is the time of a call whose size was used before, `added` the time that the first
-    call of a size takes longer.
+    mpi4py; without a launcher, on --ranks processes of this host. The column `block`
+    is the size of a rank's block in bytes, around which sizes are drawn; `seen` the
+    time of a call whose size was used before; `added` the time that the first call of
+    a size takes longer than that; `mpi4py` the time of the same calls of mpi4py.
     """
     mpi = identity().route is Route.MPI
     done = on_ranks(partial(measure_sizes, mpi=mpi, most=most), ranks)

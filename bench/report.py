@@ -130,19 +130,24 @@ def conditions_in_words(conditions: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def legend(records: Sequence[Record], conditions: Mapping[str, Any]) -> list[str]:
-    """What the columns of the tables mean that are not those of nccl-tests."""
+def legend(
+    records: Sequence[Record], conditions: Mapping[str, Any], *, predicted: bool = True
+) -> list[str]:
+    """What the columns of the tables mean that are not those of nccl-tests.
+
+    ``predicted`` is whether they have predicted times, and the reasons of choices.
+    """
     rough = "; ~ where ranks share cores" if any(r.rough for r in records) else ""
-    price = f"predicted: the price that chose the algorithm{rough}"
+    price = f"predicted: the price that chose the algorithm{rough}. " * predicted
     limit = "floor: copies and sums that no algorithm avoids"
     if conditions["ranks_here"] < records[0].ranks:
         limit = "floor: the lower bound of the links between the ranks"
-    lines = [f"{price}. {limit}; time / floor is the distance from it"]
+    lines = [f"{price}{limit}; time / floor is the distance from it"]
     if any(record.contestant == "mpi" for record in records):
         from mpi4py import MPI
 
         version = MPI.Get_library_version().partition("\n")[0].strip("\0 ")
-        lines.append(f"mpi: {version}")
+        lines.append(f"mpi: {version}; x ours: its time divided by ours")
     return lines
 
 

@@ -31,7 +31,7 @@ from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind, Topology
 
 
-@click.command("bound", epilog=epilog("bound", "cut", "assumed"))
+@click.command("bound", epilog=epilog("bound", "cut", "algbw", "assumed"))
 @click.argument("collective", type=click.Choice([*BOUNDED, ALLTOALLV]))
 @machine_arguments
 @sizes_option
@@ -140,7 +140,7 @@ def _words(found: Bound, nbytes: int) -> str:
     """The bound for a size, and its reason."""
     mark = marked(found.rests_on(nbytes))
     least = human_time(found.seconds(nbytes)) + mark
-    most = f", at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
+    most = f", algbw at most {found.bandwidth:.4g} GB/s" if found.per_byte else ""
     most += marked(found.assumed)
     by_trees = found.exact and found.is_by_bytes(nbytes)
     attained = "by a flow" if found.collective.startswith("alltoall") else "by trees"

@@ -11,8 +11,10 @@ from click.shell_completion import CompletionItem
 #: What a shell offers for a word.
 Offers = list[CompletionItem[str]]
 
-#: The libraries that ``bench --against`` knows.
-RIVALS = ("mpi", "openmpi", "mpich", "intelmpi", "gloo", "all")
+#: The peers that ``bench --against`` installs, with ``all`` of them, and the MPI of the
+#: job, which is compared alone.
+PEERS = ("openmpi", "openmpi-sm", "openmpi-nocma", "mpich", "mpich-rg", "intelmpi")
+RIVALS, ALONE = (*PEERS, "gloo"), ("mpi", "all")
 
 
 def _names(names: Iterable[str], incomplete: str) -> Offers:
@@ -82,9 +84,9 @@ def policies(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> Offers:
     """The libraries whose decisions are known, and rules files."""
-    from collalgo.selection.overrides import PEERS
+    from collalgo.selection import overrides
 
-    found = _names(PEERS, incomplete)
+    found = _names(overrides.PEERS, incomplete)
     return found + files(context, parameter, incomplete)
 
 
@@ -92,4 +94,5 @@ def rivals(
     _context: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> Offers:
     """The libraries to compare with, separated by commas."""
-    return _last_of_list(RIVALS, incomplete)
+    alone = () if "," in incomplete else ALONE
+    return _last_of_list((*RIVALS, *alone), incomplete)

@@ -56,8 +56,9 @@ Machines = tuple[Topology | UniformCluster | None, Topology | UniformCluster | N
 
 #: The terms in the output that the help explains.
 SAID = epilog(
-    "time", "x bound", "bound", "decided by", "along the ring", "narrowest hosts last",
-    "assumed", "roughly", "one_shot, two_shot, ...",
+    "time", "x bound", "bound", "decided by", "x whole", "its schedule",
+    "along the ring", "narrowest hosts last", "assumed", "roughly",
+    "one_shot, two_shot, ...",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from collalgo.base.units import counted, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cli.options import force_option, writes
 from collalgo.cli.price_calls import price_command
+from collalgo.cli.words import epilog
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
 from collalgo.comm.tracing.summary import Row, SlowCall
 from collalgo.comm.tracing.trace_file import TraceError
@@ -118,7 +119,7 @@ def _heading(finding: Finding) -> str:
     return f"{name}no rank diverged"
 
 
-@main.command("summary")
+@main.command("summary", epilog=epilog("last rank", "place"))
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 def summary_command(file: Path) -> None:
     """Summarise the calls in a collalgo.trace FILE by collective and source line.

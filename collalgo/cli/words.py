@@ -14,6 +14,9 @@ WORDS = {
     "argument, the environment, a rules file or the policy of another library",
     "kept": "the time of the whole machine divided by the time with the failure; empty "
     "where ranks are lost",
+    "x whole": "the time with the faults divided by that of the whole machine",
+    "its schedule": "the time that the schedule chosen for the whole machine takes "
+    "with the faults",
     "equal": "the number of elements that are alike by symmetry; the row is that of "
     "the one with the longest time",
     "along the ring": "ranks ordered along a ring of links",
@@ -33,6 +36,16 @@ WORDS = {
     "predicted": "the predicted time of the schedule",
     "why": "the reason for the choice: its advantage over the next candidate, a tie "
     "with it, or about the same price",
+    "x ours": "the time of the other library divided by ours; above 1, collalgo is "
+    "faster",
+    "best x": "the time of the fastest peer of the row divided by ours",
+    "mpich-rg, openmpi-sm, openmpi-nocma": "peers with other settings: MPICH with its "
+    "release_gather algorithms for shared memory, Open MPI with its collectives for "
+    "shared memory (sm), and without copies between processes (CMA)",
+    "last rank": "the rank that entered the calls last, for which the others waited, "
+    "with its share of the calls",
+    "place": "the line of the script that called",
+    "block": "the part of the buffer that belongs to one rank, as in an allgather",
     "chunks 2/4": "chunk 2, counted from 0, of a buffer of 4 chunks; 3/4 to 1 is its "
     "last quarter",
     "sent": "the bytes that the busiest rank sends",

@@ -85,9 +85,20 @@ def _candidates(network: Network) -> Iterator[Partition]:
 
 def _grouped(network: Network, groups: list[DeviceSet], hosts: int = 1) -> Partition:
     """The partition into some groups of ranks, with the devices around each."""
-    widest = max(groups, key=len)
-    noun = f"groups of ranks such as {network.describe(widest)}"
+    noun = f"groups of ranks{_examples(network, groups, hosts)}"
     return Partition(noun, [*map(network.around, groups)], hosts)
+
+
+def _examples(network: Network, groups: list[DeviceSet], hosts: int) -> str:
+    """The widest group, and the number of those that are single ranks."""
+    widest = network.describe(max(groups, key=len))
+    alone = hosts * sum(network.ranks_in(group) == 1 for group in groups)
+    others = hosts * len(groups) - alone
+    if not alone or not others:
+        return f" such as {widest}"
+    first = widest if others == 1 else f"{others} such as {widest}"
+    rest = f"each of the other {alone} ranks" if alone > 1 else "the other rank"
+    return f" ({first}, and {rest})"
 
 
 def _overloaded(network: Network, per_byte: Fraction) -> list[DeviceSet]:

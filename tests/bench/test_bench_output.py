@@ -113,6 +113,13 @@ def test_between_hosts_the_floor_is_the_bound_of_the_links(size):
         assert words in " ".join(legend([made()], {"ranks_here": here}))
 
 
+def test_the_legend_explains_only_columns_that_are_shown():
+    (line,) = legend([made()], {"ranks_here": 2})
+    assert line.startswith("predicted: ")
+    (line,) = legend([made()], {"ranks_here": 2}, predicted=False)
+    assert line.startswith("floor: ")
+
+
 def test_the_calls_of_bench_are_not_taken_for_ranks():
     few = ["-e", "8", "-n", "3", "-c", "0", "--no-fresh-sizes"]
     told = bench(*few).output

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from collalgo.bench.peers.environments import PEERS
 
+from collalgo.cli import completing
 from collalgo.cli.completion import SHELLS
 from collalgo.cli.main import main
 
@@ -40,7 +42,7 @@ with_bash = pytest.mark.skipif(not shutil.which("bash"), reason="bash is not ins
         (("topo", "d"), {"detect", "diff", "draw"}),
         (("bench", "s"), {"start", "sizes", "sweep", "scan", "scatter"}),
         (("bench", "--ag"), {"--against"}),
-        (("bench", "--against", "mpi,op"), {"mpi,openmpi"}),
+        (("bench", "--against", "gloo,op"), {"gloo,openmpi"}),
         (("bench", "-a", "ring,two_s"), {"ring,two_shot"}),
         (("select", "allreduce", "64M", "--topology", "dgx_"), {"dgx_a100"}),
         (("select", "allreduce", "--policy", "mp"), {"mpich"}),
@@ -112,3 +114,7 @@ def test_the_help_has_a_line_for_each_shell():
     lines = CliRunner().invoke(main, ["completion", "--help"]).output.splitlines()
     assert '  bash, in ~/.bashrc: eval "$(collalgo completion bash)"' in lines
     assert '  zsh, in ~/.zshrc: eval "$(collalgo completion zsh)"' in lines
+
+
+def test_the_rivals_are_those_that_bench_knows():
+    assert set(completing.RIVALS) == {peer.name for peer in PEERS}

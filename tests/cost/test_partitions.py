@@ -69,6 +69,12 @@ def test_the_packages_of_a_mi250x_bound_its_allreduce():
     assert "4 groups of ranks such as host0/gpu[0-1]" in found.reason
 
 
+def test_groups_of_several_ranks_are_told_from_single_ranks():
+    broken = Topology.load("dgx_h100", hosts=4).degraded("host0/nic0", 0.1)
+    reason = bound("allreduce", broken).reason
+    assert "25 groups of ranks (host0, and each of the other 24 ranks)" in reason
+
+
 @pytest.mark.parametrize("hosts", [1, 2, 3])
 def test_a_cluster_has_the_groups_of_all_its_hosts(hosts):
     whole = Topology.load("mi250x", hosts=hosts, nics=4)
