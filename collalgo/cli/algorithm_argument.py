@@ -1,6 +1,7 @@
 """The argument ALGORITHM: rows of the table, or a function of a file; their proof."""
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import click
 
@@ -93,11 +94,19 @@ def _rows_named(algorithm: str, collective: str | None) -> list[Algorithm]:
     except CollalgoError as error:
         raise click.ClickException(str(error)) from None
     if not rows:
-        names = ", ".join(sorted({row.name for row in ALGORITHMS}))
-        raise click.UsageError(
-            f"there is no algorithm {algorithm!r}; choose one of {names}"
-        )
+        raise _unknown(algorithm, plain)
     return rows
+
+
+def _unknown(algorithm: str, plain: str) -> click.UsageError:
+    """The error of a name that no algorithm has, with the names that are like it."""
+    names = sorted({row.name for row in ALGORITHMS})
+    near = get_close_matches(plain, names)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return click.UsageError(
+        f"there is no algorithm {algorithm!r}. {meant}collalgo algorithms lists all; "
+        "for your own, pass its file: collalgo verify mine.py"
+    )
 
 
 def sizes_of(meant: Algorithm | ScheduleFunction) -> tuple[int, ...]:

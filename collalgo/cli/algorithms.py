@@ -108,7 +108,7 @@ def _ranges() -> Table:
     return table
 
 
-@algorithms.command()
+@algorithms.command(epilog=epilog("chunk 2 of 4"))
 @click.argument("algorithm", shell_complete=completing.algorithms)
 @collective_option
 @click.option(

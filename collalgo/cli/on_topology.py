@@ -94,4 +94,10 @@ def _refuse(
     """Refuse what only a topology has."""
     if parameters or assume or faults != WHOLE:
         given = " ".join(parameters) or ("--assume" if assume else "faults")
+        if parameters:
+            raise click.UsageError(
+                f"{given}: these would be parameters of --topology, which is not "
+                "given; parameters of an algorithm go inside its parentheses, quoted "
+                "for the shell: 'ring(segments=4)'"
+            )
         raise click.UsageError(f"{given}: pass --topology, to which this applies")

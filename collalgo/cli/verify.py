@@ -25,7 +25,7 @@ IN_ONE_ORDER = (
 SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 
 
-@click.command("verify", epilog=epilog("steps", "n bytes", "links"))
+@click.command("verify", epilog=epilog("steps", "n bytes", "links", "chunk 2 of 4"))
 @click.argument("algorithm", required=False, shell_complete=completing.algorithms)
 @click.option(
     "--all", "everything", is_flag=True, help="Prove every algorithm of the table."

@@ -46,8 +46,8 @@ WORDS = {
     "with its share of the calls",
     "place": "the line of the script that called",
     "block": "the part of the buffer that belongs to one rank, as in an allgather",
-    "chunks 2/4": "chunk 2, counted from 0, of a buffer of 4 chunks; 3/4 to 1 is its "
-    "last quarter",
+    "chunk 2 of 4": "the third quarter of the buffer, as chunks are counted from 0; in "
+    "drawings 2/4, and 2-3/4 for chunks 2 to 3 of 4",
     "sent": "the bytes that the busiest rank sends",
     "fresh": "the time of first calls with new sizes close to that of the row",
     "n bytes": "n is the buffer size of a rank; 3/2 n bytes: the messages of the "

@@ -9,7 +9,7 @@ import numpy as np
 
 from collalgo.base.source_lines import line_of_generator
 from collalgo.errors import ScheduleError
-from collalgo.schedule.chunk import Chunk, Chunks, merge
+from collalgo.schedule.chunk import Chunk, Chunks, in_words, merge
 from collalgo.schedule.steps import Kind, ScheduleFunction, Transfer
 from collalgo.schedule.tracing import begin, name_of
 from collalgo.schedule.transfers import Ints
@@ -117,15 +117,15 @@ def _different(
     sender, out = table.where(leaving[0])
     receiver, into = table.where(coming[0])
     return ScheduleError(
-        f"step {into} of rank {receiver} expects chunks {_words(coming[1])} from rank "
-        f"{sender}, whose step {out} sends chunks {_words(leaving[1])}",
+        f"step {into} of rank {receiver} expects {_words(coming[1])} from rank "
+        f"{sender}, whose step {out} sends {_words(leaving[1])}",
         rank=receiver,
         fault=(receiver, into),
     )
 
 
 def _words(chunks: list[Chunk]) -> str:
-    return ", ".join(map(str, merge(chunks))) or "none"
+    return in_words(merge(chunks)) or "no chunks"
 
 
 class Origin(NamedTuple):

@@ -1,6 +1,6 @@
 """Chunks: pieces of the buffer, named by fractions of it, whatever its length."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from math import gcd, lcm
 from typing import NamedTuple, TypeAlias
 
@@ -28,13 +28,34 @@ class Chunk(NamedTuple):
         start = self.start * pieces + width * index
         return _new(Chunk, (start, start + width, self.parts * pieces, self.spare))
 
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # as pictures have it; errors take in_words
         last = "" if self.stop == self.start + 1 else f"-{self.stop - 1}"
         where = f" of spare {self.spare}" if self.spare else ""
         return f"{self.start}{last}/{self.parts}{where}"
 
 
 Chunks: TypeAlias = tuple[Chunk, ...]
+
+
+def in_words(chunks: Iterable[Chunk]) -> str:
+    """Chunks as errors name them.
+
+    >>> in_words([Chunk(3, 4, 4)]), in_words([Chunk(0, 1, 4), Chunk(2, 4, 4)])
+    ('chunk 3 of 4', 'chunks 0, 2 to 3 of 4')
+    """
+    places: dict[str, list[Chunk]] = {}
+    for one in chunks:
+        where = f" of spare {one.spare}" if one.spare else ""
+        places.setdefault(f"{one.parts}{where}", []).append(one)
+    return ", ".join(_numbers(each, place) for place, each in places.items())
+
+
+def _numbers(chunks: Sequence[Chunk], place: str) -> str:
+    """The numbers of chunks of one buffer in equal parts."""
+    ends = [(one.start, one.stop - 1) for one in chunks]
+    ranges = [str(i) if i == last else f"{i} to {last}" for i, last in ends]
+    several = len(chunks) > 1 or ends[0][0] != ends[0][1]
+    return f"chunk{'s' * several} {', '.join(ranges)} of {place}"
 
 
 def as_chunks(given: object) -> Chunks:

@@ -15,7 +15,7 @@ is the same to the last bit on every rank.
 ...             recv(group.left, group.chunk(group.rank - step - 1)),
 ...         )
 >>> list(allgather(Group.flat(rank=0, size=2)))[0][1]
-recv from 1: chunk 1/2
+recv from 1: chunk 1 of 2
 """
 
 import enum
@@ -25,7 +25,15 @@ from itertools import count, zip_longest
 from typing import NamedTuple, TypeAlias
 
 from collalgo.errors import ScheduleError
-from collalgo.schedule.chunk import Chunk, Chunks, as_chunks, divide, merge, spare
+from collalgo.schedule.chunk import (
+    Chunk,
+    Chunks,
+    as_chunks,
+    divide,
+    in_words,
+    merge,
+    spare,
+)
 from collalgo.schedule.group import Group
 
 __all__ = [
@@ -75,10 +83,9 @@ class Transfer(NamedTuple):
 
     def __repr__(self) -> str:
         way = "to" if self.kind is Kind.SEND else "from"
-        what = ", ".join(map(str, self.chunks)) or "token"
-        noun = "chunk " if len(self.chunks) == 1 else "chunks " if self.chunks else ""
+        what = in_words(self.chunks) or "token"
         lane = f" on lane {self.lane}" if self.lane else ""
-        return f"{self.kind.value} {way} {self.peer}: {noun}{what}{lane}"
+        return f"{self.kind.value} {way} {self.peer}: {what}{lane}"
 
 
 #: The number of lanes of the engine between two ranks.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.errors import ScheduleError
-from collalgo.schedule.chunk import Chunks, merge
+from collalgo.schedule.chunk import Chunks, in_words, merge
 from collalgo.schedule.steps import Kind, Step
 
 Ints = NDArray[np.int64]
@@ -83,7 +83,7 @@ class TransferTable:
         chunks = merge(chunks) if chunks else ()
         if len({chunk.spare for chunk in chunks}) > 1:
             raise ScheduleError(
-                f"chunks {', '.join(map(str, chunks))} lie in several buffers; one "
+                f"{in_words(chunks)} lie in several buffers; one "
                 "message comes from one buffer and goes into one"
             )
         number = self._place_of.setdefault(chunks, len(self.places))

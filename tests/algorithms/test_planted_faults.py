@@ -30,8 +30,8 @@ def test_a_ring_that_sends_the_wrong_chunk():
             steps[1] = replaced(steps[1], Kind.SEND, chunks=group.chunk(3))
 
     message, rank = planted("allreduce", "ring", 5, faults)
-    assert "step 1 of rank 3 expects chunks 0/5 from rank 2" in message
-    assert "whose step 1 sends chunks 3/5" in message
+    assert "step 1 of rank 3 expects chunk 0 of 5 from rank 2" in message
+    assert "whose step 1 sends chunk 3 of 5" in message
     assert rank == 3
 
 
@@ -53,7 +53,7 @@ def test_a_bruck_that_forgets_to_receive():
 
     message, rank = planted("allgather", "bruck", 6, faults)
     assert "step 1 of rank 4 sends data that rank 2 never takes" in message
-    assert "chunk 4-5/6" in message
+    assert "chunks 4 to 5 of 6" in message
     assert rank == 4
 
 
@@ -88,7 +88,7 @@ def test_a_direct_sum_that_takes_more_from_one_peer():
             steps[0] = (*steps[0], send(0, group.chunk(1)))
 
     message, rank = planted("allreduce", "two_shot", 4, faults)
-    assert "step 0 of rank 0: recv_reduce from 2: chunk 0/4" in message
+    assert "step 0 of rank 0: recv_reduce from 2: chunk 0 of 4" in message
     assert "differs from data that another rank sends" in message
     assert rank == 0
 
@@ -126,7 +126,7 @@ def test_a_gather_that_hands_on_what_has_not_come():
             steps[0], steps[1] = steps[1], steps[0]
 
     message, rank = planted("gather", "binomial", 4, faults)
-    assert "step 0 of rank 2: send to 0: chunk 2-3/4" in message
+    assert "step 0 of rank 2: send to 0: chunks 2 to 3 of 4" in message
     assert "sends data that rank 2 does not have (in block 3)" in message
     assert rank == 2
 
@@ -146,7 +146,7 @@ def test_a_circulant_that_takes_its_steps_in_another_order():
             steps[1], steps[2] = steps[2], steps[1]
 
     message, rank = planted("allgather", "circulant", 8, faults)
-    assert "step 1 of rank 3: send to 7: chunk 3-6/8" in message
+    assert "step 1 of rank 3: send to 7: chunks 3 to 6 of 8" in message
     assert "sends data that rank 3 does not have (in block 5)" in message
     assert rank == 3
 
@@ -171,7 +171,7 @@ def test_a_neighbor_exchange_in_which_everyone_receives_first():
 
     message, _ = planted("allgather", "neighbor_exchange", 2, faults)
     assert "wait for each other in a cycle" in message
-    assert "step 0 of rank 0 ((recv from 1: chunk 1/2,)) waits for rank 1" in message
+    assert "step 0 of rank 0 ((recv from 1: chunk 1 of 2,)) waits for rank 1" in message
 
 
 def test_a_one_shot_in_which_two_overwrite_each_other():
@@ -180,7 +180,7 @@ def test_a_one_shot_in_which_two_overwrite_each_other():
             steps[0] = replaced(steps[0], Kind.RECV_REDUCE, kind=Kind.RECV)
 
     message, rank = planted("allreduce", "one_shot", 3, faults)
-    assert "step 0 of rank 1: recv from 2: chunk 0-2/3" in message
+    assert "step 0 of rank 1: recv from 2: chunks 0 to 2 of 3" in message
     assert "is one of two that overwrite it" in message
     assert rank == 1
 
@@ -191,6 +191,6 @@ def test_a_spare_buffer_that_was_never_filled():
             steps[0] = tuple(t for t in steps[0] if t.peer != group.me)
 
     message, rank = planted("exscan", "123_doubling", 5, faults)
-    assert "step 2 of rank 0: send to 2: chunk 0-4/5 of spare 1" in message
+    assert "step 2 of rank 0: send to 2: chunks 0 to 4 of 5 of spare 1" in message
     assert "sends data that rank 0 does not have" in message
     assert rank == 0

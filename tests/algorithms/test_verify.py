@@ -46,8 +46,8 @@ def test_sender_and_receiver_that_mean_different_chunks_are_found():
 
     with pytest.raises(
         ScheduleError,
-        match=r"step 0 of rank 1 expects chunks 1/2 from rank 0, whose step 0 sends "
-        r"chunks 0/2",
+        match=r"step 0 of rank 1 expects chunk 1 of 2 from rank 0, whose step 0 sends "
+        r"chunk 0 of 2",
     ):
         verify(schedule, size=2, collective="broadcast")
 

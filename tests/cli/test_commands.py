@@ -85,7 +85,7 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
     path.write_text(text)
     done = command("verify", f"{path}:allgather", "--size", "4")
     assert done.returncode == 1
-    assert "step 0 of rank 0 expects chunks 0/4 from rank 3" in done.stderr
+    assert "step 0 of rank 0 expects chunk 0 of 4 from rank 3" in done.stderr
     path.write_text(text.replace("step)))", "step - 1)))"))
     done = command("verify", f"{path}:allgather", "--size", "4")
     assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
@@ -97,6 +97,9 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
         (["verify", "ring", "-c", "allreduce", "-n", "3"], "4 steps, 4/3 n bytes"),
         (["verify", "binomial", "-c", "reduce"], "reduce of 17 ranks: 5 steps"),
         (["verify", "nothing", "-c", "reduce"], "there is no algorithm 'nothing'"),
+        (["verify", "rings"], "did you mean ring"),
+        (["verify", "star_sum"], "pass its file: collalgo verify mine.py"),
+        (["verify", "ring", "order=3,2,1,0"], "go inside its parentheses"),
         (["verify", "--all", "-c", "barrier", "-n", "5"], "double_ring: barrier of 5"),
         (["verify", "nowhere.py:f"], "there is no file 'nowhere.py'"),
         (["select", "allreduce", "8", "-n", "4"], "allreduce of 8 B on 4 ranks: "),
