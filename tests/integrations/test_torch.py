@@ -246,6 +246,31 @@ def test_an_elastic_script_in_the_style_of_horovod_goes_on_without_a_killed_rank
     assert on_first == ["2 members", "reset", "1 members", "reset", "2 members"]
 
 
+TIMES_OUT = """
+import os, signal, sys
+from datetime import timedelta
+import torch, torch.distributed as dist
+given = {"timeout": timedelta(seconds=50)} if "given" in sys.argv else {}
+dist.init_process_group("collalgo", **given)
+print("group", dist.group.WORLD.comm.timeout, dist.new_group().comm.timeout)
+signal.raise_signal(signal.SIGUSR1)
+"""
+
+
+@pytest.mark.parametrize(("words", "seconds"), [([], 40.0), (["given"], 50.0)])
+def test_a_signal_dumps_calls_and_the_variable_is_the_default_timeout(
+    words, seconds, tmp_path
+):
+    done = subprocess.run(
+        [*OURS, "2", BIN / "python", "-c", TIMES_OUT, *words],
+        env={**os.environ, "COLLALGO_DUMP": str(tmp_path), "COLLALGO_TIMEOUT": "40"},
+        capture_output=True, text=True, timeout=200, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(f"group {seconds} 40.0") == 2, done.stdout
+    assert sorted(file.name[:6] for file in tmp_path.iterdir()) == ["rank0-", "rank1-"]
+
+
 def test_a_broken_package_fails_where_the_backend_is_asked_for(tmp_path):
     shutil.copytree(ROOT / "collalgo", tmp_path / "collalgo")
     broken = tmp_path / "collalgo" / "comm" / "communicator.py"

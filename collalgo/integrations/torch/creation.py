@@ -1,14 +1,19 @@
 """Create a process group of torch: a subgroup of a world, or a new world."""
 
+from datetime import timedelta
 from typing import Any
 
 import torch.distributed as dist
+from torch.distributed.constants import default_pg_timeout
 
+from collalgo.base.environment import TIMEOUT
+from collalgo.base.signal_handlers import dump_stacks_on_quit
 from collalgo.bootstrap.connect import connect_over
 from collalgo.bootstrap.foreign_stores import TorchStore
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm import current
 from collalgo.comm.communicator import Communicator
+from collalgo.comm.tracing.dump import listen
 from collalgo.integrations.torch.group import CollalgoGroup
 from collalgo.integrations.torch.mixed import MixedGroup, asked_backends, other_groups
 from collalgo.integrations.torch.options import Options, checked
@@ -17,6 +22,8 @@ from collalgo.integrations.torch.rendezvous import Launched
 
 def create(opts: Any, pg_options: Any) -> CollalgoGroup:
     """The process group for torch: a subgroup of its world, or a new world."""
+    listen()
+    dump_stacks_on_quit()
     backends = asked_backends()
     own = [device for device, name in backends.items() if name == "collalgo"]
     if len(own) == len(backends) or isinstance(pg_options, Options):
@@ -42,9 +49,18 @@ def _communicator(opts: Any, options: Options) -> Communicator:
         launched = None if ranks else Launched.communicator(*here)
         comm = launched or _over_store(opts, seconds)
         current.of_process.foreign = comm
-    comm.timeout = seconds
+    comm.timeout = _seconds_of_calls(opts.timeout)
     options.apply(comm)
     return comm
+
+
+def _seconds_of_calls(timeout: timedelta) -> float:
+    """The timeout of a group for its calls; ``COLLALGO_TIMEOUT`` for torch's default.
+
+    Torch does not tell whether its default was passed.
+    """
+    given: float | None = TIMEOUT.value() if timeout == default_pg_timeout else None
+    return timeout.total_seconds() if given is None else given
 
 
 def _over_store(opts: Any, seconds: float) -> Communicator:
