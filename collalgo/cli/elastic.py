@@ -16,6 +16,7 @@ from collalgo.base.units import counted
 from collalgo.base.wrapping import wrapped
 from collalgo.bootstrap.store.job_keys import CLOSED
 from collalgo.bootstrap.store.protocol import KeyValueStore
+from collalgo.cli import unnamed_job
 from collalgo.cli.options import force_option, writes
 from collalgo.elastic import exclusion
 from collalgo.elastic.backends import store_at
@@ -102,6 +103,8 @@ def _job_here(job: str | None, process: int | None) -> JobHere:
             f"{len(found)} elastic jobs have members on this host; name one by the "
             f"process id of its launcher or of a rank:\n{listed}"
         )
+    if job is None and process is None:
+        unnamed_job.show(found[0].process)
     return found[0]
 
 
@@ -110,7 +113,7 @@ def main() -> None:
     """Inspect and change an elastic job.
 
     PID is the process id of its launcher or of a rank. It may be omitted if this host
-    runs a single elastic job.
+    runs a single elastic job, and that was started in this folder.
     """
 
 

@@ -12,6 +12,7 @@ from collalgo.base.console import patience, wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.units import counted, human_time
 from collalgo.base.wrapping import wrapped
+from collalgo.cli import unnamed_job
 from collalgo.cli.options import force_option, writes
 from collalgo.cli.price_calls import price_command
 from collalgo.cli.words import epilog
@@ -47,8 +48,8 @@ def dump_command(job: int | None) -> None:
     """Make the ranks of a running JOB on this host dump their calls.
 
     JOB is the process id of the launcher (collalgo run, mpiexec, torchrun) or of a
-    rank. It may be omitted if this host runs a single job. The exit code is 1 if a rank
-    does not dump its calls.
+    rank. It may be omitted if this host runs a single job, and that was started in this
+    folder. The exit code is 1 if a rank does not dump its calls.
     """
     ranks = rank_processes(job)
     if not ranks:
@@ -64,6 +65,8 @@ def dump_command(job: int | None) -> None:
             f"there are {len(jobs)} jobs on this host; name one by a rank:\n"
             + "\n".join(listed)
         )
+    if job is None:
+        unnamed_job.show(ranks[0].process)
     files = dump_ranks(ranks)
     for rank, file in files.items():
         click.echo(wrapped(_answer(rank, file)))

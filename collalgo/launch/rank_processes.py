@@ -55,16 +55,24 @@ def rank_processes(ancestor: int | None = None) -> list[RankProcess]:
     Parameters
     ----------
     ancestor
-        Only this process and those that it has started, directly or not.
+        Only of the jobs of this process and those that it has started, directly or not.
     """
     parents = {each.number: each.parent for each in processes()}
     found = {
         process: rank
         for process in parents
-        if (ancestor is None or ancestor in ancestors(process))
-        and (rank := _rank_of(process, parents[process]))
+        if (rank := _rank_of(process, parents[process]))
     }
-    own = [rank for rank in found.values() if parents[rank.process] not in found]
+    jobs = {
+        rank.job
+        for process, rank in found.items()
+        if ancestor is None or ancestor in ancestors(process)
+    }
+    own = [
+        rank
+        for rank in found.values()
+        if rank.job in jobs and parents[rank.process] not in found
+    ]
     return sorted(own, key=lambda each: (each.job, len(each.rank), each.rank))
 
 

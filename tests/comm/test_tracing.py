@@ -19,6 +19,7 @@ from collalgo.cli.main import main
 from collalgo.comm.current import runner_of
 from collalgo.comm.tracing.analysis import DumpError, analyze
 from collalgo.comm.tracing.dump import dump, dump_failure
+from collalgo.launch.rank_processes import rank_processes
 
 HERE = Path(__file__).name
 
@@ -202,13 +203,21 @@ def dump_by_signal(job, folder):
 
 
 def dump_by_command(job, _folder):
-    done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
+    dump_of_process(job.pid)
+
+
+def dump_by_rank(job, _folder):
+    dump_of_process(rank_processes(job.pid)[1].process)
+
+
+def dump_of_process(number):
+    done = CliRunner().invoke(main, ["trace", "dump", str(number)])
     assert done.exit_code == 0, done.output
     assert [f"rank {rank}: " in done.output for rank in range(3)] == [True] * 3
 
 
 @pytest.mark.deadline
-@pytest.mark.parametrize("dump", [dump_by_signal, dump_by_command])
+@pytest.mark.parametrize("dump", [dump_by_signal, dump_by_command, dump_by_rank])
 def test_a_signal_writes_a_dump_of_a_rank_that_hangs(dump, tmp_path):
     with hanging_job(tmp_path) as job:
         dump(job, tmp_path / "dumps")

@@ -103,7 +103,7 @@ def job(monkeypatch):
         settings = replace(QUICK, least=1, most=2)
         joined = rendezvous(url, "j", settings, "rank 0", b"secret")
         joined.join()
-        here = jobs_here.JobHere(url, "j", b"secret")
+        here = jobs_here.JobHere(url, "j", b"secret", os.getpid())
         monkeypatch.setattr("collalgo.cli.elastic.jobs_here", lambda _: [here])
         yield joined
         joined.shutdown()
@@ -112,7 +112,7 @@ def job(monkeypatch):
 def run(*words, code=0):
     done = CliRunner().invoke(main, ["elastic", *map(str, words)])
     assert done.exit_code == code, done.output
-    return done.output
+    return done.output if code else done.stdout
 
 
 def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
@@ -131,6 +131,14 @@ def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
     job.close("done")
     assert json.loads(run("events", "--follow").splitlines()[-1])["event"] == "closed"
     assert "closed: done" in run("status")
+
+
+def test_the_job_of_another_folder_must_be_named(job, tmp_path, monkeypatch):
+    noted(job.store, 1)
+    monkeypatch.setattr("collalgo.cli.unnamed_job.Path.cwd", lambda: tmp_path)
+    assert "was not started in this folder" in run("status", code=1)
+    assert "epoch 1 with 1 member\n" in run("status", os.getpid())
+    assert "epoch 1 with 1 member\n" in run("status", "--id", "j")
 
 
 def test_a_job_that_is_not_here_or_one_of_several_must_be_named(monkeypatch):
