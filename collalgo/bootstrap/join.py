@@ -8,7 +8,8 @@ from threading import Timer
 from collalgo.base.environment import JOB, RENDEZVOUS
 from collalgo.base.threads import start
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.identity import Identity, Route, launcher_of
+from collalgo.bootstrap.ended_ranks import EndedRanks
+from collalgo.bootstrap.identity import RUN, Identity, Route, launcher_of
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.bootstrap.rendezvous import HostRendezvous
@@ -89,7 +90,8 @@ def _explained(error: BootstrapError) -> BootstrapError:
 def _join_launched(arguments: JoinArguments, me: Identity) -> Context:
     """Connect according to the variables of the launcher."""
     if me.route is Route.HOST or me.size == 1:
-        rendezvous = HostRendezvous(_rendezvous_name(me))
+        ended = EndedRanks(me.rank) if me.launcher == RUN else None
+        rendezvous = HostRendezvous(_rendezvous_name(me), ended)
         return rendezvous.connect("", me.rank, range(me.size), arguments.timeout)
     if me.route is Route.STORE:
         from collalgo.bootstrap.connect import connect_to_store

@@ -51,6 +51,17 @@ def dump_command(job: int | None) -> None:
     rank. It may be omitted if this host runs a single job, and that was started in this
     folder. The exit code is 1 if a rank does not dump its calls.
     """
+    ranks = _ranks_of(job)
+    files = dump_ranks(ranks)
+    for rank, file in files.items():
+        click.echo(wrapped(_answer(rank, file)))
+    folder = min({rank.folder for rank in ranks}, key=str)
+    click.echo(f"next: collalgo trace analyze {folder}")
+    raise SystemExit(int(None in files.values()))
+
+
+def _ranks_of(job: int | None) -> list[RankProcess]:
+    """The ranks of a job, or of the only one of this host."""
     ranks = rank_processes(job)
     if not ranks:
         where = "on this host" if job is None else f"in process {job}"
@@ -67,12 +78,7 @@ def dump_command(job: int | None) -> None:
         )
     if job is None:
         unnamed_job.show(ranks[0].process)
-    files = dump_ranks(ranks)
-    for rank, file in files.items():
-        click.echo(wrapped(_answer(rank, file)))
-    folder = min({rank.folder for rank in ranks}, key=str)
-    click.echo(f"next: collalgo trace analyze {folder}")
-    raise SystemExit(int(None in files.values()))
+    return ranks
 
 
 def _answer(rank: RankProcess, file: Path | None) -> str:

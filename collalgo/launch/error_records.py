@@ -4,6 +4,7 @@ It is a file without a name, so nothing is left after any death. A rank appends 
 of JSON with its key, which its launcher has given it, and its traceback.
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Sequence
@@ -12,9 +13,7 @@ from itertools import count
 from pathlib import Path
 
 from collalgo.base.environment import ERRORS
-
-#: The name of the memory.
-NAME = "collalgo errors"
+from collalgo.bootstrap.ended_ranks import NAME, record_end
 
 #: Characters of a traceback that are kept: the last ones.
 MOST_CHARACTERS = 1 << 16
@@ -43,8 +42,14 @@ class ErrorRecords:
         """The key of a rank that is started, and the variable that holds it."""
         if self._file is None:
             self._file = os.memfd_create(NAME, os.MFD_CLOEXEC)
+            fcntl.fcntl(self._file, fcntl.F_SETFL, os.O_APPEND)
         key = str(next(_KEYS))
         return key, {ERRORS.name: f"/proc/{os.getpid()}/fd/{self._file}#{key}"}
+
+    def note_end(self, rank: int, process: int) -> None:
+        """Tell ranks that wait for a rank that it has ended with exit code 0."""
+        if self._file is not None:
+            record_end(self._file, rank, process)
 
     def traceback(self, key: str) -> Sequence[str]:
         """The lines of the first error that a rank has recorded; empty without one."""

@@ -167,6 +167,8 @@ class LocalLaunch:
             if ended.returncode:
                 deadline.at_most(self.supervision.settle)
                 failed.append(ended)
+            else:
+                ended.note_end()
         if not failed:
             return 0
         ranks.stop(signal.SIGTERM)

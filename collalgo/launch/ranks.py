@@ -69,6 +69,10 @@ class Rank(Child):
         lines = self.traceback()
         return bool(lines) and lines[-1].startswith(errors)
 
+    def note_end(self) -> None:
+        """Tell the ranks that wait for this one to join that it has ended normally."""
+        self._records.note_end(self.rank, self.process.pid)
+
     def failure(self) -> RankFailure:
         """The failure of the process."""
         reason = f"rank {self.rank} {exit_reason(self.returncode or 0)}"
