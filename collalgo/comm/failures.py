@@ -18,6 +18,7 @@ from collalgo.comm.differing import (
     differing_beyond,
     differing_counts,
 )
+from collalgo.comm.reasons import CLOSED
 from collalgo.engine.dtypes import dtype_text
 from collalgo.engine.reduction import op_text
 from collalgo.errors import (
@@ -236,7 +237,16 @@ def _peer(failure: dict[str, Any]) -> str:
         return f"{call}: {failure['exit_reason']}"
     why = failure["exit_reason"] or "its process ended"
     last = _last_call(failure, culprit, "it", "its")
-    return f"{call}: rank {culprit} is gone: {why}" + (f"; {last}" if last else "")
+    told = f"{call}: rank {culprit} is gone: {why}"
+    if why == CLOSED and last and _lacks_call(failure):
+        return f"{told}, or its program ended, before this call; {last}; {SAME_CALLS}"
+    return told + (f"; {last}" if last else "")
+
+
+def _lacks_call(failure: dict[str, Any]) -> bool:
+    """Whether the culprit is known not to have made the call."""
+    last = failure["last_calls"].get(str(failure["culprit"]), failure["mine"])
+    return not last or last["sequence"] < failure["mine"]["sequence"]
 
 
 def _unreadable(failure: dict[str, Any]) -> str:

@@ -104,6 +104,26 @@ def test_an_exception_on_one_rank_reaches_the_others_with_its_text():
     assert len(seen) == 2
 
 
+def test_a_rank_that_ends_without_a_call_is_told_from_one_that_failed():
+    def on_each_rank(comm):
+        comm.allreduce(np.ones(7))
+        if comm.rank == 2:
+            return None
+        with pytest.raises(PeerFailed) as caught:
+            comm.barrier()
+        return str(caught.value)
+
+    *messages, _ = threads(on_each_rank, 3)
+    for message in messages:
+        assert message.startswith(
+            "barrier #2: rank 2 is gone: its communicator was closed, or its program "
+            "ended, before this call; its last call was allreduce #1 (7 float64, sum"
+        )
+        assert message.endswith(
+            "); every rank must make the same calls in the same order"
+        )
+
+
 def test_a_rank_that_closes_has_done_its_part_of_earlier_calls():
     def on_each_rank(comm):
         for _ in range(20):
