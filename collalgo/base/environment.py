@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from warnings import warn
 
 from collalgo.base.variable_values import (
+    MISSING,
     address,
     command,
     duration,
@@ -80,6 +81,8 @@ class Variable(NamedTuple):
         shown = self.given() if given is None else given
         if self.parse is hexadecimal:  # a secret
             shown = f"({len(shown)} characters)"
+        if why == MISSING:
+            return VariableError(f"{self.name} names a file {why}: {shown}")
         return VariableError(f"the environment variable {self.name}={shown} {why}")
 
 

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from collalgo.base import plugins
 
+#: The reason against the name of a file.
+MISSING = "that does not exist"
+
 
 def text(value: str) -> str:
     """Any text."""
@@ -84,7 +87,7 @@ def file(value: str) -> Path:
     """A file that exists."""
     path = Path(value)
     if not path.is_file():
-        raise ValueError("is not a file" if path.exists() else "does not exist")
+        raise ValueError("is not a file" if path.exists() else MISSING)
     return path
 
 

@@ -58,6 +58,14 @@ def alone(monkeypatch):
         world._world.close()
 
 
+def test_a_file_that_is_missing_is_told_as_such(monkeypatch):
+    monkeypatch.setenv("COLLALGO_TOPOLOGY", "nonexist.yaml")
+    with pytest.raises(VariableError) as caught:
+        environment.TOPOLOGY.value()
+    told = "COLLALGO_TOPOLOGY names a file that does not exist: nonexist.yaml"
+    assert str(caught.value) == told
+
+
 @pytest.mark.parametrize(
     ("name", "value"), [(name, value) for name in WRONG for value in WRONG[name]]
 )
@@ -71,7 +79,7 @@ def test_a_wrong_value_is_told_with_its_variable_as_the_world_begins(
         return
     monkeypatch.setenv(variable.name, value)
     shown = "characters" if name == "SECRET" else value
-    with pytest.raises(VariableError, match=re.escape(f"{variable.name}=")) as caught:
+    with pytest.raises(VariableError, match=re.escape(variable.name)) as caught:
         collalgo.init()
     assert shown in str(caught.value)
     assert value not in str(caught.value) or name != "SECRET"
