@@ -11,6 +11,7 @@ from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.group_calls import GroupCall
 from collalgo.bootstrap.liveness_check import ProcessGone
+from collalgo.comm.hang_hint import with_hint
 from collalgo.comm.host_groups import cross_ranks, local_ranks
 from collalgo.comm.runner import Runner
 from collalgo.comm.world_failures import failure_error
@@ -212,7 +213,7 @@ class Groups:
     def _late(self, call: GroupCall, missing: tuple[int, ...]) -> CollectiveTimeout:
         """The error of a wait for ranks that have not made the call in time."""
         ranks = ", ".join(map(str, missing[:4])) + ", ..." * (len(missing) > 4)
-        return CollectiveTimeout(
+        error = CollectiveTimeout(
             f"{call.name}: rank {self.rank} waited {self._runner.timeout:g} s for "
             f"{'rank' if len(missing) == 1 else 'ranks'} {ranks} of the group "
             f"{call.text}; make the call there too, with the same ranks, or set a "
@@ -221,3 +222,4 @@ class Groups:
             collective=call.name,
             missing=missing,
         )
+        return with_hint(error)

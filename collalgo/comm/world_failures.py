@@ -4,6 +4,7 @@ from typing import Any
 
 from collalgo.bootstrap.context import Context
 from collalgo.comm.failures import error_of
+from collalgo.comm.hang_hint import with_hint
 from collalgo.errors import CollalgoError
 
 #: The ranks of a group that an error names, and the words before them.
@@ -14,7 +15,7 @@ def failure_error(context: Context, failure: dict[str, Any]) -> CollalgoError:
     """The error for a failure; that of a group names its ranks of the world."""
     error = error_of(context.transport.rank, failure, context.pair)
     members = context.members if context.pair is None else context.members_of_both
-    return in_world(error, members)
+    return with_hint(in_world(error, members))
 
 
 def in_world(error: CollalgoError, members: tuple[int, ...]) -> CollalgoError:

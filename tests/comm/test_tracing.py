@@ -243,3 +243,34 @@ def test_files_that_are_no_dumps_are_refused(tmp_path):
     with pytest.raises(DumpError, match="is not a dump of collalgo"):
         analyze(tmp_path)
     assert CliRunner().invoke(main, ["trace", "analyze", str(tmp_path)]).exit_code == 1
+
+
+TOO_LATE = """
+import os, time
+import numpy as np, collalgo
+comm = collalgo.init()
+other = comm.dup()
+for call in (comm.barrier, lambda timeout: other.recv(np.ones(1), 1, timeout=timeout)):
+    try:
+        if comm.rank == 0:
+            call(timeout=0.2)
+    except collalgo.CollectiveTimeout as error:
+        print(error)
+while comm.rank == 1 and not os.path.exists("told"):
+    time.sleep(0.01)
+open("told", "w").close()
+"""
+
+
+@pytest.mark.parametrize("folder", ["", "dumps"])
+def test_the_first_timeout_of_a_rank_points_to_the_dumps(folder, tmp_path):
+    script = tmp_path / "late.py"
+    script.write_text(TOO_LATE)
+    done = subprocess.run(
+        [sys.executable, "-m", "collalgo", "run", "-n", "2", sys.executable, script],
+        env={**os.environ, "COLLALGO_DUMP": folder}, cwd=tmp_path,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    how = "was: collalgo trace analyze dumps" if folder else "is: collalgo trace dump"
+    assert done.stdout.count(f"(to see where each rank {how}") == 1, done.stderr
+    assert done.stdout.count("rank 0 waited 0.2 s") == 2, done.stdout

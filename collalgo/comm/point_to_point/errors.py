@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo.comm.call_text import call_name
+from collalgo.comm.hang_hint import with_hint
 from collalgo.comm.object_frames import LENGTHS
 from collalgo.engine.dtypes import dtype_code, dtype_text
 from collalgo.errors import (
@@ -128,12 +129,13 @@ def no_message(
     awaited = "a message from any rank"
     if message.source is not None:
         awaited = f"rank {peers[0]} to send a message"
-    return CollectiveTimeout(
+    error = CollectiveTimeout(
         f"{message.name}: rank {rank} waited {message.timeout:g} s for {awaited} under "
         f"tag {message.tag}{_meanwhile(rank, busy)}; send one, or wait longer",
         rank=rank,
         missing=peers,
     )
+    return with_hint(error)
 
 
 def _meanwhile(rank: int, busy: InCollective | None) -> str:
@@ -167,7 +169,7 @@ def not_received(
     message: Message, rank: int, peer: int, busy: InCollective | None
 ) -> CollectiveTimeout:
     """A send that was cancelled, and whether its receiver is in a collective."""
-    return CollectiveTimeout(
+    error = CollectiveTimeout(
         f"{MESSAGE} #{message.number}: rank {rank} waited {message.timeout:g} s for "
         f"rank {peer} to receive it under tag {message.tag}{_meanwhile(rank, busy)}; "
         "receive it, or wait longer",
@@ -176,6 +178,7 @@ def not_received(
         collective=MESSAGE,
         missing=(peer,),
     )
+    return with_hint(error)
 
 
 def withdrawn(number: int, rank: int, peer: int, tag: int) -> CollectiveTimeout:
@@ -192,10 +195,11 @@ def withdrawn(number: int, rank: int, peer: int, tag: int) -> CollectiveTimeout:
 
 def not_connected(call: str, rank: int, peer: int, timeout: float) -> CollectiveTimeout:
     """The other rank has made no call with this rank."""
-    return CollectiveTimeout(
+    error = CollectiveTimeout(
         f"{call}: rank {rank} waited {timeout:g} s for rank {peer}, which has neither "
         "sent to it nor received from it; make the call there too, or pass a longer "
         "timeout here",
         rank=rank,
         missing=(peer,),
     )
+    return with_hint(error)

@@ -140,6 +140,13 @@ def listen() -> None:
         signal.signal(signal.SIGUSR1, partial(_on_signal, os.getpid()))
 
 
+def listens() -> bool:
+    """Whether SIGUSR1 writes a dump of this process."""
+    handler = signal.getsignal(signal.SIGUSR1)
+    is_ours = isinstance(handler, partial) and handler.func is _on_signal
+    return is_ours and handler.args == (os.getpid(),)
+
+
 def _on_signal(listening: int, _number: int, _frame: FrameType | None) -> None:
     if os.getpid() == listening:  # not a forked child, whose calls they are not
         with contextlib.suppress(OSError, CollalgoError):
