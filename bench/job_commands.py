@@ -133,7 +133,12 @@ def groups(ranks: int, rounds: int) -> None:
 
 @click.command()
 @spawned_ranks_option
-@click.option("--most", type=click.IntRange(2), help="The most sizes of a row.")
+@click.option(
+    "--most",
+    type=click.IntRange(2),
+    show_default="61, or 13 of long arrays",
+    help="Use at most as many sizes in each row, of which the first is known.",
+)
 def sizes(ranks: int, most: int | None) -> None:
     """Compare calls of sizes never seen with the same calls again, in all collectives.
 
