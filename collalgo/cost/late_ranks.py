@@ -34,10 +34,11 @@ def checked_late(
         )
     if late and model != "rounds":
         raise TopologyError(f"late ranks are for the model rounds, not for {model}")
-    return {
+    delays = {
         rank_of(rank, "late rank", "simulate", size): _seconds(rank, seconds)
         for rank, seconds in late.items()
     }
+    return {rank: seconds for rank, seconds in delays.items() if seconds}
 
 
 def _seconds(rank: int, given: Any) -> float:
@@ -86,12 +87,12 @@ def seconds_after_arrival(
     root
         The rank of the root.
     """
-    messages, now = placement.messages(schedule, root), 0.0
-    arrival = np.zeros(len(steps))
+    messages, latest = placement.messages(schedule, root), late[last_of(late)]
+    now = -latest  # 0 is the arrival of the last: long delays cost no precision
+    arrival = np.full(len(steps), now)
     for rank, delay in late.items():
         mine = messages.step[messages.rank == rank]
-        arrival[mine] = np.maximum(arrival[mine], delay)
+        arrival[mine] = np.maximum(arrival[mine], delay - latest)
     for seconds, earliest in zip(steps, arrival.tolist(), strict=True):
         now = max(now, earliest) + seconds
-    latest = late[last_of(late)]
-    return max(now, latest) - latest
+    return max(now, 0.0)

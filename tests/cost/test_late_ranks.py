@@ -143,3 +143,16 @@ def test_the_command_ignores_no_late_rank(options, reason):
     result = CliRunner().invoke(main, words + options)
     assert result.exit_code != 0
     assert reason in " ".join(result.output.split())
+
+
+@pytest.mark.parametrize("delay", [1.0, 1e9, 1e300])
+def test_a_long_delay_costs_no_precision(delay):
+    server = Topology.load("dgx1v")
+    usual = allreduce("ring", server, SECOND)
+    late = allreduce("ring", server, {2: delay})
+    assert (late.seconds, late.ratio) == (usual.seconds, usual.ratio)
+
+
+def test_a_rank_that_is_late_by_nothing_is_on_time():
+    server = Topology.load("dgx1v")
+    assert allreduce("ring", server, {2: 0.0, 3: 0}) == allreduce("ring", server)
