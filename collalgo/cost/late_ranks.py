@@ -47,9 +47,10 @@ def _seconds(rank: int, given: Any) -> float:
     if isinstance(given, bool) or not isinstance(given, Real):
         kind = type(given).__name__
         raise TypeError(f"{text}, of type {kind}; pass a number of seconds")
-    if not 0 <= given < np.inf:
+    seconds = float(given)
+    if not 0 <= seconds < np.inf:
         raise TopologyError(f"{text} s; pass seconds from 0")
-    return float(given)
+    return seconds
 
 
 def last_of(late: Mapping[int, float]) -> int:
