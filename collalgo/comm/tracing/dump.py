@@ -143,8 +143,9 @@ def listen() -> None:
 def listens() -> bool:
     """Whether SIGUSR1 writes a dump of this process."""
     handler = signal.getsignal(signal.SIGUSR1)
-    is_ours = isinstance(handler, partial) and handler.func is _on_signal
-    return is_ours and handler.args == (os.getpid(),)
+    if not isinstance(handler, partial) or handler.func is not _on_signal:
+        return False
+    return handler.args == (os.getpid(),)
 
 
 def _on_signal(listening: int, _number: int, _frame: FrameType | None) -> None:
