@@ -96,8 +96,8 @@ def _refuse(
         given = " ".join(parameters) or ("--assume" if assume else "faults")
         if parameters:
             raise click.UsageError(
-                f"{given}: these would be parameters of --topology, which is not "
-                "given; parameters of an algorithm go inside its parentheses, quoted "
-                "for the shell: 'ring(segments=4)'"
+                f"{given}: pass --topology, whose parameters these are; those of an "
+                "algorithm go inside its parentheses, quoted for the shell: "
+                "'ring(segments=4)'"
             )
         raise click.UsageError(f"{given}: pass --topology, to which this applies")

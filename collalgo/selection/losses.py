@@ -95,7 +95,7 @@ class Loss(NamedTuple):
             made = "was synthesised for the links of the whole machine"
         else:
             made = "has an order of the ranks that suits the whole machine"
-        return f"; it {made}, so it is no candidate with the faults"
+        return f"; it {made}, so it is not among the candidates with the faults"
 
     @property
     def _change(self) -> str:

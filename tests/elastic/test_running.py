@@ -17,7 +17,7 @@ import pytest
 import collalgo
 from collalgo import CollalgoError, PeerFailed, elastic, threads
 from collalgo.elastic import State, running
-from collalgo.elastic.running import lost_in_words, names_of_ranks
+from collalgo.elastic.running import names_of_ranks
 from collalgo.errors import RendezvousClosed
 from tests.support.store_clients import DEADLINE, until
 
@@ -288,14 +288,6 @@ def test_members_that_wait_in_a_group_go_on_with_the_others():
             return None
 
     assert threads(on_each_rank, 3, timeout=20) == [2.0, 2.0, None]
-
-
-def test_lost_members_are_named_as_far_as_they_are_known():
-    assert lost_in_words([]) == "a member was lost"
-    assert lost_in_words(["rank 0"]) == "rank 0 was lost"
-    assert lost_in_words(["rank 0", "rank 2"]) == "rank 0 and rank 2 were lost"
-    many = lost_in_words([f"rank {rank}" for rank in range(20)])
-    assert many.endswith("rank 15 and 4 more were lost")
 
 
 def test_a_failure_lists_the_members_by_rank_unless_their_names_say_it():

@@ -15,6 +15,7 @@ from collalgo.cli.main import main
 from collalgo.elastic import history, jobs_here
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.history import PastEpoch
+from collalgo.elastic.running import lost_in_words
 from collalgo.elastic.status import event_of_epoch, follow, status
 from collalgo.elastic.timeline import EventsError, draw, read_events
 from tests.elastic.conftest import FULL, QUICK
@@ -90,6 +91,14 @@ def test_old_epochs_are_dropped(node, new_store, monkeypatch):
         alone.join()
     store = new_store()
     until(lambda: [each.epoch for each in history.history(store)] == [3, 4])
+
+
+def test_lost_members_are_named_if_they_are_known():
+    assert lost_in_words([]) == "a member was lost"
+    assert lost_in_words(["rank 0"]) == "rank 0 was lost"
+    assert lost_in_words(["rank 0", "rank 2"]) == "rank 0 and rank 2 were lost"
+    many = lost_in_words([f"rank {rank}" for rank in range(20)])
+    assert many.endswith("rank 15 and 4 more were lost")
 
 
 # ---- the command
