@@ -183,8 +183,12 @@ def machine_arguments(command: Callable[..., None]) -> Callable[..., None]:
         command(*others, what=what, parameters=parameters, **options)
 
     added = topology_option(hosts_option(nics_option(with_machine)))
-    what = {"metavar": "WHAT [NAME=VALUE]...", "shell_complete": machine_first}
-    return click.argument("words", nargs=-1, **what)(added)
+    return click.argument(
+        "words",
+        nargs=-1,
+        metavar="WHAT [NAME=VALUE]...",
+        shell_complete=machine_first,
+    )(added)
 
 
 def assuming(link_model: LinkModel, given: dict[str, float]) -> LinkModel:

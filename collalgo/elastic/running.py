@@ -225,7 +225,7 @@ class _Running:
             return
         before, lost = epochs.members, epochs.lost
         self._form()
-        lost = lost or [name for name in before if name not in epochs.members]
+        lost = lost or tuple(n for n in before if n not in epochs.members)
         remain = f"{counted(self._comm.size, 'member')} continue"
         text = "%s; %s from revision %d"
         _LOG.warning(text, lost_in_words(lost), remain, revision)
