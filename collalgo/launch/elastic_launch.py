@@ -12,7 +12,8 @@ from functools import partial
 from collalgo.base.environment import MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.bootstrap.interfaces import in_url
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
-from collalgo.bootstrap.store.job_end import close_job
+from collalgo.bootstrap.store.at_url import store_place
+from collalgo.bootstrap.store.job_end import close_job, last_members
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch import environment, output
 from collalgo.launch.agent import AgentJob
@@ -120,7 +121,9 @@ class ElasticJob:
         }
         times = plan.members[0], options.start_timeout
         close = partial(close_job, "127.0.0.1", server.port, secret)
-        self.nodes = Nodes(self._start, *times, plan.discovery(), close)
+        store = store_place(f"collalgo://127.0.0.1:{server.port}", "job", secret=secret)
+        ends = close, lambda: last_members(store) is not None
+        self.nodes = Nodes(self._start, *times, plan.discovery(), *ends)
         held.callback(self.nodes.close)
 
     def run(self) -> int:

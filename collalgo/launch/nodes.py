@@ -112,6 +112,8 @@ class Nodes:
         Returns the hosts; None if :meth:`change` sets them.
     close
         Closes the job with a reason, if too few ranks remain after the end of others.
+    is_closed
+        Whether the job is closed, so that no host that has failed can join it again.
     """
 
     def __init__(
@@ -121,9 +123,11 @@ class Nodes:
         patience: float,
         discovery: Discovery | None = None,
         close: Callable[[str], None] = lambda _: None,
+        is_closed: Callable[[], bool] = lambda: False,
     ):
         self._start, self._least, self._patience = start, least, patience
         self._close: Callable[[str], None] | None = close
+        self._is_closed = is_closed
         self._discovery = discovery
         self._nodes: dict[Host, Node] = {}
         self.agents = AgentGroup[NodeAgent]()
@@ -224,12 +228,13 @@ class Nodes:
         node = next(node for node in self._nodes.values() if node.agent is agent)
         node.agent = None
         code = agent.returncode or 0
-        if agent.has_job and code == 0:
+        worked = agent.has_job and node.is_wanted
+        is_missed = worked and code and not agent.has_lost_host()
+        if (agent.has_job and not code) or (is_missed and self._is_closed()):
             self._has_finished, self._next_report = True, Deadline(REPORT_SECONDS)
-        elif self._has_finished or not node.is_wanted:
-            failed = code and not agent.has_lost_host()
-            if agent.has_job and failed and node.is_wanted:
-                self._late = code  # whose work after the end of the job is missing
+        if self._has_finished or not node.is_wanted:
+            if is_missed:  # its work after the end of the job
+                self._late = code
         elif not agent.is_stopping:  # else it was no host of the job for a while
             self._fail(node, agent)
 

@@ -24,6 +24,7 @@ from collalgo.bootstrap.store.job_end import begin_end, close_job
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.back_off import back_off
 from collalgo.launch.child import Deadline, as_completed, kill_children
+from collalgo.launch.late_failures import LateFailures
 from collalgo.launch.local import LocalLaunch
 from collalgo.launch.messages import report
 from collalgo.launch.node_store import hold_store
@@ -34,9 +35,6 @@ from collalgo.launch.start_failure import StartFailure
 
 #: Seconds between two checks whether an excluded rank is readmitted.
 READMISSION = 0.5
-
-#: The last line of the traceback of a restarted rank that was not admitted.
-OF_A_LATECOMER = "collalgo.errors.BootstrapError"
 
 #: The variables of a rank's place in a whole job.
 OF_WHOLE_JOB = ("RANK", "WORLD_SIZE", "CROSS_RANK", "CROSS_SIZE")
@@ -184,8 +182,9 @@ class _Supervision:
     due: dict[int, float] = field(default_factory=dict)
     deaths: Counter[int] = field(default_factory=Counter)
     lost: list[Rank] = field(default_factory=list)
-    has_finished: bool = False
-    late: Rank | None = None
+
+    def __post_init__(self) -> None:
+        self.late = LateFailures(self.place)
 
     def run(self) -> int:
         """Supervise the ranks to the end of the job: its exit code."""
@@ -193,7 +192,7 @@ class _Supervision:
             deadline = Deadline(self._seconds_to_restart())
             for ended in as_completed(self.ranks.running(), deadline):
                 self._end(ended)
-                if self.has_finished:
+                if self.late.has_finished:
                     self.end(self._living())
                 deadline.at_most(self._seconds_to_restart())
             self.ranks.release_ended()
@@ -201,14 +200,14 @@ class _Supervision:
                 return self._give_up()
             self._readmit()
             self._restart()
-        if not self.has_finished:
-            return self._give_up()
-        return 0 if self.late is None else self._report_late(self.late)
+        if self.late.missed is not None:
+            return self._report_late(self.late.missed)
+        return 0 if self.late.has_finished else self._give_up()
 
     def _are_too_few(self) -> bool:
         """Whether the job cannot go on."""
         left = self._living() + len(self.due)
-        return left < self.plan.least and not self.has_finished
+        return left < self.plan.least and not self.late.is_over
 
     def _living(self) -> int:
         """The number of ranks that run."""
@@ -225,16 +224,18 @@ class _Supervision:
         """React to the end of a rank: restart it after a delay, if it has died."""
         kill_children([rank])  # what it has started and left
         if not (code := rank.returncode):
-            self.has_finished = True
+            self.late.has_finished = True
             self.due.clear()
             self.excluded.clear()
             return
+        name = self._names()[rank.rank]
         self.lost.append(rank)
-        self.reports.send(self._names()[rank.rank])
+        self.reports.send(name)
+        self.late.look()
         words = f"rank {rank.rank} {exit_reason(code)}"
-        if self.has_finished:
+        if self.late.is_over:
+            self.late.add(rank, name, is_first=not self.deaths[rank.rank])
             self.deaths[rank.rank] += 1
-            self.late = rank if self._is_missed(rank) else self.late
             report(f"{words}; the job ends without it")
         elif rank.rank in self._excluded_ranks():
             self.excluded.add(rank.rank)
@@ -251,11 +252,6 @@ class _Supervision:
             report(f"{words}; restart {number} of {most}")
         else:
             report(f"{words} after {most} restarts; it is not restarted")
-
-    def _is_missed(self, rank: Rank) -> bool:
-        """Whether the work of a rank that fails after the training is missing."""
-        is_latecomer = self.deaths[rank.rank] > 1 and rank.ended_by(OF_A_LATECOMER)
-        return (rank.returncode or 0) > 0 and not is_latecomer and not rank.is_victim()
 
     def _excluded_ranks(self) -> set[int]:
         """The ranks of this host that are excluded now."""
@@ -285,7 +281,7 @@ class _Supervision:
                     self._restart_later(rank, str(error))
 
     def _report_late(self, rank: Rank) -> int:
-        """Report a rank that has failed after others had finished."""
+        """Report a rank that has failed after the training."""
         self.ranks.sinks.err.end_line()
         self.plan.supervision.tell([rank.failure()], False)
         return exit_code(rank.returncode or 0)

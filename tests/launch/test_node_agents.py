@@ -151,6 +151,22 @@ def test_hosts_that_work_after_the_end_of_others_are_reported_and_not_killed(
     assert "waiting for b, c, which still run after another host has ended" in told
 
 
+def test_a_host_that_fails_after_the_end_of_the_job_is_not_tried_again(agent_of):
+    started = []
+
+    def start(node):
+        started.append(node.host.name)
+        agent = agent_of('[ "$0" = a ] && exit 5; sleep 1', node.host.name)
+        agent.has_job, agent.output.is_answering = True, False
+        return agent
+
+    hosts = nodes.Nodes(start, 2, 30, is_closed=lambda: True)
+    hosts.change([Host(name, 1) for name in "ab"])
+    assert hosts.run() == 5
+    hosts.close()
+    assert started == ["a", "b"]
+
+
 @pytest.mark.parametrize("greets", [False, True])
 def test_the_failure_of_an_agent_is_told_without_reaping_it(agent_of, greets):
     """Also if a process that it has left keeps its output open."""

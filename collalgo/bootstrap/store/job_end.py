@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
 from collalgo.bootstrap.store.client import Client
-from collalgo.bootstrap.store.job_keys import CLOSED, ENDING
+from collalgo.bootstrap.store.job_keys import CLOSED, ENDING, ROUND
 from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
 from collalgo.errors import BootstrapError
 
@@ -48,3 +48,19 @@ def _note(key: str, reason: str, connect: Callable[[], KeyValueStore]) -> None:
         closing(connect()) as store,
     ):
         store.compare_set(key, end_document(reason), ABSENT)
+
+
+def last_members(place: StorePlace) -> frozenset[str] | None:
+    """The names of the members of the last epoch of a job that is closed.
+
+    None if it is open, or has had no epoch, or its store is not reached at once.
+    """
+    with (
+        suppress(BootstrapError, OSError, ValueError, RecursionError, LookupError),
+        suppress(TypeError),
+        closing(running_store(replace(place, seconds=0.0))) as store,
+    ):
+        last = store.read(ROUND) if store.read(CLOSED) else None
+        if last is not None:
+            return frozenset(str(name) for name, _ in json.loads(last.value)["members"])
+    return None
