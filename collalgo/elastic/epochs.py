@@ -104,6 +104,12 @@ class Epochs:
         change = self.rendezvous.change()
         return change.lost if change else ()
 
+    @property
+    def closed(self) -> str | None:
+        """The reason why the job is closed; None if it is open."""
+        change = self.rendezvous.change()
+        return change.closed if change else None
+
     def pending(self) -> int:
         """The number of waiting processes that the next epoch would admit."""
         return self.rendezvous.waiting()

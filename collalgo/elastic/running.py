@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from collalgo.base.integers import shown
 from collalgo.base.units import counted
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
@@ -18,6 +19,7 @@ from collalgo.comm.communicator import Communicator
 from collalgo.comm.current import belonging, of_thread
 from collalgo.comm.reasons import reason_of
 from collalgo.comm.world import init
+from collalgo.elastic.arguments import communicator
 from collalgo.elastic.boundary import Boundary, MembersChange
 from collalgo.elastic.epochs import Epochs, connect
 from collalgo.elastic.launched import rendezvous_of_launcher
@@ -65,7 +67,8 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     RendezvousClosed
         If the job was closed, and a member has failed.
     SystemExit
-        In a newcomer, if the job has ended before it became a member.
+        In a newcomer, if the job has ended before it became a member, and in a member
+        that was stopped or cut off until the others had finished the job.
 
     Examples
     --------
@@ -89,10 +92,20 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
     def running(
         state: State, *args: Any, comm: Communicator | None = None, **named: Any
     ) -> Result:
+        if not isinstance(state, State):
+            raise TypeError(
+                f"elastic.run: state is {shown(state)}, of type {type(state).__name__};"
+                " pass an elastic.State, and further arguments after it"
+            )
         first = _first() if comm is None else _checked(comm)
-        return _Running(first, state).run(
-            lambda present: train(present, state, *args, **named)
-        )
+        job = _Running(first, state)
+        try:
+            return job.run(lambda present: train(present, state, *args, **named))
+        except RendezvousClosed:
+            if comm is not None or not job.was_finished_without_this:
+                raise
+        _LOG.warning("the job ended without this member, which did not answer")
+        raise SystemExit(0)
 
     return running
 
@@ -122,6 +135,7 @@ def _first() -> Communicator:
 
 def _checked(comm: Communicator) -> Communicator:
     """A communicator that was given, if its members run no other function."""
+    comm = communicator(comm, "elastic.run")
     if comm is of_thread.world and isinstance(comm._newcomers, Epochs):
         raise _second("is")
     return comm
@@ -150,6 +164,12 @@ class _Running:
     def __init__(self, comm: Communicator, state: State):
         self._comm, self._state = comm, state
         self._newcomers = comm._newcomers
+
+    @property
+    def was_finished_without_this(self) -> bool:
+        """Whether the others have finished the job without this member."""
+        epochs = self._newcomers
+        return isinstance(epochs, Epochs) and epochs.closed == FINISHED
 
     def run(self, train: Callable[[Communicator], Result]) -> Result:
         """Call the function until it has returned on all members."""
@@ -225,7 +245,7 @@ class _Running:
             return
         before, lost = epochs.members, epochs.lost
         self._form()
-        lost = lost or tuple(n for n in before if n not in epochs.members)
+        lost = tuple(n for n in before if n in lost or n not in epochs.members)
         remain = f"{counted(self._comm.size, 'member')} continue"
         text = "%s; %s from revision %d"
         _LOG.warning(text, lost_in_words(lost), remain, revision)

@@ -45,3 +45,49 @@ def test_a_job_has_the_exit_code_of_a_failure_that_no_restart_repairs(
     assert done.returncode == code, done.stdout + done.stderr
     if code == 1:
         assert "OSError: the disk is full" in done.stderr.splitlines()[-1], done.stderr
+
+
+STOPPED = """
+import os, signal, time
+from pathlib import Path
+from collalgo import elastic
+
+ended, me = Path("ended"), int(os.environ["RANK"])
+
+@elastic.run
+def train(comm, state):
+    while state.step < 9:
+        if me == 1 and state.step == 3:
+            stop()
+        comm.barrier()
+        state.step += 1
+        state.commit()
+
+def stop():
+    member = os.getpid()
+    if os.fork() == 0:
+        while not ended.exists():
+            time.sleep(0.05)
+        os.kill(member, signal.SIGCONT)
+        os._exit(0)
+    os.kill(member, signal.SIGSTOP)
+
+train(elastic.State(step=0))
+ended.touch()
+"""
+
+
+@pytest.mark.deadline
+def test_a_member_that_is_stopped_until_the_others_have_ended_says_it_in_a_line(
+    tmp_path, monkeypatch
+):
+    """As a restarted rank that comes too late; the others name the stopped one."""
+    monkeypatch.setenv("COLLALGO_SILENCE", "1")
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / "script.py"
+    script.write_text(STOPPED)
+    done = run("-n 3 --min 2", script=script)
+    assert done.returncode == 0, done.stderr
+    assert "[1] the job ended without this member" in done.stderr
+    assert done.stderr.count("a new round has begun; lost: rank 1; going back") == 2
+    assert "Traceback" not in done.stderr
