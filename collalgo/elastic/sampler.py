@@ -1,11 +1,12 @@
 """The order in which the members of a job take the samples of a data set."""
 
+from operator import index
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.base.integers import integer
+from collalgo.base.integers import integer, shown
 
 Indices = NDArray[np.int64]
 
@@ -22,7 +23,8 @@ class Sampler:
     length
         The number of samples.
     seed
-        Of the order, which is another one in each epoch; None: in order.
+        Of the order, which is another one in each epoch: an integer of at least 0;
+        None: in order.
 
     Attributes
     ----------
@@ -43,14 +45,14 @@ class Sampler:
 
     def __init__(self, length: int, seed: int | None = 0):
         self._length = integer(length, "length", "Sampler", 1)
-        self._seed = seed
+        self._seed = None if seed is None else _seed_of(seed)
         self.epoch = self.taken = 0
         self._order = self._order_of(0)
 
-    def take(self, most: int) -> Indices:
-        """The next indices, the same on all members: ``most`` or what the epoch has."""
-        most = integer(most, "most", "take", 1)
-        found: Indices = self._order[self.taken : self.taken + most].copy()
+    def take(self, n: int) -> Indices:
+        """The next indices, the same on all members: ``n`` or what the epoch has."""
+        n = integer(n, "n", "take", 1)
+        found: Indices = self._order[self.taken : self.taken + n].copy()
         self.taken += len(found)
         if self.taken == self._length:
             self._move(self.epoch + 1, 0)
@@ -94,3 +96,17 @@ class Sampler:
         if self._seed is None:
             return np.arange(self._length)
         return np.random.default_rng((self._seed, epoch)).permutation(self._length)
+
+
+def _seed_of(seed: Any) -> int:
+    """A seed, of any length."""
+    advice = "pass an integer of at least 0, or None for the order of the data set"
+    try:
+        number = index(seed)
+    except TypeError:
+        raise TypeError(
+            f"Sampler: seed is {shown(seed)}, of type {type(seed).__name__}; {advice}"
+        ) from None
+    if number < 0:
+        raise ValueError(f"Sampler: seed is {shown(seed)}; {advice}")
+    return number

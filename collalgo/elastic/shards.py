@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from collalgo._kernels.elastic.sums import add_shards
-from collalgo.base.integers import integer
+from collalgo.base.integers import integer, shown
+from collalgo.base.units import counted
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.arguments import communicator
 from collalgo.elastic.contributions import NAME
 from collalgo.elastic.shard_plan import sums_of
 from collalgo.elastic.tree_sums import share
@@ -61,11 +63,16 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     >>> len({bits for n in (1, 2, 3, 5) for bits in collalgo.threads(total, n)})
     1
     """
-    shards = integer(shards, "shards", NAME, 1)
+    comm, shards = communicator(comm, NAME), integer(shards, "shards", NAME, 1)
+    if not callable(of):
+        raise TypeError(
+            f"sum_shards: of is {shown(of)}, of type {type(of).__name__}; pass a "
+            "function of the number of a shard"
+        )
     if shards < comm.size:
         raise ValueError(
-            f"sum_shards: {shards} shards are fewer than {comm.size} members; divide "
-            "the batch into more"
+            f"sum_shards: {counted(shards, 'shard')} for {comm.size} members; divide "
+            "the batch into at least as many"
         )
     numbers = share(shards, comm.rank, comm.size)
     example = of(numbers[0])

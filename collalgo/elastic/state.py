@@ -11,6 +11,7 @@ import numpy as np
 
 from collalgo._kernels.elastic.commits import flatten_again
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.arguments import communicator
 from collalgo.elastic.checkpoints import check_forms, read_checkpoint, write_checkpoint
 from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.leaves import ArrayLeaf, writeable
@@ -50,7 +51,7 @@ class State:
         If a value cannot be copied, or is of a class that would not be restored: a
         subclass of a container, a number, a text or an array.
     ValueError
-        If a name is that of a method.
+        If a name is that of a method or of ``revision``, or begins with ``_``.
 
     Examples
     --------
@@ -75,7 +76,10 @@ class State:
     def __init__(self, **values: Any) -> None:
         for name in values:
             if name.startswith("_") or hasattr(type(self), name):
-                raise ValueError(f"a state has a method {name!r}; choose another name")
+                raise ValueError(
+                    f"elastic.State: the name {name!r} is one of its own; choose "
+                    "another name"
+                )
         own = {"_committed": Snapshot(), "_spare": Snapshot(), "_after_commit": None}
         self.__dict__.update(own, _values=values)
         self._committed.take(0, *self._whole())
@@ -271,7 +275,8 @@ class State:
         revision = self.revision.to_bytes(REVISION_BYTES, "little")
         mine = revision + self._committed.hash() + self._declaration.digest()
         array = np.frombuffer(mine, np.uint8).copy()
-        rows = [row.tobytes() for row in comm._runner.exchange_as_call(array, call)]
+        runner = communicator(comm, call)._runner
+        rows = [row.tobytes() for row in runner.exchange_as_call(array, call)]
         revisions = [int.from_bytes(row[:REVISION_BYTES], "little") for row in rows]
         hashes = [row[REVISION_BYTES:][:HASH_BYTES] for row in rows]
         return revisions, hashes, [row[REVISION_BYTES + HASH_BYTES :] for row in rows]

@@ -118,7 +118,7 @@ def test_shorter_arrays_than_members_are_summed():
 
 def test_what_cannot_be_summed_is_refused():
     def too_few(comm):
-        with pytest.raises(ValueError, match="2 shards are fewer than 3 members"):
+        with pytest.raises(ValueError, match="2 shards for 3 members"):
             sum_shards(comm, 2, np.ones)
 
     def unlike(comm):

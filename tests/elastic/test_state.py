@@ -179,7 +179,7 @@ def test_what_contains_itself_is_refused():
 
 
 def test_names_and_kinds_that_will_not_do_are_refused():
-    with pytest.raises(ValueError, match="has a method 'commit'"):
+    with pytest.raises(ValueError, match="name 'commit' is one of its own"):
         State(commit=1)
     with pytest.raises(TypeError, match=r"state.x\['a'\]\[1\] is of type set"):
         State(x={"a": [1, {2}]})
