@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from collalgo.base.integers import shown
 from collalgo.elastic.leaves import is_tensor
 from collalgo.elastic.tree_sums import Numbers
 from collalgo.engine.arrays import as_array, plain, result_array
@@ -36,12 +38,27 @@ class Contributions:
     def __init__(self, example: Any):
         self._kind = type(example) if isinstance(example, (list, tuple)) else None
         self._examples = _parts(example)
-        self.form = _form([_array(each) for each in self._examples])
+        self.form = _form([self._checked(each) for each in self._examples])
         #: The shape and the dtype of a contribution that is one array, the usual one.
         self._only: tuple[Any, ...] | None = None
         if type(example) is np.ndarray:
             self._only = example.shape, example.dtype
             self._examples = ()  # which would keep it after the sum
+
+    def _checked(self, part: Any) -> Numbers:
+        """An array of the first contribution, after a check that it can be added."""
+        with suppress(ValueError):  # of lists of several lengths
+            found = _array(part)
+            if _can_be_added(found.dtype):
+                return found
+        where = "" if self._kind is None else f"a {self._kind.__name__} with "
+        is_array = isinstance(part, np.ndarray)
+        kind = f"{shown(part)}, of type {type(part).__name__}"
+        what = f"an array of dtype {part.dtype}" if is_array else kind
+        raise TypeError(
+            f"{NAME}: of returned {where}{what}, which cannot be added; return an "
+            "array or tensor of numbers, a number, or a list or tuple of these"
+        )
 
     @cached_property
     def lengths(self) -> dict[np.dtype[Any], int]:
@@ -98,11 +115,20 @@ class Contributions:
             elements, length = left[dtype], math.prod(shape)
             part, left[dtype] = elements[:length].reshape(shape), elements[length:]
             found.append(_tensor(part, example) if is_tensor(example) else part)
-        return found[0] if self._kind is None else self._kind(found)
+        if self._kind is None:
+            return found[0]
+        make: Any = getattr(self._kind, "_make", self._kind)  # of a named tuple
+        return make(found)
 
 
 def _form(arrays: Sequence[Numbers]) -> Form:
     return tuple([each.shape for each in arrays]), tuple([e.dtype for e in arrays])
+
+
+def _can_be_added(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are numbers; those of kind V are of packages, as bfloat16."""
+    is_plain = dtype.kind in "biufcm"
+    return is_plain or (dtype.kind == "V" and dtype.type is not np.void)
 
 
 def _parts(contribution: Any) -> Sequence[Any]:

@@ -25,12 +25,20 @@ from collalgo.elastic.tree_sums import (
 )
 from collalgo.engine.call import Call
 from collalgo.engine.reduction import reduction
+from collalgo.errors import MismatchError
 
-#: Bytes of the digest of a form.
-DIGEST_BYTES = 16
+#: Bytes of the digest of a form, and of the length of its description.
+DIGEST_BYTES, LENGTH_BYTES = 16, 8
+
+#: Characters of a description in an error, at most.
+MOST_CHARACTERS = 200
 
 #: The name of a sum whose form is another than those before.
 ANOTHER = f"{NAME} of another form"
+
+
+class FormsDiffer(MismatchError, ValueError):
+    """Members passed other numbers of shards, or contributions of other forms."""
 
 
 class Exchanges:
@@ -175,7 +183,7 @@ class ShardSums:
 
         Raises
         ------
-        ValueError
+        FormsDiffer
             On every member, if one has another form or another number of shards.
         """
         last = self._last  # of the sum before, which mostly had this form
@@ -239,12 +247,37 @@ def _check_alike(comm: Communicator, mine: str, name: str) -> None:
 
     The members compare the name, too.
     """
-    digest = blake2b(mine.encode(), digest_size=DIGEST_BYTES).digest()
+    text = mine.encode()
+    length = len(text).to_bytes(LENGTH_BYTES, "little")
+    digest = blake2b(text, digest_size=DIGEST_BYTES).digest() + length
     everyone = comm._runner.exchange(np.frombuffer(digest, np.uint8).copy(), name)
-    differing = np.flatnonzero((everyone != everyone[comm.rank]).any(axis=1))
+    differing = np.flatnonzero((everyone != everyone[0]).any(axis=1))
     if len(differing):
-        raise ValueError(
-            f"sum_shards: rank {comm.rank} passed {mine}, but rank {differing[0]} "
-            "passed others; all members must pass as many shards, and arrays of the "
-            "same shapes and dtypes"
-        )
+        lengths = everyone[:, DIGEST_BYTES:].copy().view("<u8")
+        padded = np.zeros(int(lengths.max()), np.uint8)
+        padded[: len(text)] = np.frombuffer(text, np.uint8)
+        rows = comm._runner.exchange(padded, name)
+        raise _mismatch(comm, rows, int(differing[0]))
+
+
+def _mismatch(comm: Communicator, rows: Numbers, other: int) -> FormsDiffer:
+    """The error of all members if one passes another form than rank 0."""
+    texts = [rows[rank].tobytes().rstrip(b"\0").decode() for rank in (0, other)]
+    pairs = enumerate(zip(*texts, strict=False))
+    first = next((place for place, (one, two) in pairs if one != two), 0)
+    begin = max(first - MOST_CHARACTERS // 2, 0)
+    if max(map(len, texts)) <= MOST_CHARACTERS:
+        begin = 0
+    ours, theirs = [_part(text, begin) for text in texts]
+    return FormsDiffer(
+        f"{NAME}: rank 0 passed {ours}, but rank {other} passed {theirs}; all members "
+        "must pass as many shards, and arrays of the same shapes and dtypes",
+        rank=comm.rank,
+        missing=(other,),
+    )
+
+
+def _part(text: str, begin: int) -> str:
+    """Some characters of a text."""
+    end = begin + MOST_CHARACTERS
+    return f"{'... ' * (begin > 0)}{text[begin:end]}{' ...' * (len(text) > end)}"

@@ -34,9 +34,10 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
         The number of shards, at least one for each member; a multiple of the usual
         number of members shares the work evenly, and a power of two sends least.
     of
-        Computes the contribution of a shard from its number: an array, a tensor of
-        torch in the memory of the host, or a list or tuple of them. Those of all
-        shards have the same shapes and dtypes, and must depend on the number alone.
+        Computes the contribution of a shard from its number: an array of numbers, a
+        tensor of torch in the memory of the host, a number, or a list or tuple of
+        them, of any dtypes; no dictionaries. Those of all shards have the same shapes
+        and dtypes, and must depend on the number alone.
 
     Returns
     -------
@@ -46,10 +47,13 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     Raises
     ------
     ValueError
-        If there are fewer shards than members, or members pass other numbers of
-        shards, or contributions of other shapes or dtypes, in their first sum.
+        If there are fewer shards than members, or those of a member have different
+        shapes or dtypes.
+    TypeError
+        If ``of`` returns something else than numbers, as texts, objects or a dict.
     MismatchError
-        If they do so in a later sum, while the others repeat a former one.
+        On all members, if they pass other numbers of shards, or contributions of
+        other shapes or dtypes. In the first sum of a form it is a ValueError, too.
 
     Examples
     --------
