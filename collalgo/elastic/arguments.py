@@ -1,4 +1,4 @@
-"""Check the communicators that users pass."""
+"""Check the arguments that users of elastic jobs pass."""
 
 from typing import Any
 
@@ -20,3 +20,32 @@ def communicator(comm: Any, caller: str) -> Communicator:
         f"{caller}: comm is {shown(comm)}, of type {type(comm).__name__}; pass a "
         "communicator, as the one that the function of elastic.run gets"
     )
+
+
+def check_function(of: Any, caller: str) -> None:
+    """Check that what computes a shard can be called.
+
+    Raises
+    ------
+    TypeError
+        If it cannot.
+    """
+    if not callable(of):
+        raise TypeError(
+            f"{caller}: of is {shown(of)}, of type {type(of).__name__}; pass a "
+            "function of the number of a shard"
+        )
+
+
+def check_name(name: str, kind: type) -> None:
+    """Check the name of a value of a state of some class.
+
+    Raises
+    ------
+    ValueError
+        If the class has it, or keeps it for itself.
+    """
+    if name.startswith("_") or hasattr(kind, name):
+        raise ValueError(
+            f"elastic.State: the name {name!r} is one of its own; choose another name"
+        )

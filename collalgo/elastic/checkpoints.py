@@ -7,6 +7,7 @@ the skeleton; see :mod:`.tree`), the bytes of the arrays, and a hash of all befo
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from io import BufferedReader
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 from collalgo.base import output_files
 from collalgo.base.input_files import special
 from collalgo.elastic.leaves import description, raw
-from collalgo.elastic.snapshot import Snapshot, checked_length
+from collalgo.elastic.snapshot import Snapshot, checked_length, length_of
 from collalgo.elastic.tree import check, forms
 from collalgo.errors import CollalgoError
 
@@ -24,6 +25,15 @@ MAGIC = b"collalgo checkpoint 1\n"
 
 #: Bytes of the length of the head, and of the hash.
 LENGTH_BYTES, HASH_BYTES = 8, 32
+
+#: Bytes before the head, and after the arrays.
+ENDS = len(MAGIC) + LENGTH_BYTES + HASH_BYTES
+
+#: The reason of an error about a file of which a bit has changed.
+WRONG_HASH = "its hash does not match its content"
+
+#: Bytes that are read at once from a file that is damaged.
+BLOCK = 1 << 20
 
 #: Bytes of a head at most.
 MOST_HEAD = 1 << 28
@@ -70,26 +80,35 @@ def read_checkpoint(path: str | Path) -> Snapshot:
     Raises
     ------
     CollalgoError
-        If it is damaged, or no checkpoint.
+        If it is cut, damaged, or no checkpoint.
     OSError
         If it cannot be read.
     """
-    path = Path(path)
+    try:
+        return _from_file(Path(path))
+    except OSError as error:
+        words = f"State.load: {error.strerror}"
+        raise type(error)(error.errno, words, str(path)) from None
+
+
+def _from_file(path: Path) -> Snapshot:
     if kind := special(path):
         raise CollalgoError(f"{path} is {kind}; name a checkpoint")
     with path.open("rb") as file:
-        begin = len(MAGIC) + LENGTH_BYTES
-        magic = file.read(len(MAGIC))
-        if magic != MAGIC:
+        size, magic = path.stat().st_size, file.read(len(MAGIC))
+        if not MAGIC.startswith(magic):
             raise CollalgoError(
                 f"{path} is not a checkpoint of this version of collalgo: it begins "
-                f"with {magic[:20]!r}"
+                f"with {magic[:30]!r}"
             )
+        if size < ENDS:
+            raise _cut(path, size, f"at least {ENDS}")
         length = int.from_bytes(file.read(LENGTH_BYTES), "little")
-        left = path.stat().st_size - begin - length - HASH_BYTES
-        if length > MOST_HEAD or left < 0:
+        if length > MOST_HEAD:
             raise _damaged(path, f"its head has {length} bytes")
-        return _read(path, file, file.read(length), left)
+        if size < ENDS + length:
+            raise _cut(path, size, f"at least {ENDS + length}")
+        return _read(path, file, file.read(length), size - ENDS - length)
 
 
 def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapshot:
@@ -101,16 +120,24 @@ def _read(path: Path, file: BufferedReader, head: bytes, nbytes: int) -> Snapsho
         snapshot, revision = _described(head, nbytes)
         arrays = list(_elements(snapshot))
     except UNREADABLE as error:
-        raise _damaged(path, str(error)) from None
+        why = str(error) if _is_as_written(file, found, nbytes) else WRONG_HASH
+        raise _cut_or_damaged(path, head, nbytes, why) from None
     for elements in arrays:
         file.readinto(elements)
         found.update(elements)
     if file.read(HASH_BYTES) != found.digest():
-        raise _damaged(path, "its hash does not match its content")
+        raise _damaged(path, WRONG_HASH)
     if type(revision) is not int or revision < 0:
         raise _damaged(path, f"its revision is {str(revision)[:20]}")
     snapshot.revision = revision
     return snapshot
+
+
+def _is_as_written(file: BufferedReader, found: Any, nbytes: int) -> bool:
+    """Whether the hash so far and the rest of a file give the hash at its end."""
+    for begin in range(0, nbytes, BLOCK):
+        found.update(file.read(min(BLOCK, nbytes - begin)))
+    return bool(file.read(HASH_BYTES) == found.digest())
 
 
 def _described(head: bytes, nbytes: int) -> tuple[Snapshot, Any]:
@@ -121,6 +148,21 @@ def _described(head: bytes, nbytes: int) -> tuple[Snapshot, Any]:
     snapshot = Snapshot()
     snapshot.make_room(skeleton)
     return snapshot, revision
+
+
+def _cut_or_damaged(path: Path, head: bytes, nbytes: int, why: str) -> CollalgoError:
+    """The error of a file whose head does not describe its ``nbytes`` of arrays."""
+    needed = nbytes
+    with suppress(*UNREADABLE):
+        _, skeleton = json.loads(head)
+        check(skeleton)
+        needed = length_of(skeleton)
+    rest = ENDS + len(head)
+    if nbytes < needed and why is WRONG_HASH:
+        return _cut(path, rest + nbytes, str(rest + needed))
+    if nbytes > needed:
+        why = f"it has {rest + nbytes} bytes, but describes {rest + needed}"
+    return _damaged(path, why)
 
 
 def check_forms(path: str | Path, name: str, found: Any, present: Any) -> None:
@@ -143,3 +185,10 @@ def check_forms(path: str | Path, name: str, found: Any, present: Any) -> None:
 
 def _damaged(path: Path, why: str) -> CollalgoError:
     return CollalgoError(f"the checkpoint {path} is damaged: {why}; use an earlier one")
+
+
+def _cut(path: Path, nbytes: int, needed: str) -> CollalgoError:
+    return CollalgoError(
+        f"the checkpoint {path} is cut: it has {nbytes} of {needed} bytes; use an "
+        "earlier one"
+    )

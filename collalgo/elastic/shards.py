@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from collalgo._kernels.elastic.sums import add_shards
-from collalgo.base.integers import integer, shown
+from collalgo.base.integers import integer
 from collalgo.base.units import counted
 from collalgo.comm.communicator import Communicator
-from collalgo.elastic.arguments import communicator
+from collalgo.elastic.arguments import check_function, communicator
 from collalgo.elastic.contributions import NAME
 from collalgo.elastic.shard_plan import sums_of
 from collalgo.elastic.tree_sums import share
@@ -68,11 +68,7 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     1
     """
     comm, shards = communicator(comm, NAME), integer(shards, "shards", NAME, 1)
-    if not callable(of):
-        raise TypeError(
-            f"sum_shards: of is {shown(of)}, of type {type(of).__name__}; pass a "
-            "function of the number of a shard"
-        )
+    check_function(of, NAME)
     if shards < comm.size:
         raise ValueError(
             f"sum_shards: {counted(shards, 'shard')} for {comm.size} members; divide "

@@ -103,9 +103,20 @@ def checked_length(skeleton: Any, nbytes: int) -> None:
     TypeError, AttributeError
         If a dtype is unknown, or is that of objects.
     """
-    needed = sum(map(_bytes_of, forms(skeleton)))
+    needed = length_of(skeleton)
     if needed != nbytes:
         raise ValueError(f"it has {nbytes} bytes of arrays, but describes {needed}")
+
+
+def length_of(skeleton: Any) -> int:
+    """The number of bytes of the arrays of a skeleton.
+
+    Raises
+    ------
+    TypeError, AttributeError
+        If a dtype is unknown, or is that of objects.
+    """
+    return sum(map(_bytes_of, forms(skeleton)))
 
 
 def _bytes_of(form: Form) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 
 from collalgo._kernels.elastic.commits import flatten_again
 from collalgo.comm.communicator import Communicator
-from collalgo.elastic.arguments import communicator
+from collalgo.elastic.arguments import check_name, communicator
 from collalgo.elastic.checkpoints import check_forms, read_checkpoint, write_checkpoint
 from collalgo.elastic.declaration import Declaration
 from collalgo.elastic.leaves import ArrayLeaf, writeable
@@ -75,11 +75,7 @@ class State:
 
     def __init__(self, **values: Any) -> None:
         for name in values:
-            if name.startswith("_") or hasattr(type(self), name):
-                raise ValueError(
-                    f"elastic.State: the name {name!r} is one of its own; choose "
-                    "another name"
-                )
+            check_name(name, type(self))
         own = {"_committed": Snapshot(), "_spare": Snapshot(), "_after_commit": None}
         self.__dict__.update(own, _values=values)
         self._committed.take(0, *self._whole())

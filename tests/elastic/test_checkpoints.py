@@ -43,11 +43,37 @@ def test_damage_anywhere_in_a_checkpoint_is_found(checkpoint):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         checkpoint.write_bytes(damaged)
-        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
+        with pytest.raises(CollalgoError, match=r"damaged|is cut|not a checkpoint"):
             of_file(checkpoint)
         checkpoint.write_bytes(whole[:place])
-        with pytest.raises(CollalgoError, match=r"damaged|not a checkpoint"):
+        with pytest.raises(CollalgoError, match=r"damaged|is cut|not a checkpoint"):
             of_file(checkpoint)
+
+
+def test_a_file_that_is_cut_or_has_other_bits_is_named_so(checkpoint):
+    whole = checkpoint.read_bytes()
+    for length in (0, 20, 25, 31, 90, len(whole) - 1):
+        checkpoint.write_bytes(whole[:length])
+        needed = len(whole) if length > 200 else r"at least \d+"
+        text = f"is cut: it has {length} of {needed} bytes; use an earlier one"
+        with pytest.raises(CollalgoError, match=text):
+            of_file(checkpoint)
+    for place in (40, len(whole) // 2, len(whole) - 40, len(whole) - 1):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        checkpoint.write_bytes(damaged)
+        with pytest.raises(CollalgoError, match="hash does not match its content; use"):
+            of_file(checkpoint)
+    checkpoint.write_bytes(whole + b"more")
+    with pytest.raises(
+        CollalgoError, match=f"has {len(whole) + 4} bytes, .*{len(whole)}"
+    ):
+        of_file(checkpoint)
+
+
+def test_a_missing_checkpoint_is_named_with_the_call(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"State.load: No such file .*/none"):
+        State(w=1).load(tmp_path / "none")
 
 
 @pytest.mark.parametrize(
