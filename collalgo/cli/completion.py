@@ -38,6 +38,9 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 """
 
 
+PROGRAM = "collalgo"
+
+
 def script_class(shell: str) -> type[ShellComplete]:
     """The class that writes the script of a shell."""
     found = Bash if shell == Bash.name else get_completion_class(shell)
@@ -57,5 +60,6 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     fish: collalgo completion fish > ~/.config/fish/completions/collalgo.fish
     """  # noqa: D301 - \b is the character by which click keeps lines
     command = ctx.find_root().command
-    script = script_class(shell)(command, {}, "collalgo", "_COLLALGO_COMPLETE")
+    variable = f"_{PROGRAM}_complete".upper()  # as click names it
+    script = script_class(shell)(command, {}, PROGRAM, variable)
     click.echo(script.source())

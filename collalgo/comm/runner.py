@@ -74,12 +74,15 @@ class Runner(Reducing):
         if context.one_thread:
             self.submit = partial(refuse_background, self.rank)  # type: ignore[method-assign]
         self.regrouping = Lock()
-        #: What other modules keep between calls, by its type, until the end.
-        self.kept: dict[type, Any] = {}
         self._release_devices: weakref.finalize[..., Runner] | None = None
         if context.pair is None:  # whose calls are the library's own
             remember(self)
         self._release = finalize(self, abandon, context, self.progress, self.recovery)
+
+    @cached_property
+    def kept(self) -> dict[type, Any]:
+        """What other modules keep between calls, by its type, until the end."""
+        return {}
 
     @cached_property
     def devices(self) -> "DeviceCalls":

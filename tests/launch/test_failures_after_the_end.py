@@ -89,5 +89,5 @@ def test_a_member_that_is_stopped_until_the_others_have_ended_says_it_in_a_line(
     done = run("-n 3 --min 2", script=script)
     assert done.returncode == 0, done.stderr
     assert "[1] the job ended without this member" in done.stderr
-    assert done.stderr.count("a new round has begun; lost: rank 1; going back") == 2
+    assert done.stderr.count("rank 1 was lost; 2 members continue from revision") == 2
     assert "Traceback" not in done.stderr
