@@ -10,7 +10,7 @@ from collalgo.base.units import counted
 from collalgo.engine.arrays import Array, row_size
 
 #: Types of iterables that are not numbers in the order of the ranks.
-NO_ROWS = Set | Mapping | str | bytes | bytearray
+NO_ROWS = (Set, Mapping, str, bytes, bytearray)
 
 
 def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[int]:
