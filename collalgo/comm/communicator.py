@@ -71,7 +71,7 @@ class Communicator(
     """
 
     _runner: Runner
-    instead = "use dup(), or pass the function its own communicator, as spawn() does"
+    _instead = "use dup(), or pass the function its own communicator, as spawn() does"
 
     def __init__(self, context: Context, timeout: float | None = None):
         runner = Runner(context, timeout)

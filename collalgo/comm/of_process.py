@@ -7,10 +7,10 @@ class OfProcess:
     """Neither copied nor pickled: it has memory and connections of its process."""
 
     #: What to do instead, for errors.
-    instead = "make one in each process"
+    _instead = "make one in each process"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             f"a {type(self).__name__.lower()} belongs to its process, so it cannot be "
-            f"copied or pickled; {self.instead}"
+            f"copied or pickled; {self._instead}"
         )

@@ -166,7 +166,7 @@ def test_a_rank_that_cannot_connect_leaves_all_calls_to_mpi(compiled, setting):
 def test_a_call_fails_also_where_its_error_cannot_be_written(compiled):
     line = f"exec {compiled('mpich', 'mpicc')} returned 2>&-"
     done, _ = run("mpich", 3, "sh", "-c", line, options=["-disable-auto-cleanup"])
-    assert done.stdout == "an error\nan error\n", done.stderr
+    assert done.stdout.count("an error") == 2, done.stderr  # MPICH mixes their lines
 
 
 def test_a_call_of_a_rank_that_ends_is_an_error_of_mpi(compiled):
