@@ -1,6 +1,6 @@
 """The commands of ``collalgo bench`` without a sweep: figures of jobs and machines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from statistics import median
 from typing import Any, TypeVar
@@ -120,12 +120,7 @@ def groups(ranks: int, rounds: int) -> None:
     if done is None:
         return
     found, size = done
-    table = Table(
-        title=f"{size} ranks, us of the slowest, median (less is better)", box=None
-    )
-    table.add_column("group")
-    for name in ("library", *COLUMNS):
-        table.add_column(name, justify="right")
+    table = _table_of_slowest(size, "group", ("library", *COLUMNS))
     for row in sorted(found, key=lambda row: row.name):
         table.add_row(row.name, row.library, *map(micro, row.seconds))
     wide_console().print(table)
@@ -153,13 +148,19 @@ def sizes(ranks: int, most: int | None) -> None:
     if done is None:
         return
     found, size = done
-    table = Table(
-        title=f"{size} ranks, us of the slowest, median (less is better)", box=None
-    )
-    table.add_column("collective")
-    for name in ("block", "seen", "added", *["mpi4py"] * mpi):
-        table.add_column(name, justify="right")
+    names = ("block", "seen", "added", *["mpi4py"] * mpi)
+    table = _table_of_slowest(size, "collective", names)
     for row in found:
         times = map(micro, (row.seen, row.added, *[row.mpi] * mpi))
         table.add_row(row.collective, human(row.nbytes), *times)
     wide_console().print(table)
+
+
+def _table_of_slowest(size: int, first: str, names: Sequence[str]) -> Table:
+    """A table of times in us, with a name in the first column."""
+    title = f"{size} ranks, us of the slowest, median (less is better)"
+    table = Table(title=title, box=None)
+    table.add_column(first)
+    for name in names:
+        table.add_column(name, justify="right")
+    return table
