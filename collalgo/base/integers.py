@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 from operator import index
-from reprlib import repr as short
 from typing import Any
+
+from collalgo.base.arguments import shown, wrong_type
 
 #: The largest integer that compiled code accepts.
 INT64_MAX = 2**63 - 1
@@ -31,10 +32,8 @@ def integer(
     try:
         number = index(value)
     except TypeError:
-        raise TypeError(
-            f"{caller}: {name} is {shown(value)}, of type {type(value).__name__}; "
-            f"pass an integer {_range(least, most)}"
-        ) from None
+        advice = f"an integer {_range(least, most)}"
+        raise wrong_type(caller, name, value, advice) from None
     if not least <= number <= most:
         raise ValueError(
             f"{caller}: {name} is {shown(number)}, which is out of range; pass an "
@@ -72,14 +71,6 @@ def rank_of(value: Any, name: str, caller: str, size: int) -> int:
             f"{size} ranks, 0 to {size - 1}"
         )
     return number
-
-
-def shown(value: Any) -> str:
-    """A value as it appears in messages: one short line."""
-    try:
-        return " ".join(short(value).split())
-    except ValueError:  # Python limits the digits of an integer as text
-        return f"an integer of {value.bit_length()} bits"
 
 
 def _range(least: int, most: int) -> str:

@@ -4,7 +4,7 @@ import re
 from numbers import Real
 from typing import Any
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import shown, wrong_type
 
 UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
@@ -66,10 +66,7 @@ def number_of_bytes(value: Any, caller: str) -> int:
         except ValueError as error:
             raise ValueError(f"{caller}: nbytes: {error}") from None
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise TypeError(
-            f"{caller}: nbytes is {shown(value)}, of type {type(value).__name__}; pass "
-            "a number of bytes, or text as '1M'"
-        )
+        raise wrong_type(caller, "nbytes", value, "a number of bytes, or text as '1M'")
     number: Any = value  # which may be infinite, or not a number
     if not 0 <= number <= LARGEST or number != int(number):
         raise ValueError(

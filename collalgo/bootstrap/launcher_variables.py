@@ -4,8 +4,9 @@ import re
 from collections.abc import Mapping
 from itertools import chain
 
+from collalgo.base.arguments import shown
 from collalgo.base.environment import JOB, STORE
-from collalgo.base.integers import integer, shown
+from collalgo.base.integers import integer
 from collalgo.errors import BootstrapError
 
 #: The variables of rank, size, local size and local rank, as torchrun and horovodrun

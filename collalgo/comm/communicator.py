@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from collalgo._kernels.comm.call_runner import CommunicatorBase
+from collalgo.base.arguments import wrong_type
 from collalgo.base.finalizers import Lock, finalize
-from collalgo.base.integers import INT64_MAX, shape_of, shown
+from collalgo.base.integers import INT64_MAX, shape_of
 from collalgo.bootstrap.context import Context
 from collalgo.comm.buckets import Buckets
 from collalgo.comm.collectives import Collectives
@@ -162,10 +163,8 @@ class Communicator(
         As its process ends, this rank leaves the groups of the communicator, too.
         """
         if not isinstance(reason, str):
-            raise TypeError(
-                f"abort: reason is {shown(reason)}, of type {type(reason).__name__}; "
-                "pass text, which the errors of the other ranks show"
-            )
+            advice = "text, which the errors of the other ranks show"
+            raise wrong_type("abort", "reason", reason, advice)
         self._runner.context.abort(reason, with_groups=with_groups)
 
     def __enter__(self) -> "Communicator":

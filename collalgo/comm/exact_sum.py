@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from collalgo.base.integers import shape_of, shown
+from collalgo.base.arguments import shown
+from collalgo.base.integers import shape_of
 from collalgo.comm.current import runner_of
 from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.comm.functions.reducing import allreduce

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST
-from collalgo.base.integers import rank_of, shown
+from collalgo.base.arguments import wrong_type
+from collalgo.base.integers import rank_of
 from collalgo.comm.current import runner_of
 from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
@@ -101,11 +102,8 @@ class FrameExchange:
         """The objects, of which each has a place."""
         is_list = isinstance(objects, Sequence) and not isinstance(objects, TEXTS)
         if not (is_list or (isinstance(objects, np.ndarray) and objects.ndim)):
-            raise TypeError(
-                f"{self._call}: objects is {shown(objects)}, of type "
-                f"{type(objects).__name__}; pass a list of {self._width} objects, one "
-                "for each rank"
-            )
+            advice = f"a list of {self._width} objects, one for each rank"
+            raise wrong_type(self._call, "objects", objects, advice)
         if len(objects) != self._width:
             raise ValueError(
                 f"{self._call}: got {len(objects)} objects for {self._width} ranks; "

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from collalgo.algorithms.neighbors import Graph
+from collalgo.base.arguments import shown
 from collalgo.base.digest import blake2b
-from collalgo.base.integers import integer, rank_of, shown
+from collalgo.base.integers import integer, rank_of
 from collalgo.errors import MismatchError
 
 NAME = "neighbors"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from collalgo.base.integers import INT64_MAX, integer, rank_of, shown
+from collalgo.base.arguments import shown
+from collalgo.base.integers import INT64_MAX, integer, rank_of
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.group_calls import GroupCall
 from collalgo.bootstrap.liveness_check import ProcessGone

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import wrong_type
 from collalgo.comm.frame_exchange import FrameExchange
 from collalgo.comm.object_frames import blocks_of, object_of, objects_of
 from collalgo.comm.types import Communicator
@@ -142,10 +142,8 @@ def reduce_objects(
         ``op(... op(op(x0, x1), x2) ...)`` at the root; None elsewhere.
     """
     if not callable(op):
-        raise TypeError(
-            f"reduce_objects: op is {shown(op)}, of type {type(op).__name__}; pass a "
-            "function of two objects, as operator.add"
-        )
+        advice = "a function of two objects, as operator.add"
+        raise wrong_type("reduce_objects", "op", op, advice)
     found = gather_objects(obj, comm, root, timeout=timeout)
     return None if found is None else reduce(op, found)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from collalgo._kernels.comm.point_to_point.message import Message
 from collalgo._kernels.comm.work import Work
-from collalgo.base.integers import shown
+from collalgo.base.arguments import shown, wrong_type
 from collalgo.bootstrap.timeouts import seconds_of_wait
 
 #: The number of polls without a pause, and the first and the longest pause in seconds.
@@ -90,8 +90,6 @@ def _checked(works: Any, caller: str) -> list[Work | Message]:
     found = list(works)
     for place, work in enumerate(found):
         if not isinstance(work, (Work, Message)):
-            raise TypeError(
-                f"{caller}: works[{place}] is {shown(work)}, of type "
-                f"{type(work).__name__}; pass what a call in the background returned"
-            )
+            advice = "what a call in the background returned"
+            raise wrong_type(caller, f"works[{place}]", work, advice)
     return found

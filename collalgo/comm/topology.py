@@ -3,8 +3,8 @@
 import json
 from typing import TYPE_CHECKING, Any, cast
 
+from collalgo.base.arguments import shown
 from collalgo.base.digest import hexadecimal
-from collalgo.base.integers import shown
 from collalgo.bootstrap.host_inventory import detected, placed_on
 from collalgo.comm.current import runner_of
 from collalgo.comm.types import Communicator

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.base.integers import rank_of, shown
+from collalgo.base.arguments import shown, wrong_type
+from collalgo.base.integers import rank_of
 from collalgo.base.units import human_time
 from collalgo.cost.placement import Placement
 from collalgo.errors import TopologyError
@@ -28,10 +29,8 @@ def checked_late(
     if late is None:
         return {}
     if not isinstance(late, Mapping):
-        raise TypeError(
-            f"simulate: late is {shown(late)}, of type {type(late).__name__}; pass "
-            "the seconds of each late rank, as {2: 0.01}"
-        )
+        advice = "the seconds of each late rank, as {2: 0.01}"
+        raise wrong_type("simulate", "late", late, advice)
     if late and model != "rounds":
         raise TopologyError(f"late ranks are for the model rounds, not for {model}")
     delays = {

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import wrong_type
 from collalgo.comm.communicator import Communicator
 
 
@@ -16,10 +16,8 @@ def communicator(comm: Any, caller: str) -> Communicator:
     """
     if isinstance(comm, Communicator):
         return comm
-    raise TypeError(
-        f"{caller}: comm is {shown(comm)}, of type {type(comm).__name__}; pass a "
-        "communicator, as the one that the function of elastic.run gets"
-    )
+    advice = "a communicator, as the one that the function of elastic.run gets"
+    raise wrong_type(caller, "comm", comm, advice)
 
 
 def check_function(of: Any, caller: str) -> None:
@@ -31,10 +29,7 @@ def check_function(of: Any, caller: str) -> None:
         If it cannot.
     """
     if not callable(of):
-        raise TypeError(
-            f"{caller}: of is {shown(of)}, of type {type(of).__name__}; pass a "
-            "function of the number of a shard"
-        )
+        raise wrong_type(caller, "of", of, "a function of the number of a shard")
 
 
 def check_name(name: str, kind: type) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import shown
 from collalgo.elastic.leaves import is_tensor
 from collalgo.elastic.tree_sums import Numbers
 from collalgo.engine.arrays import as_array, plain, result_array

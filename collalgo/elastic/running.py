@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import wrong_type
 from collalgo.base.units import counted
 from collalgo.bootstrap.context import Context
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
@@ -93,10 +93,8 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
         state: State, *args: Any, comm: Communicator | None = None, **named: Any
     ) -> Result:
         if not isinstance(state, State):
-            raise TypeError(
-                f"elastic.run: state is {shown(state)}, of type {type(state).__name__};"
-                " pass an elastic.State, and further arguments after it"
-            )
+            advice = "an elastic.State, and further arguments after it"
+            raise wrong_type("elastic.run", "state", state, advice)
         first = _first() if comm is None else _checked(comm)
         job = _Running(first, state)
         try:

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.base.integers import integer, shown
+from collalgo.base.arguments import shown, wrong_type
+from collalgo.base.integers import integer
 
 Indices = NDArray[np.int64]
 
@@ -100,13 +101,11 @@ class Sampler:
 
 def _seed_of(seed: Any) -> int:
     """A seed, of any length."""
-    advice = "pass an integer of at least 0, or None for the order of the data set"
+    advice = "an integer of at least 0, or None for the order of the data set"
     try:
         number = index(seed)
     except TypeError:
-        raise TypeError(
-            f"Sampler: seed is {shown(seed)}, of type {type(seed).__name__}; {advice}"
-        ) from None
+        raise wrong_type("Sampler", "seed", seed, advice) from None
     if number < 0:
-        raise ValueError(f"Sampler: seed is {shown(seed)}; {advice}")
+        raise ValueError(f"Sampler: seed is {shown(seed)}; pass {advice}")
     return number

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from collalgo._kernels.engine.reduction.reduce import Reduction
-from collalgo.base.integers import shown
+from collalgo.base.arguments import wrong_type
 from collalgo.engine.dtypes import dtype_code
 from collalgo.engine.plan.layout import Layout
 from collalgo.engine.reduction import (
@@ -47,10 +47,8 @@ def check_algorithm(choice: Any, caller: str) -> None:
     if not isinstance(choice, list | tuple) or not all(
         isinstance(name, str) for name in choice
     ):
-        raise TypeError(
-            f"{caller}: algorithm is {shown(choice)}, of type {type(choice).__name__}; "
-            "pass a name, several in order of preference, or a schedule function"
-        )
+        advice = "a name, several in order of preference, or a schedule function"
+        raise wrong_type(caller, "algorithm", choice, advice)
 
 
 class Part(NamedTuple):

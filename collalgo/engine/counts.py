@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.base.integers import INT64_MAX, integer, shown
+from collalgo.base.arguments import shown
+from collalgo.base.integers import INT64_MAX, integer
 from collalgo.base.units import counted
 from collalgo.engine.arrays import Array, row_size
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import shown
 from collalgo.engine.arrays import as_array
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.exact_values import bytes_of_part

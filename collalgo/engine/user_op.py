@@ -13,10 +13,10 @@ from collalgo._kernels.engine.reduction.user_op import (
     CompiledReduction,
     PythonReduction,
 )
+from collalgo.base.arguments import shown, wrong_type
 from collalgo.base.cache import recalled
 from collalgo.base.digest import blake2b
 from collalgo.base.foreign import package_of
-from collalgo.base.integers import shown
 
 Arrays = list[NDArray[Any]]
 Function = Callable[[Any, Any], Any]
@@ -196,10 +196,7 @@ def _check_function(function: Any, is_compiled: bool) -> None:
                 "element; pass a ufunc of two arguments, or a function of two arrays"
             )
     elif not is_compiled and not callable(function):
-        raise TypeError(
-            f"Op: {shown(function)} is of type {type(function).__name__}; pass a "
-            "function of two arrays"
-        )
+        raise wrong_type("Op", "function", function, "a function of two arrays")
     elif instead := _of_one_array(function):
         raise TypeError(
             f"Op: {function.__name__} reduces the elements of one array; pass "

@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from collalgo.base.arguments import wrong_type
 from collalgo.base.environment import SECRET, STORE
-from collalgo.base.integers import integer, shown
+from collalgo.base.integers import integer
 from collalgo.bootstrap.launcher_variables import MOST_RANKS
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.timeouts import checked_timeout
@@ -142,10 +143,8 @@ def run(
     >>> losses = collalgo.run(train, (0.1,), "a:4,b:4")  # doctest: +SKIP
     """
     if isinstance(args, str) or not isinstance(args, Sequence):
-        raise TypeError(
-            f"run: args is {shown(args)}, of type {type(args).__name__}; pass a tuple "
-            "of arguments, as (0.1,); the number of ranks is size=4"
-        )
+        advice = "a tuple of arguments, as (0.1,); the number of ranks is size=4"
+        raise wrong_type("run", "args", args, advice)
     call = _checked(fn, args, timeout).encode("run")
     options = LaunchOptions(
         COMMAND,

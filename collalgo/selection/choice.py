@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from functools import partial
 
-from collalgo.base.integers import integer, shown
+from collalgo.base.arguments import wrong_type
+from collalgo.base.integers import integer
 from collalgo.base.units import number_of_bytes
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.host_profile import HostProfile, host_profile
@@ -185,11 +186,11 @@ def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:
     if isinstance(topology, Topology | UniformCluster):
         return TopologyPricer(topology)
     if not hasattr(topology, "applicable"):
-        raise TypeError(
-            f"select: topology is {shown(topology)}, of type "
-            f"{type(topology).__name__}; pass a Topology: Topology.read(path) of a "
-            "file, or Topology.load(name) of a machine"
+        advice = (
+            "a Topology: Topology.read(path) of a file, or Topology.load(name) of a "
+            "machine"
         )
+        raise wrong_type("select", "topology", topology, advice)
     return topology
 
 

@@ -14,7 +14,7 @@ from torch.distributed.distributed_c10d import (
     AllreduceCoalescedOptions,
 )
 
-from collalgo.base.integers import shown
+from collalgo.base.arguments import shown
 
 #: The keywords of torch for each argument that holds tensors.
 KEYWORDS = {
