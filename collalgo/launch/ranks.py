@@ -56,9 +56,13 @@ class Rank(Child):
         """The recorded error, or the last traceback or lines of standard error."""
         if recorded := self._records.traceback(self._key):
             return list(recorded)
-        lines = [line.decode(errors="replace") for line in self.streams[1].last_lines]
+        lines = self._forwarded()
         starts = [i for i, line in enumerate(lines) if line.startswith("Traceback")]
         return lines[starts[-1] :] if starts else lines[-10:]
+
+    def _forwarded(self) -> list[str]:
+        """The last lines of standard error, which were forwarded."""
+        return [line.decode(errors="replace") for line in self.streams[1].last_lines]
 
     def is_victim(self) -> bool:
         """Whether the rank failed only because of the failure of another."""
@@ -76,7 +80,11 @@ class Rank(Child):
     def failure(self) -> RankFailure:
         """The failure of the process."""
         reason = f"rank {self.rank} {exit_reason(self.returncode or 0)}"
-        return RankFailure(self.rank, reason, self.traceback())
+        lines, forwarded = self.traceback(), self._forwarded()
+        is_shown = any(line.startswith("Traceback") for line in lines[:1]) and all(
+            line in forwarded for line in (lines[0], lines[-1])
+        )
+        return RankFailure(self.rank, reason, lines, is_shown)
 
 
 class Ranks:

@@ -227,10 +227,10 @@ def _results(store: FunctionStore, size: int, code: int) -> list[Any]:
     told = [each for _, each in sorted(store.failures().items())]
     if not told and code - 128 in STOPS:  # the launcher was asked to stop
         signal.raise_signal(code - 128)
-    deaths = [_death(*each) for each in told if each.rank not in results]
+    deaths = [_death(each) for each in told if each.rank not in results]
     raised = [failure for *_, failure in outcomes if failure is not None]
     silent = [
-        _death(rank, f"rank {rank} ended without a result")
+        _death(RankFailure(rank, f"rank {rank} ended without a result"))
         for rank in range(size)
         if rank not in results
     ]
@@ -238,7 +238,8 @@ def _results(store: FunctionStore, size: int, code: int) -> list[Any]:
     return [results[rank] for rank in range(size)]
 
 
-def _death(rank: int, reason: str, lines: Sequence[str] = ()) -> Failure:
+def _death(failure: RankFailure) -> Failure:
     """The failure of a rank whose process has ended without an outcome."""
+    rank, reason = failure.rank, failure.reason
     error = CollalgoError(reason, rank=rank, missing=(rank,))
-    return Failure(rank, error, "\n".join([reason, *lines]))
+    return Failure(rank, error, "\n".join([reason, *failure.lines]))

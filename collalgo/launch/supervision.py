@@ -4,6 +4,7 @@ import signal
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import dropwhile
 from typing import NamedTuple
 
 from collalgo.launch.messages import report
@@ -31,11 +32,14 @@ class RankFailure(NamedTuple):
         The event, as a sentence.
     lines : sequence of str
         The traceback, or the last lines of its standard error.
+    is_shown : bool
+        Whether they are a traceback that is in the forwarded output.
     """
 
     rank: int
     reason: str
     lines: Sequence[str] = ()
+    is_shown: bool = False
 
 
 #: Called with the ranks that have failed, the cause first, and whether others run.
@@ -43,11 +47,21 @@ Tell = Callable[[Sequence[RankFailure], bool], None]
 
 
 def show(failures: Sequence[RankFailure], others: bool) -> None:
-    """Write the cause of a failure to standard error."""
+    """Write the cause of a failure to standard error.
+
+    Of a traceback that is in the output, only the error is repeated.
+    """
     first = failures[0]
     stopped = " (the others were stopped)" if others else ""
-    lines = [f"  {line}" for line in first.lines]
-    report("\n".join([first.reason + stopped, *lines]))
+    above = "; its traceback is above" if first.is_shown else ""
+    lines = _error(first.lines) if first.is_shown else first.lines
+    report("\n".join([first.reason + stopped + above, *(f"  {x}" for x in lines)]))
+
+
+def _error(traceback: Sequence[str]) -> list[str]:
+    """The lines of a traceback after its last frame."""
+    frames = [i for i, line in enumerate(traceback) if line.startswith("Traceback")]
+    return [*dropwhile(lambda line: line.startswith(" "), traceback[frames[-1] + 1 :])]
 
 
 @dataclass(frozen=True)
