@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 def _ranks_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     ranks = click.IntRange(1, MAX_SLOTS)
-    return click.option("-R", "--ranks", type=ranks, default=2, help=text)
+    return click.option("-n", "-R", "--ranks", type=ranks, default=2, help=text)
 
 
 ranks_option = _ranks_option("Number of ranks.")
@@ -49,7 +49,7 @@ def on_ranks(work: Callable[[Communicator], T], ranks: int) -> tuple[T, int] | N
 @click.command()
 @ranks_option
 @click.option(
-    "-n",
+    "--runs",
     "rounds",
     type=click.IntRange(1),
     default=5,

@@ -50,22 +50,10 @@ def measured(
         elif identity().launcher == "none" and options["ranks"]:
             found = collalgo.spawn(work, options["ranks"])[0]
         else:
-            _warn_of_one_rank(options)
             found = work(collalgo.init())
     except (CollalgoError, MemoryError, RuntimeError, ValueError) as error:
         raise click.ClickException(str(error)) from None
     return found or ([], {})
-
-
-def _warn_of_one_rank(options: dict[str, Any]) -> None:
-    """Name the option of ranks to users who may have meant them by -n."""
-    n = options["iterations"]
-    if n and options["ranks"] is None and identity().size == 1:
-        click.echo(
-            f"one rank is measured, by {n} timed calls: in bench -n is the number of "
-            f"calls, and --ranks {n} that of ranks",
-            err=True,
-        )
 
 
 def _sweep(options: dict) -> Sweep:  # type: ignore[type-arg]

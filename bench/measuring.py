@@ -154,7 +154,7 @@ def measure_against(
     if len(sweep.algorithms) > 1 or sweep.algorithms == ("all",):
         raise ValueError("peers can be compared with one algorithm; name one, or none")
     if sweep.iterations is not None:
-        raise ValueError("peers are timed in bursts of equal time; leave out -n")
+        raise ValueError("peers are timed in bursts of equal time; leave out --calls")
     floor = spawn(partial(Floor, cells=list(sweep.cells(ranks))), ranks)[0]
     with start_contestants(peers, ranks) as field:
         times = _race(field, sweep, progress)

@@ -128,10 +128,9 @@ SWEEP_OPTIONS = [
         help="Root rank, or all.",
     ),
     click.option(
-        "-n", "--calls", "iterations", type=click.IntRange(1),
+        "--calls", "iterations", type=click.IntRange(1),
         show_default="as many as take 0.4 s",
-        help="Timed calls in a cycle, not with peers; for the number of ranks see "
-        "--ranks.",
+        help="Timed calls in a cycle, not with peers.",
     ),
     click.option(
         "-w", "--warmup", "warmup", type=click.IntRange(0), default=2,
@@ -156,7 +155,7 @@ SWEEP_OPTIONS = [
         help="Consecutive calls in each timing.",
     ),
     click.option(
-        "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS),
+        "-n", "-R", "--ranks", type=click.IntRange(1, MAX_SLOTS),
         help="Number of ranks to start on this host.",
     ),
     click.option(

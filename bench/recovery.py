@@ -108,7 +108,7 @@ def _cluster(file: Path) -> Iterator[Layout]:
 def main() -> None:
     """Print percentiles of some trials."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("-R", "--ranks", type=int, default=4)
+    parser.add_argument("-n", "-R", "--ranks", type=int, default=4)
     parser.add_argument("--cluster", type=Path, help="topology file of a cluster")
     parser.add_argument("--trials", type=int, default=30)
     parser.add_argument("--of", type=Path, help=argparse.SUPPRESS)

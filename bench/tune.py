@@ -60,6 +60,7 @@ PREPARED, CALLED = 0.01, 0.001
     help="Topology for --export: WHAT of collalgo topo.",
 )
 @click.option(
+    "-n",
     "-R",
     "--ranks",
     multiple=True,
@@ -73,7 +74,7 @@ PREPARED, CALLED = 0.01, 0.001
     "-f", "factor", default=4, type=click.IntRange(2), help="Factor between sizes."
 )
 @click.option(
-    "-n", "iterations", type=click.IntRange(1), default=50, help="Timed calls."
+    "--calls", "iterations", type=click.IntRange(1), default=50, help="Timed calls."
 )
 def tune(
     file: Path,

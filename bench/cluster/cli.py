@@ -68,7 +68,7 @@ def down_command(file: Path) -> None:
 )
 @click.option(
     "-n",
-    "ranks",
+    "--ranks",
     type=click.IntRange(1),
     show_default="one for each core",
     help="Number of ranks.",

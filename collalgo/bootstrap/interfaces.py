@@ -85,7 +85,8 @@ def selected(
         if name not in by_name:
             raise BootstrapError(
                 f"host {host} has no interface {name} that is up and has an IPv4 "
-                f"address; it has {', '.join(by_name) or 'none'} (--nics, {NICS.name})"
+                f"address; it has {', '.join(by_name) or 'none'} (--interfaces, "
+                f"{NICS.name})"
             )
     return [by_name[name] for name in wanted]
 

@@ -46,7 +46,8 @@ MOST_LISTED, MOST_DRAWN = 1024, 256
 @collective_option
 @click.option(
     "-n",
-    "--size",
+    "--ranks",
+    "size",
     type=click.IntRange(1, MOST_LISTED),
     default=SHOWN,
     help="Number of ranks.",
@@ -113,7 +114,8 @@ def _ranges() -> Table:
 @collective_option
 @click.option(
     "-n",
-    "--size",
+    "--ranks",
+    "size",
     type=click.IntRange(1, MOST_DRAWN),
     show_default=f"{SHOWN}, or that of the file or topology",
     help="Number of ranks.",

@@ -197,7 +197,7 @@ def _ssh() -> Finding:
 @click.command("doctor")
 @click.option(
     "-n",
-    "ranks",
+    "--ranks",
     type=click.IntRange(1, MAX_SLOTS),
     help="Number of ranks to run on this host.",
 )

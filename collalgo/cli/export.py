@@ -89,7 +89,8 @@ KINDS = {name: writer.kind for name, writer in FORMATS.items()}
 @collective_option
 @click.option(
     "-n",
-    "--size",
+    "--ranks",
+    "size",
     type=click.IntRange(1, MOST_RANKS),
     show_default=f"{RANKS}, or that of the file or topology",
     help="Number of ranks.",
@@ -146,7 +147,7 @@ def export(
     force: bool,
     ranks: Ranks,
 ) -> None:
-    """Write ALGORITHM for --size ranks in a format of another tool.
+    """Write ALGORITHM for --ranks ranks in a format of another tool.
 
     ALGORITHM is the name of an algorithm, or a file that defines one; or synthesized,
     for the ranks of --topology. --root and the reduction rate of --figures apply to

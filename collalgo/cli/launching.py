@@ -91,7 +91,8 @@ _REACHING = (
         help="Seconds within which all hosts must start.",
     ),
     click.option(
-        "--nics",
+        "--interfaces",
+        "nics",
         callback=_names,
         show_default="those that work",
         help="Interfaces between hosts, as eth0,ib0; not used on one host.",
@@ -101,6 +102,7 @@ _REACHING = (
 _STARTING = (
     click.option(
         "-n",
+        "--ranks",
         "size",
         type=click.IntRange(1),
         show_default="one for each slot of the hosts",

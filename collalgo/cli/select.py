@@ -77,7 +77,7 @@ SAID = epilog(
 @matrix_option
 @click.option(
     "-n",
-    "ranks",
+    "--ranks",
     type=click.IntRange(1, MOST_RANKS),
     help="Number of ranks on this machine.",
 )

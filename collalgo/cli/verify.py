@@ -32,7 +32,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17)
 )
 @collective_option
 @click.option(
-    "-n", "--size", "sizes", type=click.IntRange(1, MOST_RANKS), multiple=True,
+    "-n", "--ranks", "sizes", type=click.IntRange(1, MOST_RANKS), multiple=True,
     show_default=f"{', '.join(map(str, SIZES))}, or that of the file or topology",
     help="Number of ranks; repeatable.",
 )  # fmt: skip

@@ -288,5 +288,5 @@ def _not_reached(
     return BootstrapError(
         f"host {endpoint.host} is not reached by all other hosts of the job at "
         f"{tried or 'any address'}; check its firewall and routes, or name other "
-        "interfaces: --nics eth0"
+        "interfaces: --interfaces eth0"
     )

@@ -104,7 +104,8 @@ def test_commands_write_to_standard_output_and_nothing_else_there(name, tmp_path
 
 
 def test_results_go_to_standard_output_and_tables_elsewhere():
-    options = ["allreduce", "-R", "2", "-e", "8", "-n", "3", "-N", "1", "--json", "-"]
+    job = ["allreduce", "-n", "2", "-e", "8", "--calls", "3"]
+    options = [*job, "-N", "1", "--json", "-"]
     done = subprocess.run(
         [sys.executable, "-m", "collalgo", "bench", *options],
         capture_output=True,

@@ -27,7 +27,7 @@ def test_the_command_measures_and_writes(tmp_path):
     files = [tmp_path / name for name in ("a.json", "a.csv", "a.svg")]
     wanted = zip(("--json", "--csv", "--plot"), files, strict=True)
     names = [str(part) for pair in wanted for part in pair]
-    limits = ["-b", "8", "-e", "1K", "-f", "128", "-n", "4", "-N", "2"]
+    limits = ["-b", "8", "-e", "1K", "-f", "128", "--calls", "4", "-N", "2"]
     done = bench("allreduce", "scan", "--ranks", "2", *limits, *names)
     assert done.exit_code == 0
     assert "scan, 2 ranks" in done.output
@@ -80,7 +80,7 @@ def test_the_command_draws_what_there_are_results_of(results, tmp_path):
         (["--against", "mpi,mpich"], "mpi, the mpi4py of the job, is compared alone"),
         (["-e", "8", "-R", "2", "--against", "mpi"], "mpi4py has 1 of the 2 ranks"),
         (["-a", "ring,bine", "--against", "gloo"], "compared with one algorithm"),
-        (["-n", "5", "--against", "gloo"], "in bursts of equal time; leave out -n"),
+        (["--calls", "5", "--against", "gloo"], "of equal time; leave out --calls"),
         (["--help"], "compare"),
     ],
 )
@@ -98,7 +98,7 @@ def test_names_may_have_parameters_with_commas():
 
 
 def test_a_sweep_says_who_wins():
-    done = bench("sweep", "barrier", "--ranks", "2", "-n", "3")
+    done = bench("sweep", "barrier", "--ranks", "2", "--calls", "3")
     names = {row.name for row in ALGORITHMS if row.collective == "barrier"}
     result = next(
         line.split() for line in done.output.splitlines() if line.startswith("barrier")

@@ -51,7 +51,7 @@ def test_notebooks_show_results_as_a_page_or_the_reason(results, monkeypatch):
 
 def test_the_command_writes_a_page_and_keeps_a_changed_one(tmp_path):
     page = tmp_path / "report.html"
-    words = ["allreduce", "-s", "8", "-n", "2", "--html", str(page)]
+    words = ["allreduce", "-s", "8", "--calls", "2", "--html", str(page)]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output
     assert "<h1>allreduce on 1 rank</h1>" in page.read_text()

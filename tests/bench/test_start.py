@@ -25,7 +25,7 @@ def test_each_rank_reports_its_phases(monkeypatch):
 def test_jobs_run_in_turn_and_are_shown_with_median_and_least(monkeypatch):
     idle = start.Job("idle", (sys.executable, "-c", ""))
     only(monkeypatch, idle, idle._replace(name="the same"))
-    shown = CliRunner().invoke(main, ["start", "-n", "2"])
+    shown = CliRunner().invoke(main, ["start", "--runs", "2"])
     assert shown.exit_code == 0, shown.output
     rows = [line.split() for line in shown.output.splitlines()]
     assert ["job", "median", "least"] in rows

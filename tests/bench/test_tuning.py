@@ -43,7 +43,7 @@ def test_rules_keep_what_is_about_as_good():
 
 def test_tuning_writes_rules_that_are_followed(tmp_path, monkeypatch):
     path = tmp_path / "rules.yaml"
-    words = ["tune", str(path), "-R", "2", "-b", "8", "-e", "8", "-n", "3"]
+    words = ["tune", str(path), "-n", "2", "-b", "8", "-e", "8", "--calls", "3"]
     done = CliRunner().invoke(whole, words)
     assert done.exit_code == 0, done.output
     assert f"COLLALGO_RULES={path}" in "".join(done.output.split("\n"))

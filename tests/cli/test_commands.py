@@ -83,11 +83,11 @@ def test_verify_finds_the_off_by_one_of_a_users_file(tmp_path):
         "               recv(group.left, group.chunk(group.rank - step)))\n"
     )
     path.write_text(text)
-    done = command("verify", f"{path}:allgather", "--size", "4")
+    done = command("verify", f"{path}:allgather", "--ranks", "4")
     assert done.returncode == 1
     assert "step 0 of rank 0 expects chunk 0 of 4 from rank 3" in done.stderr
     path.write_text(text.replace("step)))", "step - 1)))"))
-    done = command("verify", f"{path}:allgather", "--size", "4")
+    done = command("verify", f"{path}:allgather", "--ranks", "4")
     assert done.stdout.startswith("allgather of 4 ranks: 3 steps, 3/4 n bytes, 4 links")
 
 

@@ -191,14 +191,14 @@ def test_bridges_and_cables_between_two_hosts_do_not_count_as_networks(cluster):
 def test_named_interfaces_steer_store_address_and_engines_alike(cluster, tmp_path):
     plan, script = cluster("rails"), tmp_path / "report.py"
     script.write_text(REPORT)
-    done = launch(plan, "-H", "h0,h1", "--nics", "eth1", script)
+    done = launch(plan, "-H", "h0,h1", "--interfaces", "eth1", script)
     assert done.returncode == 0, done.stderr
     for rank, line in enumerate(sorted(done.stdout.splitlines())):
         number, master, store, *names = line.split()
         assert (number, master) == (f"[{rank}]", "10.1.2.1")
         assert store.partition(":")[0] == "10.1.2.1"
         assert names == ["eth1"] * 4
-    done = launch(plan, "-H", "h0,h1", "--nics", "eth7", script)
+    done = launch(plan, "-H", "h0,h1", "--interfaces", "eth7", script)
     assert done.returncode == 1
     assert "has no interface eth7" in done.stderr
 
@@ -230,7 +230,7 @@ def test_named_interfaces_steer_mpi_between_hosts(cluster, tmp_path, name, engin
     python = python_of(name)
     plan, script = cluster("rails"), tmp_path / "traffic.py"
     script.write_text(TRAFFIC)
-    line = ("--mpi", "-H", "h0,h1", "--nics", "eth1", str(script))
+    line = ("--mpi", "-H", "h0,h1", "--interfaces", "eth1", str(script))
     done = launch(plan, *line, python=python)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count(f"MPI ({engine}") == 2, done.stdout

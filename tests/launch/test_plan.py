@@ -93,7 +93,7 @@ def test_a_command_line_that_contradicts_itself_is_an_error_of_usage(tmp_path):
     for options, message in (
         (["true"], "the number of ranks is missing"),
         (["-n", "2", "--mpi-args", "-x", "true"], "--mpi-args are for another"),
-        (["-n", "2", "--nics", "a b", "true"], "is not an interface's name"),
+        (["-n", "2", "--interfaces", "a b", "true"], "is not an interface's name"),
         (
             ["-H", "a", "--hostfile", str(hosts), "true"],
             "give -H or --hostfile, not both",
