@@ -78,7 +78,7 @@ PAGES = [
         ROOT / f"{name}.md"
         for name in ("README", "CHANGELOG", "CONTRIBUTING", "SECURITY")
     ),
-    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
 ]
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")
@@ -130,9 +130,12 @@ def test_no_sentence_has_a_forbidden_phrase() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as forges make them."""
-    titles = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
+    """The anchors of headings, as forges make them, and of documented names."""
+    text = page.read_text()
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    names = re.findall(r"^\.\. auto\w+:: ([\w.]+)$", text, re.MULTILINE)
+    named = {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
+    return named.union(names)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
