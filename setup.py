@@ -1,4 +1,8 @@
-"""Build the Cython extensions; everything else is in pyproject.toml."""
+"""Build the Cython extensions; everything else is in pyproject.toml.
+
+``COLLALGO_BUILD`` may be ``first``, for the modules that the first step of `make demo`
+needs, compiled fast without optimisation; or ``none``, where all are compiled in place.
+"""
 
 import os
 import re
@@ -9,6 +13,7 @@ import numpy as np
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+BUILD = os.environ.get("COLLALGO_BUILD")
 KERNELS = Path("collalgo/_kernels")
 # Plain Python, compiled as it is: the modules on the way of every call.
 COMPILED = [
@@ -38,8 +43,7 @@ ON_THE_WAY = {"engine", "comm"}
 MEMORYVIEWS = "collalgo._kernels.memoryviews"
 HEADERS = {path.name: path for path in sorted(KERNELS.rglob("*.h"))}
 FOLDERS = sorted({str(path.parent) for path in HEADERS.values()})
-# The modules that calls of processes on one host do not import; the first step of
-# `make demo` does without.
+# The modules that calls of processes on one host do not import.
 NOT_FOR_FIRST = re.compile(
     r"_kernels\.(cost|elastic|integrations|synthesis|schedule\.replay|comm\.step_log"
     r"|comm\.(carried_call|point_to_point)"
@@ -52,6 +56,8 @@ CIMPORTED = re.compile(r"^(?:from|cimport) (collalgo\.[\w.]+)", re.MULTILINE)
 
 def optimization(path: Path) -> list[str]:
     """The options of the compiler for a module."""
+    if BUILD == "first":
+        return ["-O0"]
     if "reduction" in path.parts:
         return KERNEL_FLAGS
     if "integrations" in path.parts:
@@ -102,8 +108,10 @@ extensions.append(
 extensions.append(
     Extension(MEMORYVIEWS, [], extra_compile_args=[*FLAGS, *optimization(KERNELS)])
 )
-if os.environ.get("COLLALGO_BUILD") == "first":
+if BUILD == "first":
     extensions = [one for one in extensions if not NOT_FOR_FIRST.search(one.name)]
+elif BUILD == "none":
+    extensions = []
 
 # The source distribution and the metadata need no C code.
 if not {"dist_info", "egg_info", "sdist"}.intersection(sys.argv):
@@ -113,6 +121,7 @@ if not {"dist_info", "egg_info", "sdist"}.intersection(sys.argv):
         compiler_directives=DIRECTIVES,
         shared_utility_qualified_name=MEMORYVIEWS,
         nthreads=os.cpu_count() or 1,
+        quiet=True,
     )
 
 setup(

@@ -16,8 +16,7 @@ import os
 import signal
 
 import numpy as np
-from digits import BATCH, RATE, TESTED, Network
-from sklearn.datasets import load_digits
+from digits import BATCH, RATE, TESTED, Network, load_digits
 
 from collalgo import Communicator, elastic
 
@@ -28,8 +27,7 @@ SHARDS = 12
 @elastic.run
 def train(comm: Communicator, state: elastic.State, kills: list[int], epochs: int):
     """Train to the last epoch, from wherever the state is."""
-    images, labels = load_digits(return_X_y=True)
-    images = images / 16
+    images, labels = load_digits()
     network = Network(state.weights)
     print(f"epoch {state.batches.epoch}: {comm.size} members", flush=True)
     while (epoch := state.batches.epoch) < epochs:

@@ -54,6 +54,8 @@ def test_every_command_and_option_has_a_help_text():
         for parameter in command.params:
             if isinstance(parameter, click.Option) and not parameter.hidden:
                 assert parameter.help, f"{name} {parameter.opts[0]}"
-                assert parameter.help[0].isupper() or parameter.help[0].isdigit() or (
-                    parameter.help.startswith("dtypes")
+                assert (
+                    parameter.help[0].isupper()
+                    or parameter.help[0].isdigit()
+                    or (parameter.help.startswith("dtypes"))
                 ), parameter.help

@@ -22,7 +22,6 @@ def example(name):
 
 @pytest.fixture(scope="module")
 def digits():
-    pytest.importorskip("sklearn")
     return example("digits")
 
 
