@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
-from rich.table import Table
+from rich.table import Column, Table
 
 from collalgo._version import __version__
 from collalgo.base.console import wide_console
@@ -220,7 +220,7 @@ def doctor_command(ranks: int | None, hosts: str | None, **given: Any) -> None:
         raise click.UsageError(str(error)) from None
     except CollalgoError as error:
         raise click.ClickException(str(error)) from None
-    table = Table("", "found", "advice", box=None)
+    table = Table("", "found", Column("advice", style="yellow"), box=None)
     for finding in (*found, *of_hosts):
         table.add_row(*finding)
     wide_console().print(table, highlight=False)

@@ -8,7 +8,10 @@ from collections.abc import Callable
 import click
 
 from collalgo._version import __version__
-from collalgo.base.console import patience
+from collalgo.base.console import patience, plain_console
+
+#: The style of each outcome on a terminal.
+STYLES = {"passed": "green", "skipped": "yellow", "FAILED": "bold red"}
 
 
 @click.command("selftest")
@@ -29,6 +32,8 @@ def selftest_command() -> None:
 
 def _passes(name: str, check: Callable[[], str]) -> bool:
     """Whether a check passes or is skipped; print the outcome and its seconds."""
+    from rich.text import Text
+
     from collalgo.cli.selftest_checks import NotHere
 
     begin = time.perf_counter()
@@ -42,5 +47,7 @@ def _passes(name: str, check: Callable[[], str]) -> bool:
         error = raised
         outcome, detail = "FAILED", f"{type(raised).__name__}: {raised}"
     seconds = time.perf_counter() - begin
-    click.echo(f"{name:<20}{outcome:<8} {seconds:5.1f} s  {detail}")
+    verdict = f"{outcome:<8}", STYLES[outcome]
+    line = Text.assemble(f"{name:<20}", verdict, f" {seconds:5.1f} s  {detail}")
+    plain_console().print(line, soft_wrap=True)
     return error is None
