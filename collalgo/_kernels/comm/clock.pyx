@@ -14,6 +14,7 @@ cdef moment now() noexcept nogil:
     """
     cdef int64_t begun, nanosecond, taken, least = -1
     cdef moment found
+    found.tick = found.nanosecond = 0
     for _ in range(LOOKS):
         begun, nanosecond = ticks(), nanoseconds()
         taken = ticks() - begun
