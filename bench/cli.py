@@ -77,7 +77,7 @@ SAID = (
 SAID_OF_PEERS = ("x ours", "best x", "mpich-rg, openmpi-sm, openmpi-nocma")
 
 
-@click.group(cls=Default, context_settings=SETTINGS)
+@click.group("bench", cls=Default, context_settings=SETTINGS)
 def main() -> None:
     """Measure collectives, and compare results.
 

@@ -34,7 +34,7 @@ class Refusing(click.Group):
             raise click.ClickException(str(error)) from None
 
 
-@click.group(cls=Refusing, context_settings=SETTINGS)
+@click.group("cluster", cls=Refusing, context_settings=SETTINGS)
 def main() -> None:
     """Emulate a cluster on this machine with network namespaces.
 

@@ -108,7 +108,7 @@ def _job_here(job: str | None, process: int | None) -> JobHere:
     return found[0]
 
 
-@click.group()
+@click.group("elastic")
 def main() -> None:
     """Inspect and change an elastic job.
 

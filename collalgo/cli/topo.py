@@ -29,7 +29,7 @@ topo list), or "here" for this machine. Names take parameters, as hosts=4 or
 nvlink=25."""
 
 
-@click.group(epilog=HELP)
+@click.group("topo", epilog=HELP)
 def main() -> None:
     """Read, build, detect, compare and draw machines and fabrics."""
 

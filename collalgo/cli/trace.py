@@ -34,7 +34,7 @@ FIGURES = ("price", "bound")
 MOST_SLOW = 10
 
 
-@click.group()
+@click.group("trace")
 def main() -> None:
     """Inspect the calls of the ranks of a job."""
 

@@ -59,3 +59,8 @@ def test_every_command_and_option_has_a_help_text():
                     or parameter.help[0].isdigit()
                     or (parameter.help.startswith("dtypes"))
                 ), parameter.help
+
+
+def test_the_reference_names_each_command_as_users_do():
+    names = [(name, command.name) for name, command in commands(main, "collalgo")]
+    assert all(name.split()[-1] == own for name, own in names[1:])
