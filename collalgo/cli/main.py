@@ -13,7 +13,7 @@ COMMANDS = {
     "algorithms": "collalgo.cli.algorithms:algorithms",
     "bench": "collalgo.bench.cli:main",
     "bound": "collalgo.cli.bound:bound_command",
-    "calibrate": "collalgo.cli.calibrate:calibrate_command",
+    "calibrate": "collalgo.bench.calibrate:calibrate_command",
     "cluster": "collalgo.bench.cluster.cli:main",
     "completion": "collalgo.cli.completion:completion_command",
     "docs": "collalgo.cli.docs:docs_command",

@@ -51,14 +51,20 @@ class Candidate(NamedTuple):
 
 
 def ranked(
-    able: Sequence[Priced], unable: Mapping[Algorithm, str], nbytes: int
+    able: Sequence[Priced],
+    unable: Mapping[Algorithm, str],
+    nbytes: int,
+    correction: float = 1.0,
 ) -> tuple[Candidate, ...]:
-    """Candidates for a size, the cheapest first, those that cannot run last."""
+    """Candidates for a size, the cheapest first, those that cannot run last.
+
+    ``correction`` is a factor of all prices.
+    """
     size = np.array([float(nbytes)])
     found = [
         Candidate(
             one.row,
-            float(one.price.seconds(size)[0]),
+            float(one.price.seconds(size)[0]) * correction,
             None,
             one.order,
             one.price.caveat,

@@ -173,12 +173,13 @@ def _selection(collective: str, question: Question, pricer: Pricer) -> Selection
 
     def candidates() -> tuple[Candidate, ...]:
         able, unable = pricer.applicable(question.collective, question.reproducible)
-        return ranked(pricer.priced(able), unable, nbytes)
+        return ranked(pricer.priced(able), unable, nbytes, correction)
 
+    correction = pricer.correction(question.collective, nbytes)
     decision = decide(question, pricer)
     found = collective, pricer.size, nbytes, pricer.basis, decision
     bound = partial(pricer.bound, collective)
-    return Selection(*found, candidates, bound, lambda: pricer.assumptions)
+    return Selection(*found, candidates, bound, lambda: pricer.assumptions, correction)
 
 
 def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:

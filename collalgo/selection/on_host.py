@@ -11,6 +11,7 @@ from collalgo.algorithms.first_use import prove_once
 from collalgo.base.cache import computing
 from collalgo.base.units import counted
 from collalgo.cost.copy_policy import CopyPolicy
+from collalgo.cost.corrections import known
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.sampled_price import ALL_RANKS, FEW_RANKS, SampledPrice, chain_of
@@ -74,6 +75,10 @@ class HostPricer(NamedTuple):
     def bound(self, collective: str) -> None:
         """None: no bound is known on a host."""
 
+    def correction(self, collective: str, nbytes: float) -> float:
+        """The measured over the predicted times of a collective; 1 if not known."""
+        return known(self.host_profile).factor(collective, self.size, nbytes)
+
     @property
     def basis(self) -> str:
         """The figures that the prices are made of."""
@@ -85,8 +90,14 @@ class HostPricer(NamedTuple):
             f"{profile.message * 1e6:.2f} us a message, copies of "
             f"{1e-9 / profile.copy:.1f} GB/s, reductions of "
             f"{1e-9 / profile.reduce:.1f} GB/s, "
-            f"{counted(profile.cores, 'core')}{self._shared}"
+            f"{counted(profile.cores, 'core')}{self._shared}{self._corrected}"
         )
+
+    @property
+    def _corrected(self) -> str:
+        """Whether collectives were measured, too."""
+        measured = known(self.host_profile).ratios
+        return "; corrected by measured collectives" if measured else ""
 
     @property
     def _shared(self) -> str:

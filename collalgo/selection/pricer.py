@@ -38,6 +38,9 @@ class Pricer(Protocol):
     def bound(self, collective: str) -> "Bound | None":
         """The lower bound of a collective; None if not known."""
 
+    def correction(self, collective: str, nbytes: float) -> float:
+        """The measured over the predicted times of a collective; 1 if not known."""
+
     def applicable(
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:

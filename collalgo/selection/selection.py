@@ -35,7 +35,10 @@ class Selection:
     parameters : dict
         The parameters of the choice.
     seconds : float
-        Its predicted time.
+        Its predicted time, with the correction.
+    correction : float
+        The factor by which calls of this host take longer than their prices, as
+        measured by ``collalgo calibrate``; 1 if not measured, and on a topology.
     basis : str
         The origin of the prices.
     decision : Decision
@@ -58,10 +61,11 @@ class Selection:
     find_assumptions: Callable[[], tuple[str, ...]] = field(
         default=tuple, repr=False, compare=False
     )
+    correction: float = 1.0
 
     @cached_property
     def choice(self) -> Candidate:
-        return ranked([self.decision.candidate], {}, self.nbytes)[0]
+        return ranked([self.decision.candidate], {}, self.nbytes, self.correction)[0]
 
     @property
     def decider(self) -> str:

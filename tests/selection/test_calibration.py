@@ -98,7 +98,7 @@ def test_figures_of_a_busy_machine_are_the_usual_ones_and_are_not_kept(monkeypat
     assert machine.switch == USUAL["switch"][0]
     assert (machine.exchange, machine.fetch) == (0.0, 0.0)
     assert not profile_file().exists()
-    result = CliRunner().invoke(main, ["calibrate"])
+    result = CliRunner().invoke(main, ["calibrate", "--quick"])
     assert "too busy to be measured" in " ".join(result.output.split())
     found = chain([busy], repeat(busy._replace(switch=1e-6)))
     monkeypatch.setattr(machine_module, "measure", lambda: next(found))

@@ -1,0 +1,111 @@
+"""Collectives are measured to correct the prices of the host."""
+
+import pytest
+from click.testing import CliRunner
+from collalgo.bench import corrections as measuring
+from collalgo.bench.cells import Cell
+from collalgo.bench.corrections import cells, measure_ratios, numbers_of_ranks
+
+from collalgo import select
+from collalgo.cli.main import main
+from collalgo.cost.corrections import MOST, keep, known
+from collalgo.cost.host_profile import host_profile
+from collalgo.schedule.collective import COLLECTIVES
+
+pytestmark = pytest.mark.deadline
+
+#: A few short cells, one of them with blocks.
+SOME = (
+    Cell("allreduce", 64, op="sum"),
+    Cell("allgather", 4096),
+    Cell("barrier", 0, place="in"),
+)
+
+
+@pytest.fixture
+def own_corrections(monkeypatch):
+    """Corrections of this test only, and the profile of this machine."""
+    profile, kept = host_profile(), {}
+    monkeypatch.setattr("collalgo.cost.corrections.disk_cache.keep", _into(kept))
+    monkeypatch.setattr(
+        "collalgo.cost.corrections.disk_cache.recall",
+        lambda kind, key, *_: kept.get((kind, key)),
+    )
+    known.cache_clear()
+    yield profile
+    known.cache_clear()
+
+
+def _into(kept):
+    def keep_there(kind, key, content, *_):
+        kept[kind, key] = content
+
+    return keep_there
+
+
+def test_all_collectives_are_measured_each_with_the_op_it_needs():
+    found = [*cells()]
+    assert {cell.collective for cell in found} == set(COLLECTIVES)
+    assert len(set(found)) == len(found)
+    for cell in found:
+        assert (cell.op == "sum") == COLLECTIVES[cell.collective].reduces
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3, 8, 64])
+def test_ranks_are_measured_with_a_core_each_and_crowded(cores):
+    found = numbers_of_ranks(cores)
+    assert found[0] == 2
+    assert found[-1] == max(4 * cores, 2)
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_measured_cell_is_predicted_by_its_ratio(own_corrections, monkeypatch, size):
+    monkeypatch.setattr(measuring, "TURNS", 2)
+    monkeypatch.setattr(measuring, "FURTHER", 0)
+    parts = []
+    found = measure_ratios(own_corrections, parts.append, SOME, [size])
+    assert parts == [0.0, 0.5]
+    assert {one.collective for one in found} == {cell.collective for cell in SOME}
+    assert all(1 / MOST <= one.ratio <= MOST and one.spread >= 0 for one in found)
+    before = [select(one.collective, one.nbytes, size=size) for one in found]
+    keep(own_corrections, found)
+    for one, old in zip(found, before, strict=True):
+        new = select(one.collective, one.nbytes, size=size)
+        assert new.seconds == pytest.approx(old.seconds * one.ratio)
+
+
+def test_only_unstable_cells_are_measured_again(own_corrections, monkeypatch):
+    stable, unstable = SOME[:2]
+    asked, clock = [], iter(range(1, 100))
+
+    def measured(times, size, some):
+        asked.append([*some])
+        for cell in some:
+            times[size, cell].append(1e-6 if cell == stable else next(clock) * 1e-6)
+
+    monkeypatch.setattr(measuring, "_add", measured)
+    found = measure_ratios(own_corrections, chosen=(stable, unstable), ranks=[2])
+    assert asked[: measuring.TURNS] == [[stable, unstable]] * measuring.TURNS
+    assert asked[measuring.TURNS :] == [[unstable]] * measuring.FURTHER
+    spreads = {one.collective: one.spread for one in found}
+    assert spreads[stable.collective] == 0 < spreads[unstable.collective]
+
+
+def test_calibrate_measures_and_tells_what_it_has_measured(
+    own_corrections, monkeypatch
+):
+    monkeypatch.setattr(measuring, "cells", lambda: iter(SOME))
+    monkeypatch.setattr(measuring, "numbers_of_ranks", lambda _: [2])
+    monkeypatch.setattr("collalgo.bench.calibrate.calibrate", lambda: own_corrections)
+    monkeypatch.setattr(
+        "collalgo.bench.calibrate.kept_profile", lambda: own_corrections
+    )
+    quick = CliRunner().invoke(main, ["calibrate", "--quick"])
+    assert quick.exit_code == 0, quick.output
+    assert "no collectives measured" in quick.output
+    whole = CliRunner().invoke(main, ["calibrate"])
+    assert whole.exit_code == 0, whole.output
+    shown = CliRunner().invoke(main, ["calibrate", "--show"])
+    for result in (whole, shown):
+        assert "collectives of 2 ranks: measured" in result.output
