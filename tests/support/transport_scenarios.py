@@ -95,6 +95,17 @@ def one_chunk_goes_to_many_peers(rank):
         expect(buffer, wanted)
 
 
+def receives_replace_what_is_sent(rank):
+    """In several parts, of which none may arrive before its place has been read."""
+    for nbytes in (1000, 1 << 20, (5 << 20) + 1):
+        buffer = pattern(rank.rank, nbytes)
+        before, after = ((rank.rank + step) % rank.size for step in (-1, 1))
+        step = [transfer(Kind.SEND, after, 0, 1), transfer(Kind.RECV, before, 0, 1)]
+        for _ in range(3):
+            assert rank.call([step], buffer) == RUN_DONE
+        expect(buffer, pattern((rank.rank - 3) % rank.size, nbytes))
+
+
 def tokens_carry_no_bytes(rank):
     step = [Transfer(kind, peer, ()) for peer in rank.peers() for kind in
             (Kind.SEND, Kind.RECV)]  # fmt: skip
@@ -118,6 +129,7 @@ DELIVERY = (
     many_messages_are_in_flight,
     receives_reduce,
     one_chunk_goes_to_many_peers,
+    receives_replace_what_is_sent,
     tokens_carry_no_bytes,
     a_rank_may_be_late,
 )

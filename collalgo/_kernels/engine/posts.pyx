@@ -38,7 +38,7 @@ cdef enum:
     # The most bytes of a message between hosts: a reduction begins with the first part,
     # and each part costs the work of the engine for a message.
     PART_BYTES = 1 << 20
-    WHOLE_BYTES = 1 << 23
+    WHOLE_BYTES = 1 << 21
     # The values of collalgo.engine.plan.zero_copy.DirectBuffers, without NO:
     ALWAYS = 1
     APART = 2

@@ -122,20 +122,22 @@ cdef class Steps(Posts):
         cdef message_state *state = &self.progress[m]
         cdef const piece_row *piece = &self.pieces[state.piece]
         cdef segment_state *segment
-        cdef int64_t c, end
+        cdef int64_t c, end, room, last = self.bytes_until(piece, self.slice + 1)
         cdef char *target
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
             if segment.data != NULL or segment.location != ANNOUNCED:
                 continue
-            target, end = NULL, state.done + segment.left
+            target, end, room = NULL, state.done + segment.left, 0
             if (
                 (piece.action == COPY or piece.action == STORE)
-                and end <= self.bytes_until(piece, self.slice + 1)
+                and end <= last
                 and self.may_overwrite(message, piece.offset + end)
             ):
                 target = self.target_of(piece, state.done)
-            transport.accept(self.channels[c], target, segment.left)
+                if self.may_overwrite(message, piece.offset + last):
+                    room = last - end
+            transport.accept(self.channels[c], target, segment.left, room)
         return NOTHING
 
     @cython.final

@@ -214,8 +214,10 @@ cdef class Composite(Transport):
             return NOT_CARRIED
         return self.network.carry(channel, data, nbytes, most, self.shared.called())
 
-    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil:
-        self.network.accept(channel, target, nbytes)
+    cdef void accept(
+        self, int64_t channel, char *target, int64_t nbytes, int64_t room
+    ) noexcept nogil:
+        self.network.accept(channel, target, nbytes, room)
 
     cdef bint forget(self) noexcept nogil:
         self.network.forget()

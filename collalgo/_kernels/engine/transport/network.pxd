@@ -22,17 +22,23 @@ cdef struct carried_send:
     int64_t request, nbytes
 
 
+cdef struct carried_receive:
+    int64_t request, nbytes
+    bint under_way
+    char *target
+    char *staging
+    int64_t staging_bytes
+
+
 cdef struct carriage:  # of a channel
     carried_send sends[IN_FLIGHT]
     int64_t begun, ended
     int64_t ahead      # the bytes begun after those that have been sent
     int64_t unmatched  # the bytes begun since a send that waits for its receive
-    int64_t request, nbytes
-    bint accepted, under_way  # the receive
-    bint abandoned            # whether the engine may still write what it received
-    char *target
-    char *staging
-    int64_t staging_bytes
+    carried_receive receives[IN_FLIGHT]
+    int64_t accepted, released
+    int64_t room       # the bytes after the last accepted ones that may be received, too
+    bint abandoned     # whether the engine may still write what it received
 
 
 cdef class Network(Packets):
@@ -52,10 +58,18 @@ cdef class Network(Packets):
         self, int64_t channel, segment_state *segment, const call_record **call
     ) noexcept nogil
     cdef bint find_carried(self, int64_t channel, segment_state *segment) noexcept nogil
-    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil
+    cdef void accept(
+        self, int64_t channel, char *target, int64_t nbytes, int64_t room
+    ) noexcept nogil
+    cdef void accept_next(self, int64_t channel, carriage *one) noexcept nogil
+    cdef void receive(
+        self, int64_t channel, carriage *one, char *target, int64_t nbytes
+    ) noexcept nogil
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil
     cdef int test_receive(
-        self, int64_t channel, carriage *one, int64_t *nbytes
+        self, int64_t channel, carriage *one, carried_receive *which, int64_t *nbytes
     ) noexcept nogil
     cdef void forget(self) noexcept nogil
-    cdef void forget_receive(self, int64_t channel, carriage *one) noexcept nogil
+    cdef void forget_receive(
+        self, int64_t channel, carriage *one, carried_receive *which
+    ) noexcept nogil

@@ -66,14 +66,15 @@ cdef class Network(Packets):
 
     cdef void give_up(self) noexcept:
         """Cancel posted receives, and leave sends under way to the engine."""
-        cdef int64_t i
+        cdef int64_t i, k
         cdef carriage *one
         if self.carriages != NULL:
             self.forget()
             for i in range(LANE_LIMIT * self.size):
                 one = self.carriages[i]
-                if one != NULL and not one.under_way and not one.abandoned:
-                    free(one.staging)
+                if one != NULL and not one.abandoned:
+                    for k in range(IN_FLIGHT):
+                        free(one.receives[k].staging)
                     free(one)
                 self.carriages[i] = NULL
         Packets.give_up(self)
@@ -174,49 +175,79 @@ cdef class Network(Packets):
         cdef carriage *one = self.open_carriage(channel)
         if one == NULL:
             return False
-        if not one.accepted:
+        cdef carried_receive *oldest = &one.receives[one.released % IN_FLIGHT]
+        if one.accepted == one.released:
             segment.location = ANNOUNCED
-        elif self.arrived(channel, one):
-            segment.data = one.target
-            segment.location = NEAR if one.target == one.staging else DELIVERED
+            return True
+        self.accept_next(channel, one)
+        if self.arrived(channel, one):
+            segment.data = oldest.target
+            segment.location = NEAR if oldest.target == oldest.staging else DELIVERED
         return True
 
-    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil:
+    cdef void accept(
+        self, int64_t channel, char *target, int64_t nbytes, int64_t room
+    ) noexcept nogil:
         """Receive the message that was announced; see :meth:`Transport.accept`."""
         cdef carriage *one = self.carriages[channel]
-        if target == NULL and one.staging_bytes < nbytes:
-            free(one.staging)
-            one.staging = <char *>malloc(nbytes)
-            one.staging_bytes = nbytes
-        one.target = one.staging if target == NULL else target
-        if one.target == NULL or self.wire.receive(
+        one.room = room
+        self.receive(channel, one, target, nbytes)
+
+    cdef void accept_next(self, int64_t channel, carriage *one) noexcept nogil:
+        """Receive the next message of a call early, so that its sender need not wait."""
+        cdef int64_t pending = one.accepted - one.released
+        cdef carried_receive *last = &one.receives[(one.accepted - 1) % IN_FLIGHT]
+        cdef const packet_header *first = self.later(channel, 0)
+        cdef const packet_header *header = NULL
+        if pending < IN_FLIGHT and first != NULL:
+            header = self.later(channel, pending)
+        if header == NULL or header.call.fingerprint != first.call.fingerprint:
+            return
+        if last.target == last.staging and header.carried:
+            self.receive(channel, one, NULL, header.carried)
+        elif header.carried and header.carried <= one.room:
+            one.room -= header.carried
+            self.receive(channel, one, last.target + last.nbytes, header.carried)
+
+    cdef void receive(
+        self, int64_t channel, carriage *one, char *target, int64_t nbytes
+    ) noexcept nogil:
+        """Begin to receive a message: into ``target``, or else into staging."""
+        cdef carried_receive *new = &one.receives[one.accepted % IN_FLIGHT]
+        if target == NULL and new.staging_bytes < nbytes:
+            free(new.staging)
+            new.staging = <char *>malloc(nbytes)
+            new.staging_bytes = nbytes
+        new.target = new.staging if target == NULL else target
+        if new.target == NULL or self.wire.receive(
             self.addresses[channel % self.size],
-            self.first_tag + CARRIED_TAG + channel // self.size, one.target, nbytes,
-            &one.request,
+            self.first_tag + CARRIED_TAG + channel // self.size, new.target, nbytes,
+            &new.request,
         ) == LOST:
             self.lost = channel % self.size
             return
-        one.nbytes = nbytes
-        one.accepted = one.under_way = True
+        new.nbytes, new.under_way = nbytes, True
+        one.accepted += 1
 
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil:
-        """Whether the long message of a channel has arrived."""
-        cdef int64_t nbytes = one.nbytes
+        """Whether the first accepted message of a channel has arrived."""
+        cdef carried_receive *oldest = &one.receives[one.released % IN_FLIGHT]
+        cdef int64_t nbytes = oldest.nbytes
         cdef int status
-        if one.under_way:
-            status = self.test_receive(channel, one, &nbytes)
-            if status == LOST or (status != UNDER_WAY and nbytes != one.nbytes):
+        if oldest.under_way:
+            status = self.test_receive(channel, one, oldest, &nbytes)
+            if status == LOST or (status != UNDER_WAY and nbytes != oldest.nbytes):
                 self.lost = channel % self.size
-        return not one.under_way and self.lost == NONE_LOST
+        return not oldest.under_way and self.lost == NONE_LOST
 
     cdef int test_receive(
-        self, int64_t channel, carriage *one, int64_t *nbytes
+        self, int64_t channel, carriage *one, carried_receive *which, int64_t *nbytes
     ) noexcept nogil:
         """The status of a receive under way; the engine may still write a lost one."""
         cdef int status = self.wire.test(
-            self.addresses[channel % self.size], &one.request, nbytes
+            self.addresses[channel % self.size], &which.request, nbytes
         )
-        one.under_way = status == UNDER_WAY
+        which.under_way = status == UNDER_WAY
         if status == LOST:
             one.abandoned = self.in_use = True
         return status
@@ -224,11 +255,13 @@ cdef class Network(Packets):
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the segment last peeked at, which has been consumed."""
         cdef carriage *one = self.carriages[channel]
-        if one != NULL and one.accepted:
-            one.accepted = False
-            if one.staging_bytes > STAGING_KEPT:
-                free(one.staging)
-                one.staging, one.staging_bytes = NULL, 0
+        cdef carried_receive *oldest
+        if one != NULL and one.accepted > one.released:
+            oldest = &one.receives[one.released % IN_FLIGHT]
+            one.released += 1
+            if oldest.staging_bytes > STAGING_KEPT:
+                free(oldest.staging)
+                oldest.staging, oldest.staging_bytes = NULL, 0
         Packets.release(self, channel)
 
     cdef void forget(self) noexcept nogil:
@@ -239,7 +272,9 @@ cdef class Network(Packets):
             one = self.carriages[i]
             if one == NULL:
                 continue
-            self.forget_receive(i, one)
+            while one.released < one.accepted:
+                self.forget_receive(i, one, &one.receives[one.released % IN_FLIGHT])
+                one.released += 1
             for _turn in range(PATIENCE):
                 while one.ended < one.begun and self.sent(i, one):
                     pass
@@ -249,13 +284,15 @@ cdef class Network(Packets):
                 self.in_use = True
             one.ahead = 0
 
-    cdef void forget_receive(self, int64_t channel, carriage *one) noexcept nogil:
+    cdef void forget_receive(
+        self, int64_t channel, carriage *one, carried_receive *which
+    ) noexcept nogil:
         """Cancel a receive, which ends at once unless the message is arriving."""
         cdef int64_t nbytes, turn = 0
-        if one.under_way:
-            self.wire.cancel(&one.request)
-            while one.under_way and turn < PATIENCE:
+        if which.under_way:
+            self.wire.cancel(&which.request)
+            while which.under_way and turn < PATIENCE:
                 turn += 1
-                self.test_receive(channel, one, &nbytes)
-            self.in_use = self.in_use or one.under_way
-        one.accepted = False
+                self.test_receive(channel, one, which, &nbytes)
+            if which.under_way:
+                one.abandoned = self.in_use = True

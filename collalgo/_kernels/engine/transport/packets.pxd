@@ -45,6 +45,7 @@ cdef class Packets:
         self, int64_t channel, int64_t nbytes, int64_t carried, const call_record *call
     ) noexcept nogil
     cdef const packet *first(self, int64_t channel) noexcept nogil
+    cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
     cdef void drive(self) noexcept nogil

@@ -213,6 +213,16 @@ cdef class Packets:
             return NULL
         return first
 
+    cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil:
+        """The header of a later packet than the first, if it has arrived; or NULL."""
+        cdef packet_queue *one = self.queues[channel]
+        cdef packet *found = &one.incoming[(one.consumed + after) % DEPTH]
+        if one.consumed + after >= one.posted or not self.done(channel, found):
+            return NULL
+        if self.lost != NONE_LOST or found.nbytes < HEADER_BYTES:
+            return NULL
+        return <const packet_header *>found.data
+
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the first packet, which has been consumed."""
         self.queues[channel].consumed += 1

@@ -102,7 +102,9 @@ cdef class Transport:
     cdef int64_t carry(
         self, int64_t channel, const char *data, int64_t nbytes, int64_t most
     ) noexcept nogil
-    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil
+    cdef void accept(
+        self, int64_t channel, char *target, int64_t nbytes, int64_t room
+    ) noexcept nogil
     cdef bint forget(self) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
     cdef bint peek(

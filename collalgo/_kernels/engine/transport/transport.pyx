@@ -169,10 +169,13 @@ cdef class Transport:
         """
         return NOT_CARRIED
 
-    cdef void accept(self, int64_t channel, char *target, int64_t nbytes) noexcept nogil:
+    cdef void accept(
+        self, int64_t channel, char *target, int64_t nbytes, int64_t room
+    ) noexcept nogil:
         """Receive a segment that is ``ANNOUNCED``: into ``target``, or memory of its own.
 
-        If there is a target, the segment is ``DELIVERED`` later.
+        If there is a target, the segment is ``DELIVERED`` later, and the ``room`` bytes
+        after it may be written already, by the next segments of the same call.
         """
 
     cdef bint forget(self) noexcept nogil:
