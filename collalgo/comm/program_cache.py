@@ -94,8 +94,10 @@ class ProgramCache:
         return self._ahead is not None and self._ahead.are_known()
 
     def use_prices(self) -> None:
-        """Let prices decide on all further calls; all ranks call it between two."""
-        if self._ahead is not None and self._ahead.pricer is not None:
+        """Let formulas decide no more; all ranks call it between two calls."""
+        if self._ahead is None:
+            return
+        if self._ahead.pricer is not None:
             self.__dict__["pricer"] = self._ahead.pricer
         self._decide_again()
 

@@ -62,6 +62,14 @@ class Boundary:
         """Keep the flags of all members, the last elements of the sum of all."""
         self._found = elements
 
+    def use_prices(self) -> None:
+        """After a sum: let prices decide, once all members know those of their calls.
+
+        A job that commits rarely needs no commit for that.
+        """
+        if self._found is not None:
+            self._use_prices(self._found[UNPRICED])
+
     def check(self) -> None:
         """At a commit: interrupt all members, if one of them knows of a change.
 
@@ -71,6 +79,9 @@ class Boundary:
         changed, unpriced = (self._exchange() if found is None else found).tolist()
         if changed:
             raise MembersChange
+        self._use_prices(unpriced)
+
+    def _use_prices(self, unpriced: Any) -> None:
         if not unpriced:
             self._runner.programs.use_prices()
 

@@ -215,9 +215,12 @@ class _Running:
         self, train: Callable[[Communicator], Result], returned: list[Result]
     ) -> None:
         """Call the function with the present members, and wait until all return."""
-        if self._newcomers is not None:  # commits follow, at which prices may be known
-            self._comm._runner.programs.begin_by_formulas()
+        programs = self._comm._runner.programs
+        if self._newcomers is not None:
+            programs.begin_by_formulas()
         self._state.sync(self._comm)
+        if not self._state.revision:  # no commit may follow, at which prices are known
+            programs.use_prices()
         with belonging(self._comm), self._meeting_at_commits():
             returned.append(train(self._comm))
         self._comm._runner.exchange_as_call(np.zeros(1, np.uint8), "elastic.run")

@@ -223,14 +223,16 @@ class ShardSums:
             return {}
         return dict.fromkeys([d for d in dtypes if boundary.fits(d)][:1], boundary)
 
+    def end(self, memory: Memory) -> None:
+        """End a sum, after all of its exchanges: the next one has its memory."""
+        memory.reuse()
+        self._memory[:] = [memory]
+        if self._boundary is not None:
+            self._boundary.use_prices()
+
     def take_memory(self) -> Memory:
         """The memory, until it is given back; another one if it was taken."""
         return self._memory.pop() if self._memory else Memory(self._allocate)
-
-    def give_back(self, memory: Memory) -> None:
-        """Give the memory back to the next sum."""
-        memory.reuse()
-        self._memory[:] = [memory]
 
 
 def sums_of(comm: Communicator, boundary: Boundary | None = None) -> ShardSums:

@@ -83,5 +83,5 @@ def sum_shards(comm: Communicator, shards: int, of: Callable[[int], Any]) -> Any
     add_shards(sums, numbers, of, example, contributions.by_dtype)
     pairs = zip(exchanges, sums, strict=True)
     totals = [each.total(comm, own.totals, memory) for each, own in pairs]
-    shared.give_back(memory)
+    shared.end(memory)
     return contributions.unpacked(totals)
