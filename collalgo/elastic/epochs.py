@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from math import inf
 from typing import Protocol
 
 from collalgo.base.finalizers import Lock
@@ -19,16 +18,13 @@ from collalgo.bootstrap.store.protocol import (
     present,
 )
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.gathering import Gathering
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.elastic.rehearsal import rehearse
 from collalgo.errors import BootstrapError, RendezvousError
 
 #: Seconds in which a lost member is announced, and between two checks for that.
 NOTICE_SECONDS, NOTICE_PAUSE = 10.0, 0.01
-
-#: Seconds for which the members wait for more processes than those that wait to join,
-#: so that those of a node join together.
-GATHERING_SECONDS = 0.3
 
 #: The key that exists once the members of an epoch are on several hosts.
 SEVERAL_HOSTS = "epoch/several hosts"
@@ -88,7 +84,7 @@ class Epochs:
         self.rendezvous = rendezvous
         self._present: tuple[Membership, Context] | None = None
         self._held: list[Context] = []
-        self._gathering_until = inf
+        self._gathering = Gathering(rendezvous.change)
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
         rendezvous.watch(self._react)
@@ -119,23 +115,12 @@ class Epochs:
 
         No process can join a job that is closed, which continues to its end.
         """
-        change = self.rendezvous.change()
-        deadline = self._gather(change)
+        change = self._gathering.change()
         if change is None or not (change.is_failure or change.waiting):
             return False
         if change.is_failure:
             return True
-        return change.closed is None and (
-            change.is_full or time.monotonic() >= deadline
-        )
-
-    def _gather(self, change: MembershipChange | None) -> float:
-        """When processes that wait to join are admitted, though others may follow."""
-        if change is None or not change.waiting:
-            self._gathering_until = inf
-        elif self._gathering_until == inf:
-            self._gathering_until = time.monotonic() + GATHERING_SECONDS
-        return self._gathering_until
+        return change.closed is None and (change.is_full or self._gathering.is_over())
 
     def end(self, reason: str) -> None:
         """Refuse further members, and leave: the job is over."""
@@ -153,7 +138,7 @@ class Epochs:
                 context = self._connected(member)
                 context.newcomers = self
                 self._release_former(context)
-                self._present, self._gathering_until = (member, context), inf
+                self._present = member, context
                 self._held.append(context)
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
@@ -233,9 +218,9 @@ class Epochs:
     def _react(self, change: MembershipChange | None) -> None:
         """Cancel all waits for members, once an epoch has failed.
 
-        The time begins in which the first process that waits is joined by others.
+        The time begins in which processes that wait are joined by others.
         """
-        self._gather(change)
+        self._gathering.change()
         if change is None or not change.is_failure:
             return
         with self._lock:

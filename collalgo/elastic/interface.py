@@ -105,7 +105,10 @@ class Rendezvous(Protocol):
         """The reason for the next round, or None."""
 
     def watch(self, watcher: Callable[[MembershipChange], None]) -> None:
-        """Call a watcher at each change; it must neither wait nor raise."""
+        """Call a watcher at each change; it must neither wait nor raise.
+
+        A change without a reason for a round replaces one that is over.
+        """
 
     def remaining(self) -> float:
         """Seconds for which this process certainly counts as alive; 0 if none.

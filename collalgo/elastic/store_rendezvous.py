@@ -276,10 +276,9 @@ class StoreRendezvous:
         if is_new and state.round.members[0] == state.member:
             with suppress(StoreError):  # it is only shown
                 note_epoch(self.store, state.round)
-        change = self._change
-        if change is not None and change != told:
+        if self._change != told:
             for watcher in self._watchers:
-                watcher(change)
+                watcher(self._change or MembershipChange(state.epoch))
 
     def _perform(self, action: Action) -> list[Event]:
         """Carry out an action: the events of its effect."""
