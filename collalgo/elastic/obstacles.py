@@ -1,5 +1,6 @@
 """The errors of ``join``: the reasons why a process cannot become a member."""
 
+from collalgo.bootstrap.store.job_start import differing
 from collalgo.elastic.participant import Participant
 from collalgo.errors import RendezvousClosed, RendezvousError
 
@@ -18,19 +19,9 @@ def obstacle(state: Participant, where: str) -> RendezvousError | None:
             f"node {name} cannot join {where}: it is excluded "
             f"({state.excluded[name]}); readmit it"
         )
-    if differing := state.differing_terms:
-        return _differing(name, where, *differing)
+    if difference := state.differing_terms:
+        return RendezvousError(differing(name, where, *difference))
     return None
-
-
-def _differing(
-    name: str, where: str, term: str, theirs: str, ours: str
-) -> RendezvousError:
-    return RendezvousError(
-        f"node {name} cannot join {where}: it has {term} {ours or 'unset'!r} but the "
-        f"job {theirs or 'unset'!r}; start all nodes with the same, and another job "
-        "under another id"
-    )
 
 
 def too_late(state: Participant, where: str, timeout: float) -> RendezvousError:

@@ -14,6 +14,7 @@ from collalgo.bootstrap.store.job_keys import (
     NOTICE,
     ROUND,
 )
+from collalgo.bootstrap.store.job_start import first_difference
 from collalgo.bootstrap.store.protocol import ABSENT
 from collalgo.elastic.documents import (
     Closed,
@@ -153,11 +154,7 @@ class Participant:
     def differing_terms(self) -> tuple[str, str, str] | None:
         """A term that differs: its name, the value of the job, and that of ours."""
         leading = self.leader.terms if self.leader is not None else {}
-        theirs, ours = self.round.terms or leading, self.settings.all_terms
-        for name in sorted({*theirs, *ours}) if theirs else ():
-            if theirs.get(name, "") != ours.get(name, ""):
-                return name, theirs.get(name, ""), ours.get(name, "")
-        return None
+        return first_difference(self.round.terms or leading, self.settings.all_terms)
 
     def tally(self) -> Tally:
         """The processes that it knows, counted for the next round."""

@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cache, partial
 
+from collalgo._version import __version__
 from collalgo.base.environment import JOB, MEMBER, MEMBERS, RENDEZVOUS, SECRET
 from collalgo.base.units import counted
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
@@ -21,6 +22,7 @@ from collalgo.bootstrap.store.at_url import StorePlace, store_place
 from collalgo.bootstrap.store.ended_members import EndReports
 from collalgo.bootstrap.store.exclusion import excluded_at
 from collalgo.bootstrap.store.job_end import begin_end, close_job
+from collalgo.bootstrap.store.job_start import check_start
 from collalgo.bootstrap.store.server import Server
 from collalgo.launch.back_off import back_off
 from collalgo.launch.child import Deadline, as_completed, kill_children
@@ -112,6 +114,8 @@ class RestartingLaunch(LocalLaunch):
         place = store_place(where, JOB.given(variables), secret=given)
         if self.node:
             hold_store(place, held)
+            terms = {"collalgo": __version__, "members": self.node[MEMBERS.name]}
+            check_start(place, self.command, terms, report)
         once = cache(partial(begin_end, place, "a rank has ended"))
         return self.node or {}, place, lambda _living: once()
 

@@ -16,3 +16,6 @@ EXCLUDED = COMMON + "excluded"
 #: The reason why the job is closed, and that of a rank that has ended with exit code 0,
 #: so that none is restarted.
 CLOSED, ENDING = COMMON + "closed", COMMON + "ending"
+
+#: The command of the job, which all of its nodes run.
+COMMAND = "command"

@@ -1,0 +1,135 @@
+"""The command of an elastic job in its store: all nodes of a job run the same.
+
+A second job under the id of another one would join that as further members.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import PurePath
+from time import monotonic, sleep
+
+from collalgo.bootstrap.store.at_url import STORES, StorePlace
+from collalgo.bootstrap.store.job_keys import CLOSED, COMMAND
+from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
+from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
+
+#: Seconds in which a node has to reach the store, after which it says that it waits,
+#: and between two attempts.
+PATIENCE, SILENT, PAUSE = 60.0, 3.0, 0.2
+
+#: The characters of a command in the store, at most.
+MOST_CHARACTERS = 4000
+
+
+def check_start(
+    place: StorePlace,
+    command: Sequence[str],
+    terms: Mapping[str, str],
+    report: Callable[[str], None],
+) -> None:
+    """Check that a node may run a command for a job; the first one notes it.
+
+    A store that another package provides is not asked.
+
+    Parameters
+    ----------
+    place
+        The store, and the name of the node.
+    command
+        The command line of its ranks. Only the last part of a path counts, as hosts
+        may have another one, and not which Python it is.
+    terms
+        What else is equal on all nodes, by name.
+    report
+        Called with a line if the store is not reached soon.
+
+    Raises
+    ------
+    RendezvousClosed
+        If the job has ended.
+    RendezvousError
+        If the job has another command or other terms, or the store is not reached.
+    """
+    if place.url.scheme not in STORES:
+        return
+    ours = {**terms, "command": _comparable(command)}
+    theirs = _noted(place, ours, report)
+    if difference := first_difference(theirs, ours):
+        raise RendezvousError(differing(place.name, str(place), *difference))
+
+
+def _noted(
+    place: StorePlace, ours: Mapping[str, str], report: Callable[[str], None]
+) -> Mapping[str, str]:
+    """The terms of the job in its store, which another node may still have to start."""
+    begin, told = monotonic(), False
+    while True:
+        try:
+            with closing(STORES[place.url.scheme](place, lambda _why: None)) as store:
+                return _asked(place, store, ours)
+        except RendezvousClosed:
+            raise
+        except (BootstrapError, OSError) as error:
+            waited = monotonic() - begin
+            if waited > PATIENCE:
+                raise RendezvousError(
+                    f"node {place.name} has not reached the store of {place} in "
+                    f"{PATIENCE:g} s: {error}"
+                ) from None
+            if waited > SILENT and not told:
+                report(f"waiting for the store of {place}: {error}")
+                told = True
+            sleep(PAUSE)
+
+
+def _asked(
+    place: StorePlace, store: KeyValueStore, ours: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The terms of the job in a store; the first node notes its own."""
+    if (closed := store.read(CLOSED)) is not None:
+        reason = _fields(closed.value).get("reason") or "it has ended"
+        raise RendezvousClosed(
+            f"node {place.name} cannot join {place}, which is closed ({reason}); start "
+            "another job under another id"
+        )
+    found = store.compare_set(COMMAND, json.dumps(ours).encode(), ABSENT).entry
+    return ours if found is None else _fields(found.value)
+
+
+def _comparable(command: Sequence[str]) -> str:
+    """A command line without what may differ between the hosts of a job."""
+    first, *others = command
+    program = PurePath(first).name
+    words = ["python" if program.startswith("python") else program, *others]
+    return " ".join(word.rpartition("/")[2] for word in words)[:MOST_CHARACTERS]
+
+
+def _fields(document: bytes) -> dict[str, str]:
+    """The texts of a document; none of a malformed one, which members refuse."""
+    try:
+        found = json.loads(document)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {name: text for name, text in found.items() if isinstance(text, str)}
+
+
+def first_difference(
+    theirs: Mapping[str, str], ours: Mapping[str, str]
+) -> tuple[str, str, str] | None:
+    """The first term that differs: its name, the value of the job, and that of ours."""
+    for name in sorted({*theirs, *ours}) if theirs else ():
+        if theirs.get(name, "") != ours.get(name, ""):
+            return name, theirs.get(name, ""), ours.get(name, "")
+    return None
+
+
+def differing(name: str, where: str, term: str, theirs: str, ours: str) -> str:
+    """The error of a node that differs from its job in a term."""
+    return (
+        f"node {name} cannot join {where}: it has {term} {ours or 'unset'!r} but the "
+        f"job {theirs or 'unset'!r}; start all nodes with the same, and another job "
+        "under another id"
+    )
