@@ -19,6 +19,7 @@ from collalgo.bootstrap.store.protocol import (
 )
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.gathering import Gathering
+from collalgo.elastic.held_contexts import HeldContexts
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
 from collalgo.elastic.rehearsal import rehearse
 from collalgo.errors import BootstrapError, RendezvousError
@@ -83,7 +84,7 @@ class Epochs:
     def __init__(self, rendezvous: RendezvousWithStore):
         self.rendezvous = rendezvous
         self._present: tuple[Membership, Context] | None = None
-        self._held: list[Context] = []
+        self._contexts = HeldContexts()
         self._gathering = Gathering(rendezvous.change)
         self._waits: set[PendingValue] = set()
         self._lock = Lock()
@@ -115,6 +116,7 @@ class Epochs:
 
         No process can join a job that is closed, which continues to its end.
         """
+        self._contexts.release_if_calm()
         change = self._gathering.change()
         if change is None or not (change.is_failure or change.waiting):
             return False
@@ -137,9 +139,8 @@ class Epochs:
             with suppress(EpochEnded):
                 context = self._connected(member)
                 context.newcomers = self
-                self._release_former(context)
+                self._contexts.add(context)
                 self._present = member, context
-                self._held.append(context)
                 self._react(self.rendezvous.change())  # it may have ended meanwhile
                 return context
 
@@ -150,18 +151,6 @@ class Epochs:
             if store.read(ROUND) is not None:
                 are_several = store.read(SEVERAL_HOSTS) is not None
                 rehearse(several_hosts=are_several)
-
-    def _release_former(self, present: Context) -> None:
-        """Release the closed worlds of former epochs, which all members have left.
-
-        A world of survivors has the job of the world before.
-        """
-        closed = {each.end_job for each in self._held if each.transport.closed}
-        self._held = [each for each in self._held if not each.transport.closed]
-        in_use = {each.end_job for each in [*self._held, present]}
-        for end_job in closed - in_use:
-            if end_job is not None:
-                end_job()
 
     def _former(self) -> FormerWorld | None:
         """The world of the last epoch that this member has connected for."""

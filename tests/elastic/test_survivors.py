@@ -8,7 +8,8 @@ from unittest.mock import Mock
 import pytest
 
 from collalgo import elastic
-from collalgo.elastic.epochs import Epochs
+from collalgo.elastic import held_contexts
+from collalgo.elastic.held_contexts import CALM_SECONDS, MOST_HELD, HeldContexts
 from collalgo.errors import PeerFailed
 from tests.elastic.test_running import sum_of
 from tests.support.store_clients import DEADLINE, until
@@ -112,13 +113,33 @@ def held(end_job, *, is_closed):
     return Mock(end_job=end_job, **{"transport.closed": is_closed})
 
 
+@pytest.fixture
+def clock(monkeypatch):
+    found = Mock(return_value=100.0)
+    monkeypatch.setattr(held_contexts, "monotonic", found)
+    return found
+
+
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_a_job_ends_once_no_world_of_its_processes_is_open(is_shared):
+def test_a_job_ends_once_no_world_of_its_processes_is_open(clock, is_shared):
     """A world of survivors has the job of the world before."""
-    members, end, other = Epochs(Mock()), Mock(), Mock()
-    closed = [held(end, is_closed=True), held(None, is_closed=True)]
-    members._held = [*closed, open_one := held(other, is_closed=False)]
-    members._release_former(held(end if is_shared else other, is_closed=False))
-    assert end.called != is_shared
-    assert not other.called
-    assert members._held == [open_one]
+    contexts, end, other = HeldContexts(), Mock(), Mock()
+    for closed in (held(end, is_closed=True), held(None, is_closed=True)):
+        contexts.add(closed)
+    contexts.add(held(end if is_shared else other, is_closed=False))
+    contexts.release_if_calm()
+    assert not end.called
+    clock.return_value += CALM_SECONDS
+    for _ in range(2):
+        contexts.release_if_calm()
+        assert end.call_count == (not is_shared)
+        assert not other.called
+
+
+def test_many_epochs_in_succession_hold_no_more_than_some_jobs(clock):
+    contexts, ends = HeldContexts(), []
+    for _ in range(3 * MOST_HELD):
+        ends.append(Mock())
+        contexts.add(context := held(ends[-1], is_closed=False))
+        context.transport.closed = True
+        assert sum(not end.called for end in ends) <= MOST_HELD

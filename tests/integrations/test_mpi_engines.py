@@ -146,7 +146,7 @@ import collalgo.bootstrap.connect as connect
 import collalgo.engine.transport.ucx as ucx
 rank = int(os.environ["PMI_RANK"])
 if rank in {missing}:
-    ucx._libraries = lambda: ["/none/libucp.so.0"]
+    ucx._libraries = lambda _: ["/none/libucp.so.0"]
     if {kind!r} == "plugin":
         def added_engine(_):
             raise collalgo.PluginError(f"rank {{rank}} cannot use UCX of a plug-in")

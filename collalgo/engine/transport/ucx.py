@@ -4,7 +4,7 @@ import ctypes
 import importlib.util
 import os
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +167,15 @@ def library() -> tuple[str, dict[str, int]]:
     OSError
         If none is found.
     """
-    source = f"{environment.UCX.name}=" if environment.UCX.given() else ""
+    return _library(environment.UCX.given())
+
+
+@cache
+def _library(given: str) -> tuple[str, dict[str, int]]:
+    """The same, for a library that the environment names, if any."""
+    source = f"{environment.UCX.name}=" if given else ""
     problem: OSError = FileNotFoundError("no libucp.so.0")
-    for path in _libraries():
+    for path in _libraries(given):
         try:
             found = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
             return path, addresses_of(found, FUNCTIONS)
@@ -178,9 +184,9 @@ def library() -> tuple[str, dict[str, int]]:
     raise problem
 
 
-def _libraries() -> list[str]:
+def _libraries(given: str) -> list[str]:
     """Candidate libraries: of the environment, of the PyPI package, of the system."""
-    if given := environment.UCX.given():  # which no other replaces in silence
+    if given:  # which no other replaces in silence
         return [given]
     found = []
     with suppress(ImportError, ValueError):
