@@ -147,12 +147,16 @@ class HostMemory:
                 is_new = False
         raise BootstrapError("cannot make a group: all communicators here are closed")
 
+    def ended(self) -> list[int]:
+        """The numbers on the host of the ranks whose process has ended."""
+        segment = self._segment
+        return [] if segment is None else segment.ended()
+
     def _leave_for_ended(self) -> bool:
         """Leave all groups on behalf of ended ranks; return whether there were any."""
-        segment = self._segment
+        segment, ended = self._segment, self.ended()
         if segment is None:
             return False
-        ended = segment.ended()
         for place in ended:
             with suppress(DirectoryInUse):  # later, or another rank does so
                 leave_in_place_of(segment, self.place, place)

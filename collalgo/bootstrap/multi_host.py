@@ -121,10 +121,13 @@ class MultiHostRendezvous:
     def lost(self) -> list[int]:
         """The ranks that have ended, or that this one cannot reach."""
         job, own = self._job, enumerate(self._ranks)
+        ended = job.memory.ended() if job.memory is not None else []
         return [
             rank
             for rank, each in own
-            if job.membership.is_gone(each) or job.wire.has_lost(each)
+            if job.membership.is_gone(each)
+            or job.wire.has_lost(each)
+            or job.places.get(each) in ended
         ]
 
     def connect_survivors(

@@ -130,8 +130,10 @@ class GroupRendezvous:
         return True
 
     def lost(self) -> list[int]:
-        """No ranks that may live: those of one host lose one another by their end."""
-        return []
+        """The ranks whose process has ended; those of one host lose no others."""
+        ended, places = self._memory.ended(), self._places
+        known = places.items() if isinstance(places, Mapping) else enumerate(places)
+        return [rank for rank, place in known if place in ended]
 
     def connect_survivors(
         self,

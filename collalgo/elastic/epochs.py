@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Protocol
 
 from collalgo.base.finalizers import Lock
@@ -21,6 +22,7 @@ from collalgo.comm.communicator import Communicator
 from collalgo.elastic.gathering import Gathering
 from collalgo.elastic.held_contexts import HeldContexts
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
+from collalgo.elastic.lost_members import report_lost
 from collalgo.elastic.rehearsal import rehearse
 from collalgo.errors import BootstrapError, RendezvousError
 
@@ -116,7 +118,8 @@ class Epochs:
 
         No process can join a job that is closed, which continues to its end.
         """
-        self._contexts.release_if_calm()
+        if self._contexts.due < inf:  # seldom
+            self._contexts.release_if_calm()
         change = self._gathering.change()
         if change is None or not (change.is_failure or change.waiting):
             return False
@@ -132,8 +135,12 @@ class Epochs:
 
     def grow(self, timeout: float | None) -> Context:
         """Connect the surviving ranks and the waiting processes as a new world."""
-        if self._present is None:
+        before = self._present
+        if before is None:
             self._prepare()
+        else:
+            store = self.rendezvous.store
+            report_lost(store, *before, lambda: self._present is not before)
         while True:
             member = self.rendezvous.join(timeout)
             with suppress(EpochEnded):

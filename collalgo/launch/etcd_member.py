@@ -28,8 +28,12 @@ from collalgo.launch.etcd_cluster import has_begun, replace_member
 from collalgo.launch.remote_shell import is_this_host
 
 #: Options by which another leader is elected within a second, and kept when members
-#: are back that were cut off.
-OPTIONS = ("--heartbeat-interval=50", "--election-timeout=500", "--pre-vote")
+#: are back that were cut off. A node that comes back may replace its member at once:
+#: for the strict check the others must have had their leader for 5 s.
+OPTIONS = (
+    *("--heartbeat-interval=40", "--election-timeout=400", "--pre-vote"),
+    "--strict-reconfig-check=false",
+)
 
 #: Seconds in which a member that has lost its data is replaced, and between attempts.
 PATIENCE, PAUSE = 30.0, 0.2

@@ -60,6 +60,7 @@ class Client:
     """
 
     value_bytes = MOST_BYTES
+    sees_ends = True
 
     def __init__(
         self,

@@ -1,18 +1,21 @@
 """The keys of members of an elastic job that have ended, in its store."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import closing, suppress
 from threading import Event, Thread
 
 from collalgo.base.threads import ThreadRefused, start
 from collalgo.bootstrap.store.at_url import StorePlace, running_store
-from collalgo.bootstrap.store.job_keys import LEADER, NODES
+from collalgo.bootstrap.store.job_keys import LEADER, NODES, ROUND
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.errors import BootstrapError
 
 #: The schemes of stores that do not see the end of a process, only that of its lease.
 WITH_LEASES_ONLY = ("etcd", "replicated")
+
+#: The errors of documents that are malformed.
+MALFORMED = ValueError, RecursionError, LookupError, TypeError, AttributeError
 
 #: Seconds in which a report should arrive.
 SECONDS = 1.0
@@ -99,9 +102,25 @@ def remove_member(
                 store.delete(key, entry.version)
 
 
+def remove_processes(store: KeyValueStore, epoch: int, ranks: Collection[int]) -> None:
+    """Delete the keys of some members of an epoch, unless another one has begun.
+
+    One that lives sets them again as it asks for the next epoch.
+    """
+    present = store.read(ROUND)
+    found = json.loads(present.value) if present else {}
+    if found.get("epoch") != epoch:
+        return
+    tokens = {found["members"][rank][1] for rank in ranks}
+    for key in (LEADER, *(NODES + token for token in tokens)):
+        entry = store.read(key)
+        if entry and json.loads(entry.value)["member"][1] in tokens:
+            store.delete(key, entry.version)
+
+
 def _name_in(document: bytes) -> str | None:
     """The name of the member that a document names."""
-    with suppress(ValueError, RecursionError, LookupError, TypeError):
+    with suppress(*MALFORMED):
         name = json.loads(document)["member"][0]
         return name if isinstance(name, str) else None
     return None

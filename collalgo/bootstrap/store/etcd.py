@@ -53,6 +53,7 @@ class Etcd:
     """
 
     value_bytes = VALUE_BYTES
+    sees_ends = False
 
     def __init__(
         self,

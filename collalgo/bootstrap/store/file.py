@@ -61,6 +61,7 @@ class FileStore:
     """
 
     value_bytes = VALUE_BYTES
+    sees_ends = True
 
     def __init__(self, folder: Path):
         self._folder = folder

@@ -142,10 +142,15 @@ class KeyValueStore(ExchangeStore, Protocol):
     ----------
     value_bytes : int
         Bytes of a value at most, :data:`VALUE_BYTES` or more.
+    sees_ends : bool
+        Whether it sees the end of a process at once, not only that of its lease.
     """
 
     @property
     def value_bytes(self) -> int: ...
+
+    @property
+    def sees_ends(self) -> bool: ...
 
     def set(
         self,
