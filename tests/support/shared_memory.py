@@ -5,13 +5,17 @@ import time
 
 FOLDER = "/dev/shm"
 
+#: The names of Python's multiprocessing, which other programs of the machine use.
+OF_OTHERS = ("psm_", "sem.mp-")
+
 
 def names_in_memory(mpich=False):
     """The names of the shared memory of the machine: that of MPICH, or all other.
 
     Jobs of MPICH leave some where other tests end them by force.
     """
-    return {name for name in os.listdir(FOLDER) if name.startswith("mpich") == mpich}
+    names = [name for name in os.listdir(FOLDER) if not name.startswith(OF_OTHERS)]
+    return {name for name in names if name.startswith("mpich") == mpich}
 
 
 def left_in_memory(before, mpich=False, seconds=60.0):
