@@ -23,7 +23,7 @@ HEAD = f"""# Figures of elastic jobs
 The times count from the event, until the last process has reached the phase. Several
 hosts are network namespaces of one machine with two cores, with a NIC of 25 MB/s each;
 an etcd has three members, for partitions one on each host. A member is lost after a
-silence of 2 s; a pause lasts 3 s. Less is better. p50 is the median, of at least 5
+silence of 2 s. Less is better. p50 is the median, of at least 5
 trials; p99 needs 20.
 """
 

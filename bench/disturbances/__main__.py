@@ -22,6 +22,7 @@ from collalgo.bench.disturbances.events import (
     pause,
 )
 from collalgo.bench.disturbances.figures import Aim, Figure, Phase, figures
+from collalgo.bench.disturbances.holders import holder
 from collalgo.bench.disturbances.many import AGENTS, many
 from collalgo.bench.disturbances.members import SILENCE
 from collalgo.bench.disturbances.partitions import three_against_two, two_against_two
@@ -50,6 +51,16 @@ PAUSED = (
     Phase("after it continues it is a member again", Aim(p99=1000)),
 )
 
+#: The phases of a node that holds a part of the store, and is killed.
+HELD = (
+    Phase("the longest step in a second after its store alone is killed"),
+    Phase("the others make steps again", Aim(1000)),
+    Phase("all make steps again, as it was started again"),
+)
+
+#: A trial of the parts rack and holder takes some times as long as others, and they
+#: have as many times fewer.
+LONG = 3
 
 #: A figure or an environment as an object of JSON.
 Row: TypeAlias = dict[str, Any]
@@ -60,6 +71,7 @@ class Plan:
 
     def __init__(self, given: argparse.Namespace):
         self._given, self._trials = given, given.trials
+        self._fewer = -(-given.trials // LONG)
         self._etcds = [Store(program) for program in _etcds(given)]
 
     def _of_etcds(
@@ -95,14 +107,23 @@ class Plan:
     def late(self) -> Iterable[Figure]:
         return elastic_jobs.late(self._etcds[0], self._trials)
 
+    def rack(self) -> Iterable[Figure]:
+        return elastic_jobs.rack(self._etcds[0], self._fewer)
+
+    def holder(self) -> Iterable[Figure]:
+        store = self._etcds[0]
+        event, where = "kill -9 of the node with the leader of the store", "3 nodes"
+        name, trials = f"replicated, {store.name}", partial(holder, store.program)
+        return figures(event, HELD, name, f"{where}, 1 host", trials, self._fewer)
+
     def agent(self) -> Iterable[Figure]:
         phases = [Phase(AGENT_PHASE, Aim(100))]
         where = "4 workers, 1 host"
         return figures(AGENT, phases, "embedded", where, agent, self._trials)
 
     def pause(self) -> Iterable[Figure]:
-        trials, event = partial(pause, self._given.pause), "SIGSTOP of a member"
-        where = "3 members, 1 host"
+        seconds, where = self._given.pause, "3 members, 1 host"
+        trials, event = partial(pause, seconds), f"SIGSTOP of a member, {seconds:g} s"
         return figures(event, PAUSED, "embedded", where, trials, self._trials)
 
     def leader(self) -> Iterable[Figure]:
@@ -133,17 +154,22 @@ class Plan:
 
 #: The parts of the measurement, by the names of methods of :class:`Plan`.
 PARTS = (
-    *("steps", "workers", "hosts", "late", "agent", "pause", "leader", "partition"),
-    *("halves", "many", "contest"),
+    *("steps", "workers", "hosts", "late", "rack", "holder", "agent", "pause"),
+    *("leader", "partition", "halves", "many", "contest"),
 )
 
 
 #: The parts that run over each etcd.
-OVER_ETCD = ("workers", "hosts", "late", "leader", "partition", "halves")
+OVER_ETCD = (
+    *("workers", "hosts", "late", "rack", "holder", "leader", "partition", "halves"),
+)
 
 #: The options with a value, their defaults and their help.
 OPTIONS: dict[str, tuple[int | float | str, str]] = {
-    "trials": (30, "Number of trials of each event (default %(default)s)."),
+    "trials": (
+        30,
+        "Number of trials of an event; a third of rack, holder (default %(default)s).",
+    ),
     "contest-trials": (
         6,
         "Number of trials of torchrun and of torchft (default %(default)s).",

@@ -125,20 +125,23 @@ def _on_hosts(layout: Layout, store: Store) -> Trials:
             yield from _kills(job, size)
 
 
-def _late_nodes(layout: Layout, store: Store) -> Trials:
-    """End the last node, and start it again: until its workers make steps."""
+def _returning(layout: Layout, store: Store, nodes: int) -> Trials:
+    """End the last nodes, and start them again: until their workers make steps."""
     size = PER_HOST * len(layout.hosts)
+    left = size - PER_HOST * nodes
     with commands_on(layout, store) as commands, started(commands, size) as job:
-        last = job.launchers[-1]
+        last = job.launchers[-nodes:]
         while True:
             ended = time.monotonic()
-            os.killpg(last.pid, signal.SIGTERM)
-            last.wait()
+            for each in last:
+                os.killpg(each.pid, signal.SIGTERM)
+            for each in last:
+                each.wait()
             with trial() as times:
-                job.until(size - PER_HOST, size - PER_HOST, ended, exactly=True)
+                job.until(left, left, ended, exactly=True)
                 time.sleep(0.3)
                 began = time.monotonic()
-                last = job.start(commands[-1])
+                last = [job.start(command) for command in commands[-nodes:]]
                 joined = job.until(size, size, began)
                 times += [joined - began, job.longest_step(began, joined)]
             yield times
@@ -162,13 +165,22 @@ def hosts(store: Store, trials: int) -> list[Figure]:
 
 def late(store: Store, trials: int) -> list[Figure]:
     """A node joins a job on emulated hosts late."""
+    return _late("a late node starts", 1, store, trials)
+
+
+def rack(store: Store, trials: int) -> list[Figure]:
+    """The two nodes of a rack join a job on emulated hosts late, at once."""
+    return _late("two late nodes start at once", 2, store, trials)
+
+
+def _late(event: str, nodes: int, store: Store, trials: int) -> list[Figure]:
     phases = (
-        Phase("its workers make steps"),
+        Phase("the workers there make steps"),
         Phase("the longest step of the others meanwhile", LATE_STEP),
     )
     with cluster("racks") as layout:
-        events, event = partial(_late_nodes, layout, store), "a late node starts"
-        return figures(event, phases, store.name, _where(layout), events, trials)
+        start = partial(_returning, layout, store, nodes)
+        return figures(event, phases, store.name, _where(layout), start, trials)
 
 
 def _with_aim(aim: Aim) -> Sequence[Phase]:

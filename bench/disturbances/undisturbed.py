@@ -18,11 +18,14 @@ from collalgo.bench.disturbances.trials import Trials
 from collalgo import Communicator, elastic
 from collalgo.elastic.tree_sums import share
 
-#: Ranks, shards, elements of the gradient, and seconds of the computation of a step.
-RANKS, SHARDS, ELEMENTS, STEP_SECONDS = 2, 8, 100_000, 0.01
+#: Ranks, shards, elements of the gradient.
+RANKS, SHARDS, ELEMENTS = 2, 8, 100_000
 
-#: Steps of a block of one kind, with and without a computation.
-BLOCK, EMPTY_BLOCK = 20, 200
+#: Seconds of the computation of a step, and steps of a block of one kind.
+BLOCKS = {0.01: 20, 0.1: 4}
+
+#: Steps of a block without a computation.
+EMPTY_BLOCK = 200
 
 #: Elements of the state of 64 MiB.
 LARGE = 16 << 20
@@ -30,6 +33,9 @@ LARGE = 16 << 20
 #: The longest that a step may take compared with that of a plain communicator, and a
 #: commit with a copy.
 STEP_RATIO, COMMIT_RATIO = Aim(1.01), Aim(1.3)
+
+#: With what the time of a step is compared.
+OF_PLAIN = "of that with a plain communicator"
 
 #: A step of a training.
 Step = Callable[[], object]
@@ -54,14 +60,14 @@ class Steps:
         self._data = np.linspace(0, 1, 2000, dtype=np.float32)
         self.rounds = 0
 
-    def calibrate(self) -> int:
-        """The rounds of a computation of the shards of a rank that takes a step."""
+    def calibrate(self, seconds: float) -> int:
+        """The rounds of a computation of the shards of a rank, for a step."""
         self.rounds, best = 100, np.inf
         for _ in range(20):
             began = time.perf_counter()
             self._gradient(0)
             best = min(best, time.perf_counter() - began)
-        each = STEP_SECONDS / len(self._mine)
+        each = seconds / len(self._mine)
         found = np.array([round(each / best * self.rounds)])
         self._comm.allreduce(found, "max")
         return int(found[0])
@@ -105,9 +111,10 @@ def _medians(steps: Steps, count: int) -> tuple[float, float]:
     return float(plain), float(ours)
 
 
-def _ratios(steps: Steps, trials: int) -> list[float]:
-    """The ratio of both steps."""
-    pairs = [_medians(steps, BLOCK) for _ in range(trials)]
+def _ratios(steps: Steps, seconds: float, trials: int) -> list[float]:
+    """The ratio of both steps, with a computation of some seconds."""
+    steps.rounds = steps.calibrate(seconds)
+    pairs = [_medians(steps, BLOCKS[seconds]) for _ in range(trials)]
     return [ours / plain for plain, ours in pairs]
 
 
@@ -132,10 +139,9 @@ def _on_each_rank(trials: int) -> None:
     def train(comm: Communicator, state: elastic.State) -> None:
         steps = Steps(comm, state)
         added = _additions(steps, trials)
-        steps.rounds = steps.calibrate()
-        ratios = _ratios(steps, trials)
+        ratios = [_ratios(steps, seconds, trials) for seconds in BLOCKS]
         if comm.rank == 0:
-            print(json.dumps([ratios, added, _commits(trials)]), flush=True)
+            print(json.dumps([*ratios, added, _commits(trials)]), flush=True)
         comm.barrier()
 
     train(elastic.State(weights=np.zeros(ELEMENTS, np.float32)))
@@ -155,8 +161,11 @@ def _on_two_ranks(trials: int) -> Trials:
 def undisturbed(trials: int) -> list[Figure]:
     """The costs of a step and of a commit, on two ranks of this host."""
     phases = (
-        Phase("a step of 10 ms, of that with a plain communicator", STEP_RATIO, "x"),
-        Phase("what an elastic step adds", unit="us"),
+        *(
+            Phase(f"a step of {seconds * 1e3:.0f} ms, {OF_PLAIN}", STEP_RATIO, "x")
+            for seconds in BLOCKS
+        ),
+        Phase("what an elastic step without a computation adds", unit="us"),
         Phase("a commit of 64 MiB, of a copy", COMMIT_RATIO, "x"),
     )
     start, where = partial(_on_two_ranks, trials), f"{RANKS} ranks, 1 host"

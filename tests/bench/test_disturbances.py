@@ -84,7 +84,8 @@ def test_an_option_shows_what_it_is_and_its_default(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         command.main()
     shown = " ".join(capsys.readouterr().out.split())
-    assert "Number of trials of each event (default 30)." in shown
+    words = "Number of trials of an event; a third of rack, holder (default 30)."
+    assert words in shown
 
 
 def test_each_trial_of_many_agents_closes_its_link(monkeypatch):
