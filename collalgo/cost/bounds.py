@@ -20,6 +20,7 @@ from collalgo.cost.machine import Machine, check_root, with_assumed_speeds
 from collalgo.cost.matrix_bounds import alltoall_bound, matrix_bound, matrix_of
 from collalgo.cost.partitions import Partition, worst_partition
 from collalgo.cost.placement import Placement
+from collalgo.cost.relaying import relays
 from collalgo.cost.routing import Routing
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.cost.used_links import used_links
@@ -86,9 +87,9 @@ def bound(
     found = _by_bytes(collective, network, network.ranks[root], routes, matrix)
     if kinds is not None:
         return found
-    return replace(
-        found, latency=_latency(collective, machine, root, link_model, matrix)
-    )
+    latency = _latency(collective, machine, root, link_model, matrix)
+    of_root = relays(collective, network, machine, network.ranks[root], link_model)
+    return replace(found, latency=latency, relays=of_root)
 
 
 def _by_bytes(

@@ -1,6 +1,6 @@
 """Lower bounds of latency, by the distance and by the number of ranks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from heapq import heappop, heappush
 from math import comb
@@ -54,6 +54,25 @@ def nearest_latency(machine: Topology | UniformCluster, link_model: LinkModel) -
     return _nearest(_latencies(topology, link_model, first))
 
 
+def nearest_latencies(
+    machine: Topology | UniformCluster, link_model: LinkModel
+) -> tuple[float, float]:
+    """The least seconds of a message between any two ranks, and between two hosts.
+
+    They are 0 for more ranks than are compared, and that of hosts also for one host.
+    """
+    topology, _, first = _with_root(machine, 0)
+    reduced, devices = _compared(topology, first)
+    if len(devices) < len(ranks_of(reduced)):
+        return 0.0, 0.0
+    direct = _between(reduced, devices, link_model)
+    names = [reduced.device(one).host or one for one in devices]
+    hosts = np.unique(names, return_inverse=True)[1]
+    apart = hosts[:, None] != hosts
+    of_hosts = float(direct[apart].min()) if apart.any() else 0.0
+    return _nearest(direct), of_hosts
+
+
 def _nearest(direct: Reals) -> float:
     """The least latency between two different ranks."""
     return float(direct[~np.eye(len(direct), dtype=bool)].min())
@@ -79,11 +98,22 @@ def _with_root(
 
 def _latencies(topology: Topology, link_model: LinkModel, root: str) -> Reals:
     """The latency in seconds between any two ranks, those of the root first."""
-    # Twins are as far from others as each other, and two of each kind are kept.
+    return _between(*_compared(topology, root), link_model)
+
+
+def _compared(topology: Topology, root: str) -> tuple[Topology, list[str]]:
+    """A topology with the latencies of all, and its ranks to compare, the root first.
+
+    Twins are as far from others as each other, and two of each kind are kept.
+    """
     twins = Twins(topology)
     reduced, first = twins.reduced, twins.kept(root)[0]
     others = [device for device in ranks_of(reduced) if device != first]
-    devices = [first, *others[: SAMPLED - 1]]
+    return reduced, [first, *others[: SAMPLED - 1]]
+
+
+def _between(reduced: Topology, devices: Sequence[str], link_model: LinkModel) -> Reals:
+    """The latency in seconds between any two of some ranks."""
     near = reduced.part({*devices, *_relays(reduced)})
     latency = Routes(near, devices, link_model).latency
     return np.array([[latency(a, b) for b in devices] for a in devices])

@@ -2,13 +2,36 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf
+from math import inf, sqrt
+from typing import NamedTuple
 
 from collalgo.base.units import human_time, number_of_bytes
 from collalgo.topology.assumed import marked
 
 #: The relative difference up to which a price is as low as its bound: by rounding.
 AS_LOW = 1e-6
+
+
+class Relay(NamedTuple):
+    """The least time of a broadcast in rounds between parts of the ranks.
+
+    See :mod:`collalgo.cost.relaying`.
+
+    Attributes
+    ----------
+    per_byte : float
+        Seconds per 10^9 bytes out of the part of the root.
+    latency : float
+        The least latency between two parts, times the part of the data of a step that
+        a part has only after the next one.
+    """
+
+    per_byte: float
+    latency: float
+
+    def seconds(self, nbytes: float) -> float:
+        """The least seconds for a number of bytes."""
+        return (sqrt(self.per_byte * nbytes / 1e9) + sqrt(self.latency)) ** 2
 
 
 @dataclass(frozen=True)
@@ -35,6 +58,8 @@ class Bound:
         Seconds of the collective without bytes.
     assumed : tuple of str
         The assumed speeds of links across the cut; empty if all are known.
+    relays : tuple
+        Further lower bounds of a broadcast or reduce in the model of rounds.
     """
 
     collective: str
@@ -44,11 +69,18 @@ class Bound:
     exact: bool = False
     latency: float = 0.0
     assumed: tuple[str, ...] = ()
+    relays: tuple[Relay, ...] = ()
 
     def seconds(self, nbytes: float | str) -> float:
         """The least time for a number of bytes, or text as ``"1M"``."""
         whole = number_of_bytes(nbytes, "Bound")
         return max(self.latency, float(self.per_byte) * whole / 1e9)
+
+    def in_rounds(self, nbytes: float | str) -> float:
+        """The least time in the model of rounds, where data is relayed a step later."""
+        whole = number_of_bytes(nbytes, "Bound")
+        least = [one.seconds(whole) for one in self.relays]
+        return max([self.seconds(whole), *least])
 
     def is_by_bytes(self, nbytes: float | str) -> bool:
         """Whether the bytes of a buffer limit the collective, and not the latency."""

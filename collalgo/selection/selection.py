@@ -154,6 +154,12 @@ class Selection:
         return self.seconds / self.bound_seconds if self.bound_seconds else None
 
     @property
+    def ratio_in_rounds(self) -> float | None:
+        """The time over the least of any schedule in rounds; None without a bound."""
+        least = 0.0 if self.bound is None else self.bound.in_rounds(self.nbytes)
+        return self.seconds / least if least else None
+
+    @property
     def headline(self) -> str:
         """The call, its algorithm and its price."""
         choice = f"{self.choice.words}, {human_time(self.seconds)}{self.choice.mark}"
@@ -211,9 +217,18 @@ class Selection:
             )
 
             lines.append(compared(self.seconds, self.bound, self.nbytes))
+            lines += self._relayed(self.ratio, self.bound.in_rounds(self.nbytes))
         lines += [f"assumed: {rule}" for rule in self.assumptions]
         lines += self.own_obstacles
         return "\n".join([*lines, *self._prices(most), *self._obstacles()])
+
+    def _relayed(self, ratio: float, least: float) -> Iterator[str]:
+        """The least time in rounds, if that is more than the bound."""
+        if self.seconds / least < ratio * (1 - AS_CHEAP):
+            yield (
+                f"{self.seconds / least:.2f} times the least in rounds of "
+                f"{human_time(least)}: ranks relay data a step after they receive it"
+            )
 
     def _prices(self, most: int | None) -> Iterator[str]:
         """The prices of the cheapest candidates, and of all of the user's own."""
@@ -262,6 +277,7 @@ class Selection:
             "bound_seconds": self.bound_seconds,
             "bound_reason": None if bound is None else bound.why(self.nbytes),
             "ratio": self.ratio,
+            "ratio_in_rounds": self.ratio_in_rounds,
             "assumed": list(self.assumptions),
             "candidates": [candidate.as_dict() for candidate in self.candidates],
         }

@@ -1,0 +1,79 @@
+"""The least time of a broadcast in rounds, where ranks relay what they have received.
+
+What a rank receives in a step it passes on in a later one. Let K parts of the ranks
+receive data from that of the root, over links that carry on average no more than the C
+out of the part of the root, in S steps of at least a seconds each and d_1, ..., d_S
+seconds of bytes, D in total. By the end of step s the root has sent C (d_1 + ... + d_s)
+bytes at most, and of those of step s a part has 1 / K on average, and the rest only
+later. So for any s, also for the longest step,
+
+    bytes <= C (D - d_s (1 - 1 / K)) <= C D (1 - (1 - 1 / K) / S).
+
+The least of S a + D over all S is ``(sqrt(bytes / C) + sqrt((1 - 1 / K) a)) ** 2``.
+A reduce is a broadcast from its end to its beginning.
+"""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from collalgo.cost.cuts import Network
+from collalgo.cost.flows import DeviceSet
+from collalgo.cost.latencies import nearest_latencies
+from collalgo.cost.link_model import LinkModel
+from collalgo.cost.lower_bound import Relay
+from collalgo.cost.uniform_cluster import UniformCluster
+from collalgo.topology.model import Topology
+
+#: The collectives whose data all has one source, or one destination.
+RELAYED = ("broadcast", "reduce")
+
+
+def relays(
+    collective: str,
+    network: Network,
+    machine: Topology | UniformCluster,
+    root: str,
+    link_model: LinkModel,
+) -> tuple[Relay, ...]:
+    """The least times of a broadcast or reduce between single ranks, and hosts."""
+    if collective not in RELAYED:
+        return ()
+    ranks = [frozenset([rank]) for rank in network.ranks]
+    found = []
+    latencies = nearest_latencies(machine, link_model)
+    for parts, latency in zip((ranks, network.hosts), latencies, strict=True):
+        if latency:
+            out, number = _from_root(network, parts, root)
+            late = 1 - 1 / number if number else 0.0
+            found.append(Relay(float(1 / out), late * latency))
+    return tuple(found)
+
+
+def _from_root(
+    network: Network, parts: Sequence[DeviceSet], root: str
+) -> tuple[Fraction, int]:
+    """The GB/s out of the part of the root, and the most others that receive no more.
+
+    Their links carry on average no more than those of the root.
+    """
+    (first,) = (part for part in parts if root in part)
+    out = network.leaving(first)
+    number, total = 0, Fraction(0)
+    for each, count in sorted(_receiving(network, parts, first)):
+        fits = count
+        if each > out:  # as many as the slower ones before make up for
+            fits = min(count, int((number * out - total) / (each - out)))
+        number, total = number + fits, total + fits * each
+        if fits < count:
+            break
+    return out, number
+
+
+def _receiving(
+    network: Network, parts: Sequence[DeviceSet], first: DeviceSet
+) -> Iterator[tuple[Fraction, int]]:
+    """The GB/s into each other part, and the number of parts that it represents."""
+    for part in parts:
+        if part is not first:
+            count = network.number([part])
+            yield network.leaving(part) / count, count
