@@ -11,7 +11,7 @@ broadcast of 17 ranks: 14 steps, 7/5 n bytes, 80 links, same bits on every rank
 
 from functools import cache
 
-from collalgo.algorithms.circulant import skips
+from collalgo.algorithms import circulant
 from collalgo.schedule import (
     Chunks,
     Group,
@@ -21,6 +21,12 @@ from collalgo.schedule import (
     reverse,
     send,
 )
+
+
+@cache
+def skips(size: int) -> list[int]:
+    """The distances of the rounds of a phase, and the size."""
+    return circulant.skips(size)
 
 
 def base_block(rank: int, size: int) -> int:
@@ -82,23 +88,46 @@ class Search:
         return bound
 
 
+def rounds_of(size: int, blocks: int) -> range:
+    """The numbers of the rounds of a broadcast; the first phase may lack some."""
+    rounds = len(skips(size)) - 1
+    unused = -(blocks - 1) % rounds if rounds else 0
+    return range(unused, unused + blocks - 1 + rounds if rounds else 0)
+
+
+def block_at(position: int, number: int, size: int, blocks: int) -> int | None:
+    """The block that a position receives in a round, if any."""
+    rounds = len(skips(size)) - 1
+    phase, k = divmod(number, rounds)
+    unused = -(blocks - 1) % rounds
+    block = receives(position % size, size)[k] + phase * rounds - unused
+    return min(block, blocks - 1) if block >= 0 else None
+
+
+def from_root(size: int, blocks: int) -> list[tuple[int, int | None]]:
+    """The position that the root sends to in each round, and the block, if any."""
+    distances = skips(size)
+    return [
+        (skip, block_at(skip, number, size, blocks))
+        for number in rounds_of(size, blocks)
+        for skip in [distances[number % (len(distances) - 1)]]
+    ]
+
+
 def broadcast(group: Group, blocks: int = 8) -> Steps:
     """In each round, every rank sends one block and receives a new one."""
-    distances = skips(group.size)
-    rounds = len(distances) - 1
-    parts = divide(group.whole, blocks)
-    unused = -(blocks - 1) % rounds if rounds else 0
+    size, parts = group.size, divide(group.whole, blocks)
+    distances = skips(size)
 
     def part(position: int, number: int) -> Chunks | None:
         """The block that a position receives in a round, if any."""
-        phase, k = divmod(number, rounds)
-        block = receives(position % group.size, group.size)[k] + phase * rounds - unused
-        return parts[min(block, blocks - 1)] if block >= 0 else None
+        block = block_at(position, number, size, blocks)
+        return None if block is None else parts[block]
 
-    for number in range(unused, unused + blocks - 1 + rounds if rounds else 0):
-        skip = distances[number % rounds]
+    for number in rounds_of(size, blocks):
+        skip = distances[number % (len(distances) - 1)]
         above, below = group.rank + skip, group.rank - skip
-        leaving = part(above, number) if above % group.size else None
+        leaving = part(above, number) if above % size else None
         coming = part(group.rank, number) if group.rank else None
         yield (
             send(group.peer(above), leaving) if leaving else None,

@@ -9,12 +9,17 @@ late rank arrives, the call takes about as long as sending one rank's buffer onc
 allreduce of 8 ranks: 20 steps, 107/56 n bytes, 56 links, same bits on every rank
 """
 
-from collalgo.algorithms import circulant
+from collections.abc import Iterator
+
+from collalgo.algorithms import circulant, circulant_blocks
 from collalgo.algorithms.hosts import subset_of
 from collalgo.schedule import (
     Chunks,
     Group,
+    Kind,
+    Step,
     Steps,
+    Transfer,
     divide,
     doublings,
     pad,
@@ -63,3 +68,42 @@ def _finish(
         *(send(peer, mine) for peer, _ in rest),
         *(recv(peer, part) for peer, part in rest),
     )
+
+
+def broadcast(group: Group, late: int | None = None, blocks: int = 8) -> Steps:
+    """A block meets the others' sum at its first stop; an idle rank returns that sum.
+
+    The others have the whole sum of their data, so that ranks send to one peer at a
+    time after the late rank arrives: that takes blocks - 1 + ceil(log2 size) steps.
+    """
+    last = group.size - 1 if late is None else late
+    others = [i for i in range(group.size) if i != last]
+    if group.rank == last:
+        yield from pad(2 * len(doublings(len(others))))
+    else:
+        yield from circulant.allreduce(subset_of(group, others))
+    around, parts = group.rotated(last), divide(group.whole, blocks)
+    sent = circulant_blocks.from_root(group.size, blocks)
+    steps = circulant_blocks.broadcast(around, blocks)
+    met = set[int | None]([None])
+    for (skip, block), step in zip(sent, steps, strict=True):
+        if block is None or block in met:
+            yield step
+            continue
+        met.add(block)
+        yield *_met(step, around), *_returned(around, skip, parts[block])
+
+
+def _met(step: Step, group: Group) -> Iterator[Transfer]:
+    """A step in which data of the root meets the sum of its peer."""
+    for transfer in filter(None, step):
+        first = transfer.kind is Kind.RECV and transfer.peer == group.peer(0)
+        yield recv_reduce(*transfer[1:3]) if first else transfer
+
+
+def _returned(group: Group, skip: int, part: Chunks) -> Iterator[Transfer]:
+    """The sum of the others, from the rank that has no peer to send to in a round."""
+    if group.rank == 0:
+        yield recv_reduce(group.peer(-skip), part)
+    elif (group.rank + skip) % group.size == 0:
+        yield send(group.peer(0), part)

@@ -125,6 +125,7 @@ _of(
     bine=Formula("2 * h", TWICE, TWICE, ALL, differs=FOLDED),
     trivance=Formula(None, TWICE, TWICE, ALL),
     late_rank=Formula(),
+    late_broadcast=Formula(),
     pipeline=Formula("2 * (n + p - 2)", "2 * (n + p - 2) / n", "2", "1"),
     double_tree=Formula("2 * q + n", None, "2", "1", differs=TWO_TREES),
     butterfly=Formula("2 * h", TWICE, TWICE, ALL, differs=FOLDED),

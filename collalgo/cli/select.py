@@ -13,6 +13,7 @@ from collalgo.base.units import UNIT, sizes_in_bytes
 from collalgo.base.wrapping import wrapped
 from collalgo.cli import completing
 from collalgo.cli.call_sizes import sizes_to_price
+from collalgo.cli.late_option import check_on_time, late_option
 from collalgo.cli.loading import with_and_without
 from collalgo.cli.machine import (
     assume_option,
@@ -50,6 +51,9 @@ MOST_UNEQUAL = 4096
 #: The default sizes, in bytes.
 DEFAULT_SIZES = "8..1G"
 SIZES = sizes_in_bytes(DEFAULT_SIZES)
+
+#: The options of faults, whose losses are those of ranks on time.
+FAULTS = "--without or --degraded"
 
 #: A machine with its faults, and without.
 Machines = tuple[Topology | UniformCluster | None, Topology | UniformCluster | None]
@@ -98,6 +102,7 @@ SAID = epilog(
     "--policy", shell_complete=completing.policies,
     help=f"Policy: {', '.join(PEERS)}, or a rules file.",
 )  # fmt: skip
+@late_option
 @click.option("--peers", is_flag=True, help="Also show the choices of other libraries.")
 @click.option(
     "--all", "everything", is_flag=True, help="List all candidates instead of ten."
@@ -137,6 +142,7 @@ def select_command(
     sizes, words = _sizes(collective, (words, range_, matrix), picture, everything)
     topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, (assume, faults, matrix))
+    check_on_time(options["late"], {"--peers": peers, FAULTS: faults != WHOLE})
     machine, whole = _machines(topology, words, faults)
     pricer_of = partial(_pricer, assuming(figures, assume))
     try:

@@ -1,7 +1,6 @@
 """The command ``collalgo simulate``."""
 
 import re
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from collalgo.base.wrapping import wrapped
 from collalgo.cli import completing
 from collalgo.cli.algorithm_argument import algorithms_named
 from collalgo.cli.call_sizes import sizes_of_call
+from collalgo.cli.late_option import check_on_time, late_option
 from collalgo.cli.loading import load_machine
 from collalgo.cli.machine import (
     assume_option,
@@ -50,25 +50,6 @@ ORDERS = {"ring": orders.ring_order, "rail": orders.rail_order}
 CHEAPER = 0.95
 
 
-def _parse_late(
-    _: click.Context, __: click.Parameter, values: Sequence[str]
-) -> dict[int, float]:
-    """The seconds of each late rank."""
-    found: dict[int, float] = {}
-    for text in values:
-        word, _equals, seconds = text.partition("=")
-        try:
-            rank, delay = int(word), float(seconds)
-        except ValueError:
-            raise click.BadParameter(f"{text!r} is not RANK=SECONDS") from None
-        if rank in found:
-            raise click.BadParameter(
-                f"rank {rank} is given twice: {found[rank]:g} and {delay:g} s"
-            )
-        found[rank] = delay
-    return found
-
-
 @click.command(
     "simulate", epilog=epilog("time", "x bound", "bound", "assumed", "rounds, fluid")
 )
@@ -89,13 +70,7 @@ def _parse_late(
     default="rounds",
     help="Price model.",
 )
-@click.option(
-    "--late",
-    multiple=True,
-    metavar="RANK=SECONDS",
-    callback=_parse_late,
-    help="Delay of a rank in seconds; time counts from the last arrival. Repeatable.",
-)
+@late_option
 @click.option(
     "--exact",
     "exactly",
@@ -137,7 +112,7 @@ def simulate_command(
     topology.
     """
     sizes = sizes_of_call(collective, sizes, root)
-    _check_on_time(late, {"--exact": exactly, "--timeline": picture})
+    check_on_time(late, {"--exact": exactly, "--timeline": picture})
     try:
         machine = load_machine(what, parameters, faults)
         schedule = _of_file(algorithm, collective)
@@ -238,11 +213,3 @@ def _priced_by_one_host(machine: UniformCluster) -> click.UsageError:
         f"{machine.hosts} hosts are priced by one that represents all; leave out "
         "--order, --timeline, --exact and --model fluid"
     )
-
-
-def _check_on_time(late: dict[int, float], options: dict[str, object]) -> None:
-    """Refuse late ranks with an option that has all ranks on time."""
-    for option in (name for name, given in options.items() if late and given):
-        raise click.UsageError(
-            f"{option} has all ranks on time; leave out --late or {option}"
-        )

@@ -9,13 +9,16 @@ import numpy as np
 from collalgo.base.arguments import shown, wrong_type
 from collalgo.base.integers import rank_of
 from collalgo.base.units import human_time
+from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
+from collalgo.cost.rounds import rounds
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
+from collalgo.schedule.transfers import Reals
 
 
 def checked_late(
-    late: Mapping[int, float] | None, size: int, model: str
+    late: Mapping[int, float] | None, size: int, model: str, caller: str = "simulate"
 ) -> dict[int, float]:
     """The delay of each late rank in seconds; empty without late ranks.
 
@@ -30,19 +33,19 @@ def checked_late(
         return {}
     if not isinstance(late, Mapping):
         advice = "the seconds of each late rank, as {2: 0.01}"
-        raise wrong_type("simulate", "late", late, advice)
+        raise wrong_type(caller, "late", late, advice)
     if late and model != "rounds":
         raise TopologyError(f"late ranks are for the model rounds, not for {model}")
     delays = {
-        rank_of(rank, "late rank", "simulate", size): _seconds(rank, seconds)
+        rank_of(rank, "late rank", caller, size): _seconds(rank, seconds, caller)
         for rank, seconds in late.items()
     }
     return {rank: seconds for rank, seconds in delays.items() if seconds}
 
 
-def _seconds(rank: int, given: Any) -> float:
+def _seconds(rank: int, given: Any, caller: str) -> float:
     """The delay of a rank, which must be a finite number from 0."""
-    text = f"simulate: late rank {shown(rank)} comes after {shown(given)}"
+    text = f"{caller}: late rank {shown(rank)} comes after {shown(given)}"
     if isinstance(given, bool) or not isinstance(given, Real):
         kind = type(given).__name__
         raise TypeError(f"{text}, of type {kind}; pass a number of seconds")
@@ -87,12 +90,64 @@ def seconds_after_arrival(
     root
         The rank of the root.
     """
-    messages, latest = placement.messages(schedule, root), late[last_of(late)]
-    now = -latest  # 0 is the arrival of the last: long delays cost no precision
-    arrival = np.full(len(steps), now)
-    for rank, delay in late.items():
-        mine = messages.step[messages.rank == rank]
-        arrival[mine] = np.maximum(arrival[mine], delay - latest)
+    messages = placement.messages(schedule, root)
+    now, arrival = _arrivals(messages, len(steps), late)
     for seconds, earliest in zip(steps, arrival.tolist(), strict=True):
         now = max(now, earliest) + seconds
     return max(now, 0.0)
+
+
+def _arrivals(
+    messages: Messages, steps: int, late: Mapping[int, float]
+) -> tuple[float, Reals]:
+    """The begin of a call, and the latest arrival of the ranks of each step.
+
+    Both are relative to the arrival of the last rank: long delays cost no precision.
+    """
+    latest = late[last_of(late)]
+    arrival = np.full(steps, -latest)
+    for rank, delay in late.items():
+        mine = messages.step[messages.rank == rank]
+        arrival[mine] = np.maximum(arrival[mine], delay - latest)
+    return -latest, arrival
+
+
+class LatePrice:
+    """The price of a schedule from the arrival of its last rank on.
+
+    Parameters
+    ----------
+    placement
+        The device of each rank.
+    messages
+        The messages of all ranks.
+    late
+        The delay of each late rank in seconds.
+    buffers
+        The number of buffers whose bytes the schedule moves.
+    """
+
+    def __init__(
+        self,
+        placement: Placement,
+        messages: Messages,
+        late: Mapping[int, float],
+        buffers: int,
+    ):
+        self._rounds, self._buffers = rounds(messages, placement.routes), buffers
+        steps = len(self._rounds.latency)
+        self._begin, self._arrival = _arrivals(messages, steps, late)
+
+    @property
+    def caveat(self) -> str:
+        """The caveat of the price: "assumed" or ""."""
+        return self._rounds.line.caveat
+
+    def seconds(self, nbytes: Any) -> Any:
+        """The price of a number of bytes, or of an array of such numbers."""
+        whole = np.asarray(nbytes, float) * self._buffers
+        now = np.full(whole.shape, self._begin)
+        steps = self._rounds.latency, self._rounds.per_byte, self._arrival
+        for latency, per_byte, earliest in zip(*steps, strict=True):
+            now = np.maximum(now, earliest) + latency + per_byte * whole
+        return np.maximum(now, 0.0)

@@ -1,6 +1,6 @@
 """``select``: a decision with the prices of all candidates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from collalgo.base.arguments import wrong_type
@@ -8,6 +8,7 @@ from collalgo.base.integers import integer
 from collalgo.base.units import number_of_bytes
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.host_profile import HostProfile, host_profile
+from collalgo.cost.late_ranks import checked_late
 from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
@@ -15,6 +16,7 @@ from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import Question, decide
+from collalgo.selection.late_pricer import late_pricer
 from collalgo.selection.on_host import MOST_RANKS, HostPricer
 from collalgo.selection.on_matrix import MatrixPricer, matrix_pricer, question_of
 from collalgo.selection.on_topology import TopologyPricer
@@ -34,6 +36,7 @@ def select(
     reproducible: bool = False,
     algorithm: AlgorithmChoice = None,
     policy: str | None = None,
+    late: Mapping[int, float] | None = None,
 ) -> Selection:
     """Choose the algorithm of a collective, on this machine or on a topology.
 
@@ -65,6 +68,9 @@ def select(
     policy
         The default decision to take: ``"openmpi"``, ``"mpich"``, ``"nccl"`` (on a
         topology), ``"gloo"``, or a file of :mod:`collalgo.selection.rules`.
+    late
+        The seconds by which ranks come late, on a topology. The time is then that from
+        the arrival of the last rank, and ``late_rank`` is a candidate.
 
     Notes
     -----
@@ -89,6 +95,8 @@ def select(
     _check(collective, algorithm)
     _check_options(collective, reproducible, algorithm, policy)
     pricer = _on_host(size, machine) if topology is None else _pricer(topology)
+    if late:
+        pricer = _for_late(pricer, collective, late)
     if collective == ALLTOALLV:
         pricer = _for_counts(pricer, nbytes, counts)
         question = question_of(pricer.matrix)
@@ -140,6 +148,18 @@ def _checked_bytes(collective: str, nbytes: float | str | None, counts: object) 
             "larger of input and output of a rank"
         )
     return number_of_bytes(nbytes, "select")
+
+
+def _for_late(pricer: Pricer, collective: str, late: Mapping[int, float]) -> Pricer:
+    """The prices for late ranks; without any those of the pricer."""
+    if collective == ALLTOALLV or not isinstance(pricer, TopologyPricer):
+        raise AlgorithmNotApplicable(
+            f"select: late ranks are for collectives on a topology, not for "
+            f"{collective} on this machine or with counts; leave late out",
+            collective=collective,
+        )
+    found = checked_late(late, pricer.size, "rounds", "select")
+    return late_pricer(pricer, found) if found else pricer
 
 
 def _for_counts(

@@ -109,13 +109,14 @@ class TopologyPricer:
         self, collective: str, reproducible: bool = False
     ) -> tuple[list[Algorithm], dict[Algorithm, str]]:
         """The algorithms that can run, and the obstacles of the others."""
-
-        def obstacle(row: Algorithm) -> str | None:
-            no_schedule = obstacle_to(row, self.size, reproducible)
-            return no_schedule or self._prices.obstacle(row)
-
+        obstacle = partial(self._obstacle, reproducible=reproducible)
         rows = [*candidates(collective), *self._synthesis.rows(collective)]
         return applicable(rows, obstacle)
+
+    def _obstacle(self, row: Algorithm, *, reproducible: bool) -> str | None:
+        """The obstacle of an algorithm, or None."""
+        no_schedule = obstacle_to(row, self.size, reproducible)
+        return no_schedule or self._prices.obstacle(row)
 
     def find(self, collective: str, name: str) -> Algorithm:
         """The row of a name, of the catalogue or synthesised for the topology."""
