@@ -8,12 +8,13 @@ import numpy as np
 
 from collalgo.cost.machine import Machine
 from collalgo.cost.routing import Routes
-from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.topology.model import Link, Topology
+from collalgo.cost.uniform_cluster import UniformCluster, contents
+from collalgo.topology.model import Link, LinkKind, Topology
 from collalgo.topology.places import ranks_of
 
-#: With more ranks all links count, as there are too many routes to examine.
-MOST_RANKS = 128
+#: With more ranks of unlike hosts all links count: the routes are too many to examine.
+#: Two racks have as many.
+MOST_RANKS = 160
 
 
 def used_links(machine: Machine) -> list[Link]:
@@ -30,9 +31,38 @@ def used_links(machine: Machine) -> list[Link]:
         pair = _only(machine.pair, used_links(machine.pair))
         return replace(machine, pair=pair).contracted()[0].links
     links = machine.links
-    if len(ranks_of(machine)) > MOST_RANKS:
+    if len(ranks_of(machine)) <= MOST_RANKS:
+        return [links[i] for i in _numbers(_Content(machine))]
+    cluster = UniformCluster.of(machine)
+    if cluster is None or len(ranks_of(cluster.pair)) > MOST_RANKS:
         return links
-    return [links[i] for i in _numbers(_Content(machine))]
+    return _like_two_hosts(machine, cluster.pair)
+
+
+def _like_two_hosts(machine: Topology, pair: Topology) -> list[Link]:
+    """The links that are like used ones of two of the hosts, or between switches."""
+    used = {*_places(pair, used_links(pair)).values()}
+    return [
+        link
+        for link, place in _places(machine, machine.links).items()
+        if place in used or place[0] == place[1]
+    ]
+
+
+def _places(
+    topology: Topology, links: Iterable[Link]
+) -> dict[Link, tuple[int, int, LinkKind]]:
+    """The positions of the ends of links in their hosts, -1 outside, and the kind."""
+    position = {
+        device: i
+        for devices in contents(topology).values()
+        for i, device in enumerate(devices)
+    }
+    found = {}
+    for link in links:
+        first, last = sorted(position.get(end, -1) for end in link.ends)
+        found[link] = (first, last, link.kind)
+    return found
 
 
 class _Content:
