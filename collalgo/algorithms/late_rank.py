@@ -9,7 +9,7 @@ late rank arrives, the call takes about as long as sending one rank's buffer onc
 allreduce of 8 ranks: 20 steps, 107/56 n bytes, 56 links, same bits on every rank
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from collalgo.algorithms import circulant, circulant_blocks
 from collalgo.algorithms.hosts import subset_of
@@ -17,7 +17,6 @@ from collalgo.schedule import (
     Chunks,
     Group,
     Kind,
-    Step,
     Steps,
     Transfer,
     divide,
@@ -94,9 +93,12 @@ def broadcast(group: Group, late: int | None = None, blocks: int = 8) -> Steps:
         yield *_met(step, around), *_returned(around, skip, parts[block])
 
 
-def _met(step: Step, group: Group) -> Iterator[Transfer]:
+def _met(
+    step: Transfer | Sequence[Transfer | None], group: Group
+) -> Iterator[Transfer]:
     """A step in which data of the root meets the sum of its peer."""
-    for transfer in filter(None, step):
+    transfers = (step,) if isinstance(step, Transfer) else step
+    for transfer in filter(None, transfers):
         first = transfer.kind is Kind.RECV and transfer.peer == group.peer(0)
         yield recv_reduce(*transfer[1:3]) if first else transfer
 

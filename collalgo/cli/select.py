@@ -142,13 +142,12 @@ def select_command(
     sizes, words = _sizes(collective, (words, range_, matrix), picture, everything)
     topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, (assume, faults, matrix))
-    check_on_time(options["late"], {"--peers": peers, FAULTS: faults != WHOLE})
     machine, whole = _machines(topology, words, faults)
     pricer_of = partial(_pricer, assuming(figures, assume))
     try:
         pricer = pricer_of(machine)
         decide = partial(select, collective, counts=matrix, size=ranks, topology=pricer)
-        chosen = _choices(decide, sizes, options)
+        chosen = _choices(decide, sizes, options, (peers, faults))
         others = of_peers(decide, sizes, pricer) if peers else {}
         intact = None if machine is whole else pricer_of(whole)
         losses = _losses(chosen, pricer, intact, partial(decide, **options), matrix)
@@ -180,8 +179,11 @@ def _choices(
     decide: Callable[..., Selection],
     sizes: Sequence[int | None],
     options: dict[str, Any],
+    on_time: tuple[bool, Faults],
 ) -> list[Selection]:
-    """The choice for each size."""
+    """The choice for each size; late ranks exclude some options."""
+    peers, faults = on_time
+    check_on_time(options["late"], {"--peers": peers, FAULTS: any(faults)})
     with patience("pricing"):
         found = [decide(nbytes, **options) for nbytes in sizes]
     policy = options.get("policy")

@@ -16,11 +16,11 @@ from collalgo.synthesis.plan import LANES, Plan
 from collalgo.synthesis.tree_transfers import Transfers
 
 #: The subfolder, the format of its files, and the most bytes of a file.
-KIND, FORMAT, LARGEST = "plans", "plans/2", 1 << 18
+KIND, FORMAT, LARGEST = "plans", "plans/2", 1 << 22
 
 #: The numbers of a plan on disk, and the columns of it: those of its transfers, then
 #: the step and the lane. The most transfers that are read.
-STORED, COLUMNS, MOST = np.dtype("<i4"), len(Transfers._fields) + 2, 1 << 18
+STORED, COLUMNS, MOST = np.dtype("<i4"), len(Transfers._fields) + 2, 1 << 20
 
 #: The number before the columns: that of the blocks, whose units follow it.
 HEAD = 1

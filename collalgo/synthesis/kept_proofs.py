@@ -7,11 +7,15 @@ from collalgo.algorithms.first_use import prove_once
 from collalgo.algorithms.row import Algorithm
 from collalgo.base import code_identity, disk_cache
 from collalgo.schedule import ScheduleFunction
-from collalgo.synthesis.planner import MOST_RANKS
+from collalgo.synthesis.plan_proof import ALONG_TREES, prove_plan
+from collalgo.synthesis.planner import MOST_ALIKE
 from collalgo.synthesis.synthesized import Synthesized, is_plain, plan_of
 
 #: The subfolder, and the format of its files.
 KIND, FORMAT = "proofs", "proofs/1"
+
+#: The most transfers that are proved by symbolic values, where units can be.
+MOST_SYMBOLIC = 1 << 17
 
 #: The content of a file.
 PROVED = "proved"
@@ -35,8 +39,12 @@ def prove(row: Algorithm, schedule: ScheduleFunction, size: int, root: int) -> N
     if not isinstance(row.function, Synthesized) or not is_plain(row):
         prove_once(schedule, size, row.collective, root)
         return
-    content = plan_of(row, root).digest
+    plan = plan_of(row, root)
+    content = plan.digest
     key = repr((FORMAT, code_identity.of_code(), row.collective, size, root, content))
     if disk_cache.recall(KIND, key) != PROVED:
-        prove_once(schedule, size, row.collective, root, MOST_RANKS)
+        if len(plan.step) > MOST_SYMBOLIC and row.collective in ALONG_TREES:
+            prove_plan(plan, row.collective, root)
+        else:
+            prove_once(schedule, size, row.collective, root, MOST_ALIKE)
         disk_cache.keep(KIND, key, PROVED)

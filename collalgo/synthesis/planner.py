@@ -6,6 +6,7 @@ from threading import RLock
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
+from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
@@ -19,9 +20,12 @@ from collalgo.synthesis.traffic import Maker, Traffic
 from collalgo.synthesis.wave_packing import MOST_EDGES
 from collalgo.topology.model import Topology
 
-#: The most ranks that are planned for: of plans for more there would be millions of
-#: transfers.
-MOST_RANKS = 128
+#: The most ranks that are planned for, and those on equal hosts, where the trees of few
+#: ranks represent those of all.
+MOST_RANKS, MOST_ALIKE = 128, 1024
+
+#: The collectives whose trees turn into each other on equal hosts.
+TURNED = ("allgather", "reduce_scatter", "allreduce")
 
 #: The rounds that may be left of a load by rounding.
 LEFT = 1e-6
@@ -144,7 +148,8 @@ def can_plan(collective: str, placement: Placement) -> bool:
     """Whether a collective is planned for ranks: not too many, on a topology."""
     if collective not in PLANNED or not isinstance(placement.machine, Topology):
         return False
-    return 2 <= placement.size <= MOST_RANKS
+    are_alike = placement.cluster is not None and collective in TURNED
+    return 2 <= placement.size <= (MOST_ALIKE if are_alike else MOST_RANKS)
 
 
 class Planner:
@@ -263,10 +268,13 @@ class Planner:
 
     def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""
-        with self._lock:
-            messages = self._joined(plan_keys(collective, form)).messages
-        line = in_rounds(messages, self.routes.routing).line
+        line = in_rounds(self.messages(collective, form), self.routes.routing).line
         return line.over(self.buffers(collective))
+
+    def messages(self, collective: str, form: Form) -> Messages:
+        """The messages of a collective from rank 0."""
+        with self._lock:
+            return self._joined(plan_keys(collective, form)).messages
 
     def buffers(self, collective: str) -> int:
         """The number of buffers whose bytes are those of the whole data."""

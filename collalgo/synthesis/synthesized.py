@@ -36,11 +36,14 @@ NAME = "synthesized"
 TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
 #: Further forms where some steps may be longer than others, and elsewhere.
-LONGER, SHORTER = ((64, "fifth"), (64, "half"), (128, "fifth")), ((128, EVEN),)
+LONGER, SHORTER = (
+    ((64, "fifth"), (64, "half"), (128, "fifth")),
+    tuple((n, EVEN) for n in (128, 256, 512, 1024)),
+)
 
 #: Further forms where the data of a buffer has one source or one destination: links
 #: wait for it during the first or last steps, which are long if there are few.
-OF_ONE_RANK = ((24, EVEN), (32, EVEN))
+OF_ONE_RANK = ((24, EVEN), (32, EVEN), (256, EVEN))
 
 #: The numbers of rounds that are tried where all trees carry data in each step. With
 #: one peer at a time a rank combines the data of its children in several steps, which
@@ -164,7 +167,7 @@ def forms(collective: str, way: str) -> list[Form]:
         joint += OF_ONE_RANK if joint else ()
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
-        *(Form(way, rounds, pace) for rounds, pace in single),
+        *(Form(way, rounds, pace) for rounds, pace in dict.fromkeys(single)),
     ]
 
 

@@ -23,6 +23,9 @@ from collalgo.synthesis.wave_packing import pack_waves
 #: The units of all blocks together, and the most and the least units of a block.
 UNITS, MOST, LEAST = 512, 64, 4
 
+#: The most units of all blocks that all ranks receive.
+MOST_DELIVERIES = 1 << 20
+
 #: The units of a buffer without blocks, and those of all pairs of ranks together.
 OF_WHOLE, OF_PAIRS = 240, 2048
 
@@ -31,7 +34,7 @@ OF_WHOLE, OF_PAIRS = 240, 2048
 OF_BUSIEST, OF_ALL_RANKS = 960, 4096
 
 #: The transfers over the busiest link in a step, and the most transfers of a plan.
-IN_STEP, MOST_TRANSFERS = 16, 1 << 17
+IN_STEP, MOST_TRANSFERS = 16, 1 << 19
 
 #: More units must lower the load of the busiest link to this part.
 FEWER = 0.99
@@ -146,7 +149,8 @@ Maker: TypeAlias = Callable[[PairLinks, int, bool], Traffic]
 
 def units_of(size: int) -> int:
     """The number of units of a block."""
-    return min(MOST, max(LEAST, UNITS // size))
+    least = max(1, min(LEAST, MOST_DELIVERIES // size**2))
+    return min(MOST, max(least, UNITS // size))
 
 
 def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:

@@ -207,7 +207,7 @@ def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
 
 
 def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
-    placement = Placement(Topology.load("dgx_a100", hosts=4))
+    placement = Placement(Topology.load("dgx_a100", hosts=16))
     planner = Planner(placement)
     waves = broadcast_in_waves(planner.pairs, 0, False)
     most = MOST_TRANSFERS // len(waves.transfers.source)

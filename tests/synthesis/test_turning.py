@@ -10,7 +10,16 @@ from collalgo.cost.placement import Placement
 from collalgo.synthesis import traffic
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
-from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner, can_plan
+from collalgo.synthesis.planner import (
+    MOST_ALIKE,
+    ONE,
+    PLANNED,
+    SEVERAL,
+    TURNED,
+    Form,
+    Planner,
+    can_plan,
+)
 from collalgo.synthesis.rank_routes import RankRoutes
 from tests.support.host_networks import network
 
@@ -83,10 +92,16 @@ def test_turned_plans_are_proved(make):
         verify(steps, size=planner.size, collective=collective)
 
 
-def test_up_to_128_ranks_are_planned_for():
+def test_up_to_128_ranks_are_planned_for_and_1024_on_equal_hosts():
     equal = Placement(Topology.load("dgx_h100", hosts=16))
     assert all(can_plan(name, equal) for name in PLANNED)
     unlike = Placement(equal.machine.without("host3/nic0"))
     assert all(can_plan(name, unlike) for name in PLANNED)
     more = Placement(Topology.load("dgx_h100", hosts=17))
-    assert not any(can_plan(name, more) for name in PLANNED)
+    assert {name for name in PLANNED if can_plan(name, more)} == {*TURNED}
+    unlike = Placement(more.machine.without("host3/nic0"))
+    assert not any(can_plan(name, unlike) for name in PLANNED)
+    most = Placement(Topology.load("dgx_h100", hosts=MOST_ALIKE // 8))
+    assert can_plan("allgather", most)
+    beyond = Placement(Topology.load("dgx_h100", hosts=MOST_ALIKE // 8 + 1))
+    assert not any(can_plan(name, beyond) for name in PLANNED)

@@ -1,0 +1,146 @@
+"""The proof of a plan along trees, unit by unit, also of a thousand ranks.
+
+Each unit of a buffer is combined along a tree to its root, or sent along a tree from
+it, or both in turn; units do not touch each other's data. So a plan is right if for
+every unit each rank but the root sends its sum once, after all others have been
+combined with it, and receives the result once, before it sends that on. That takes a
+few operations for each transfer, where the prover of schedules compares symbolic
+values.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo.errors import ScheduleError
+from collalgo.schedule.transfers import Ints
+from collalgo.synthesis.plan import Plan
+
+#: The collectives along trees: whether units are combined, and whether they are sent.
+ALONG_TREES = {
+    "allgather": (False, True),
+    "reduce_scatter": (True, False),
+    "allreduce": (True, True),
+    "broadcast": (False, True),
+    "reduce": (True, False),
+}
+
+#: The step of a rank that has had data from the beginning, and that of one without.
+FIRST, NEVER = -1, np.iinfo(np.int64).max
+
+
+def prove_plan(plan: Plan, collective: str, root: int = 0) -> None:
+    """Prove a plan along trees.
+
+    Raises
+    ------
+    ScheduleError
+        If it is wrong; the message names a unit and a rank.
+    """
+    reduces, ends = plan.transfers.reduces, []
+    for is_used, way in zip(ALONG_TREES[collective], (reduces, ~reduces), strict=True):
+        if is_used:
+            ends.append(_Way(plan, collective, way, towards=way is reduces).ends())
+        elif way.any():
+            raise ScheduleError(f"{collective}: some transfers are of another kind")
+    roots = _roots(plan, collective, root)
+    _check_joint(plan, collective)
+    for found, _ in ends:
+        if ((found != roots) & (roots >= 0)).any():
+            raise ScheduleError(f"{collective}: a unit has another root")
+    if len(ends) == 2:
+        (before, last), (after, first) = ends
+        if (before != after).any() or (last >= first).any():
+            raise ScheduleError(f"{collective}: a unit is sent before it is combined")
+
+
+def _roots(plan: Plan, collective: str, root: int) -> Ints:
+    """The root of each unit; -1 for any."""
+    if plan.blocks.number == plan.size:
+        return np.repeat(np.arange(plan.size), plan.blocks.units)
+    anywhere = collective == "allreduce"
+    return np.full(int(plan.blocks.units.sum()), -1 if anywhere else root)
+
+
+def _check_joint(plan: Plan, collective: str) -> None:
+    """Check that messages of a step that are combined have the same units.
+
+    Of the messages with a unit that of the lowest sender represents them all: each has
+    as many units as that one, and no units that others represent.
+    """
+    way = np.flatnonzero(plan.transfers.reduces)
+    if not len(way):
+        return
+    of, step, lane = plan.transfers, plan.step[way], plan.lane[way]
+    source, target = of.source[way], of.target[way]
+    where = _numbers(step, target, of.block[way], of.unit[way])
+    lowest = np.full(where.max() + 1, plan.size)
+    np.minimum.at(lowest, where, source)
+    first = lowest[where]
+    own = np.stack([step, target, lane])
+    both = np.hstack([[*own, source], [*own, first]])
+    mine, theirs = np.split(_numbers(*both), 2)
+    size = np.bincount(mine, minlength=1 + max(mine.max(), theirs.max()))
+    least, most = np.full_like(size, plan.size), np.full_like(size, -1)
+    np.minimum.at(least, mine, first)
+    np.maximum.at(most, mine, first)
+    if (size[mine] != size[theirs]).any() or (least[mine] != most[mine]).any():
+        raise ScheduleError(f"{collective}: unequal messages are combined in a step")
+
+
+def _numbers(*columns: Ints) -> Ints:
+    """A number for each entry of some columns, the same for equal entries."""
+    found = np.unique(np.stack(columns), axis=1, return_inverse=True)[1]
+    return found.ravel().astype(np.int64)
+
+
+class _Way:
+    """The transfers of all units towards their roots, or from them.
+
+    Transfers towards the roots are those from them in the reverse order of steps.
+    """
+
+    def __init__(
+        self, plan: Plan, collective: str, way: NDArray[np.bool_], towards: bool
+    ):
+        source, target, block, unit, _ = (column[way] for column in plan.transfers)
+        first = np.cumsum(plan.blocks.units) - plan.blocks.units
+        self._unit, self._collective = first[block] + unit, collective
+        self._near, self._far = (target, source) if towards else (source, target)
+        step = plan.step[way]
+        self._step = plan.steps - 1 - step if towards else step
+        self._shape = int(plan.blocks.units.sum()), plan.size
+        self._steps, self._towards = plan.steps, towards
+
+    def ends(self) -> tuple[Ints, Ints]:
+        """The root of each unit, and the step of its first transfer from it.
+
+        Of transfers towards the root it is the step of the last.
+        """
+        arrival = self._arrivals()
+        has = arrival[self._unit, self._near] < self._step
+        if not has.all():
+            self._refuse(int(np.argmin(has)), "has no such data yet")
+        root = arrival.argmin(axis=1)
+        found = np.full(self._shape[0], self._steps)
+        of_root = root[self._unit] == self._near
+        np.minimum.at(found, self._unit[of_root], self._step[of_root])
+        return root, self._steps - 1 - found if self._towards else found
+
+    def _arrivals(self) -> Ints:
+        """The step in which each rank receives each unit; each does once but one."""
+        counts = np.zeros(self._shape, np.int64)
+        np.add.at(counts, (self._unit, self._far), 1)
+        if (twice := counts[self._unit, self._far] > 1).any():
+            self._refuse(int(twice.argmax()), "has a unit twice")
+        if ((counts == 0).sum(axis=1) != 1).any():
+            raise ScheduleError(f"{self._collective}: some rank has no part in a unit")
+        arrival = np.where(counts, NEVER, FIRST)
+        arrival[self._unit, self._far] = self._step
+        return arrival
+
+    def _refuse(self, which: int, why: str) -> None:
+        """Raise the error of a transfer."""
+        raise ScheduleError(
+            f"{self._collective}: unit {self._unit[which]} from rank "
+            f"{self._near[which]} to {self._far[which]}: a rank {why}"
+        )
