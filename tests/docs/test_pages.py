@@ -15,6 +15,7 @@ from docs import (
     elastic_figures,
     folklore,
     generate,
+    over_bounds,
     peer_algorithms,
     prices,
     ratios,
@@ -29,8 +30,17 @@ DOCS = Path(folklore.__file__).parent
 @pytest.mark.parametrize(
     "module",
     at_leisure(
-        [arena, folklore, ratios, words, prices, peer_algorithms, elastic_figures],
-        [words, peer_algorithms, elastic_figures],
+        [
+            arena,
+            folklore,
+            ratios,
+            words,
+            prices,
+            peer_algorithms,
+            elastic_figures,
+            over_bounds,
+        ],
+        [words, peer_algorithms, elastic_figures, over_bounds],
     ),
 )
 def test_a_page_is_what_the_code_makes(module):

@@ -1,0 +1,91 @@
+"""The prices of all collectives on a machine, and their bounds."""
+
+from time import process_time
+from typing import Any, NamedTuple
+
+import numpy as np
+from collalgo.bench.over_bounds.machines import Machine
+
+from collalgo.errors import CollalgoError
+from collalgo.selection.on_topology import TopologyPricer
+
+#: The bytes of each collective.
+NBYTES = 1 << 30
+
+#: The collectives that are compared.
+COMPARED = (
+    "allgather", "reduce_scatter", "allreduce", "broadcast", "reduce", "scatter",
+    "gather", "alltoall",
+)  # fmt: skip
+
+#: The significant digits of figures in files.
+DIGITS = 5
+
+
+class Cell(NamedTuple):
+    """A price and what it is compared with, in seconds.
+
+    Attributes
+    ----------
+    algorithm : str
+        The name of the choice without parameters.
+    seconds, bound : float
+        Its price, and the bound.
+    in_rounds : float
+        The least of any schedule in rounds.
+    latency : float
+        The price without bytes.
+    """
+
+    algorithm: str
+    seconds: float
+    bound: float
+    in_rounds: float
+    latency: float
+
+    @property
+    def ratio(self) -> float:
+        """The price over the bound."""
+        return self.seconds / self.bound
+
+    @property
+    def ratio_in_rounds(self) -> float:
+        """The price over the least in rounds."""
+        return self.seconds / self.in_rounds
+
+
+def figures_of(machine: Machine) -> dict[str, Any]:
+    """The cells of a machine as JSON, or the reason why it has no prices."""
+    start = process_time()
+    try:
+        pricer = TopologyPricer(machine.load())
+        cells = {name: _cell(pricer, name) for name in COMPARED}
+    except CollalgoError as error:
+        return {"why": str(error)}
+    took = round(process_time() - start, 2)
+    rows = {name: _rounded(cell) for name, cell in cells.items() if cell}
+    return {"size": pricer.size, "took": took, "cells": rows}
+
+
+def _cell(pricer: TopologyPricer, collective: str) -> Cell | None:
+    """The cheapest candidate for a collective, whose bound is known."""
+    bound = pricer.bound(collective)
+    if bound is None:
+        return None
+    able, _ = pricer.applicable(collective)
+    at = np.array([0.0, NBYTES])
+    priced = [(one.price.seconds(at), one) for one in pricer.prune(able, at[1:])]
+    (latency, seconds), best = min(priced, key=lambda pair: float(pair[0][1]))
+    return Cell(
+        best.row.base_name,
+        float(seconds),
+        bound.seconds(NBYTES),
+        bound.in_rounds(NBYTES),
+        float(latency),
+    )
+
+
+def _rounded(cell: Cell) -> list[Any]:
+    """A cell as a list of a name and of numbers with few digits."""
+    name, *numbers = cell
+    return [name, *(float(f"{number:.{DIGITS}g}") for number in numbers)]

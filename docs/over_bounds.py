@@ -1,0 +1,155 @@
+"""The page docs/over_bounds.md: prices over bounds, on hundreds of machines."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from collalgo.bench.over_bounds.measuring import COMPARED, Cell
+
+from collalgo.base.json_files import read_json
+from collalgo.synthesis.planner import MOST_RANKS
+from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
+from docs.pages import GENERATED, write_page
+
+RESULTS = Path(__file__).parents[1] / "bench" / "results" / "over_bounds"
+
+#: The ratio to the bound that is aimed at.
+AIM, OF_ALLTOALL = 1.02, 1.05
+
+#: The number of the worst cells of a collective that are listed.
+WORST = 8
+
+HEAD = f"""# Prices over bounds
+
+{GENERATED} from `bench/results/over_bounds`, which this writes (some hours; what it
+has already is left out):
+
+```sh
+python -m collalgo.bench.over_bounds --folder FOLDER_OF_TOPOLOGY_FILES
+```
+
+The price of the cheapest candidate for 1 GiB over the lower bound of the collective
+(lower is better, 1 is optimal), on the machines of these groups:
+
+"""
+
+#: What the machines of each group are.
+GROUPS = {
+    "presets": "the machines of `collalgo topo list`, 1, 2 and 4 hosts, with all NICs "
+    "and with 1, 2, 4 and 8 of them",
+    "fabrics": "tori, meshes, trees and others, with their default sizes",
+    "files": "files of other tools, of 2 to 128 ranks",
+    "random": "3 to 8 hosts of 1 to 3 GPUs and 1 or 2 NICs of different speeds, on "
+    "switches that are joined at random",
+    "broken": "each of the random machines without a random link",
+    "subsets": "one or two servers with a random part of their devices",
+}
+
+ROUNDS = """
+Prices are in rounds: each step lasts at least as long as the slowest of its messages
+without bytes, and data that a rank receives in a step is sent on in a later one. So a
+broadcast or a reduce cannot attain the bound by bytes: with K equal parts of the ranks
+(hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
+it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, the least in rounds. The aim is a
+ratio of {aim}, of alltoall {alltoall}.
+
+"""
+
+COLUMNS = (
+    "| collective | cells | median | 95 % | worst | within aim | within aim in rounds |"
+)
+
+
+class Row(NamedTuple):
+    """A cell with its group, its machine and the number of ranks."""
+
+    group: str
+    machine: str
+    size: int
+    collective: str
+    cell: Cell
+
+    @property
+    def aim(self) -> float:
+        """The ratio that is aimed at."""
+        return OF_ALLTOALL if self.collective == "alltoall" else AIM
+
+    @property
+    def reason(self) -> str:
+        """The largest part of the time above the bound."""
+        cell = self.cell
+        if self.size > MOST_RANKS and cell.algorithm != SYNTHESIZED:
+            return f"more than {MOST_RANKS} ranks: nothing is synthesised"
+        relayed, started = cell.in_rounds - cell.bound, cell.latency
+        above = cell.seconds - cell.bound
+        if relayed >= above / 2:
+            return "data is relayed a step later"
+        if started >= above / 2:
+            return "start-up of the steps"
+        return "links wait for data, or carry more than in the bound"
+
+
+def rows() -> list[Row]:
+    """All cells of the results."""
+    return [
+        Row(group, machine, found["size"], collective, Cell(*cell))
+        for group in GROUPS
+        if (file := RESULTS / f"{group}.json").exists()
+        for machine, found in read_json(file)["machines"].items()
+        for collective, cell in found.get("cells", {}).items()
+    ]
+
+
+def page() -> str:
+    """The content of the page."""
+    every = rows()
+    groups = [f"- {name}: {words};\n" for name, words in GROUPS.items()]
+    text = ROUNDS.format(aim=AIM, alltoall=OF_ALLTOALL)
+    parts = [HEAD, *groups, text, *_table("All machines", every)]
+    for group in GROUPS:
+        parts += _table(group.capitalize(), [r for r in every if r.group == group])
+    return "".join([*parts, *_worst(every)])
+
+
+def _table(title: str, some: Sequence[Row]) -> Iterator[str]:
+    """The table of the distribution of ratios, by collective."""
+    if not some:
+        return
+    machines = len({(row.group, row.machine) for row in some})
+    yield f"## {title}: {machines}\n\n{COLUMNS}\n" + "|---" * 7 + "|\n"
+    for collective in COMPARED:
+        mine = [row for row in some if row.collective == collective]
+        ratios = [row.cell.ratio for row in mine]
+        in_rounds = [row.cell.ratio_in_rounds for row in mine]
+        figures = [f"{one:.3f}" for one in np.percentile(ratios, [50, 95, 100])]
+        shares = [_within(mine[0].aim, each) for each in (ratios, in_rounds)]
+        cells = [collective, str(len(mine)), *figures, *shares]
+        yield f"| {' | '.join(cells)} |\n"
+    yield "\n"
+
+
+def _within(aim: float, ratios: Sequence[float]) -> str:
+    """The part of some ratios that is at most the aim, to three digits."""
+    part = sum(round(one, 3) <= aim for one in ratios) / len(ratios)
+    return f"{part:.0%}".replace("%", " %")
+
+
+def _worst(every: Sequence[Row]) -> Iterator[str]:
+    """The cells farthest above the bound, or above the least in rounds."""
+    yield (
+        "## The worst cells\n\n| collective | machine | ranks | choice | over bound "
+        "| in rounds | mostly |\n" + "|---" * 7 + "|\n"
+    )
+    for collective in COMPARED:
+        mine = [row for row in every if row.collective == collective]
+        mine.sort(key=lambda row: -row.cell.ratio_in_rounds)
+        for row in mine[:WORST]:
+            ratios = [f"{row.cell.ratio:.3f}", f"{row.cell.ratio_in_rounds:.3f}"]
+            about = [row.machine, str(row.size), row.cell.algorithm]
+            yield f"| {' | '.join([collective, *about, *ratios, row.reason])} |\n"
+
+
+def write() -> None:
+    """Write the page."""
+    write_page(Path(__file__).with_name("over_bounds.md"), page())
