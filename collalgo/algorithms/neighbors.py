@@ -57,12 +57,16 @@ class OnGraph:
         way = "paced" if self.paced else "direct"
         return f"{way} on graph {hash(self.graph) & 0xFFFFFFFF:08x}"
 
+    def obstacle(self, size: int) -> str | None:
+        """The obstacle to a number of ranks: the graph has another one."""
+        if size == len(self.graph):
+            return None
+        return f"a graph of {len(self.graph)} ranks cannot run on {size} ranks"
+
     def __call__(self, group: Group) -> Steps:
         """Each block goes straight to the neighbor, all at once or in rounds."""
-        if group.size != len(self.graph):
-            raise ScheduleError(
-                f"a graph of {len(self.graph)} ranks cannot run on {group.size} ranks"
-            )
+        if obstacle := self.obstacle(group.size):
+            raise ScheduleError(obstacle)
         me = group.me
         rounds = rounds_of(self.graph) if self.paced else (None,)
         for each in rounds:

@@ -1,6 +1,6 @@
 """Collectives among neighbors in a graph of the ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.comm.listed import move
-from collalgo._kernels.comm.work import Work
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.neighbors import Graph, OnGraph
 from collalgo.base.cache import recalled
 from collalgo.comm.agreed_counts import agreed_counts
+from collalgo.comm.neighbor_forms import NeighborForms
 from collalgo.comm.of_process import OfProcess
 from collalgo.comm.types import Array, ArrayLike
 from collalgo.engine.arrays import as_array, check_overlap, length, result_array
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collalgo.comm.runner import Runner
 
 
-class Neighbors(OfProcess):
+class Neighbors(NeighborForms, OfProcess):
     """The neighbors of this rank in a graph, and collectives among neighbors.
 
     Made by :meth:`Communicator.neighbors`. Results are in the order of ``sources``,
@@ -68,7 +68,9 @@ class Neighbors(OfProcess):
         pricer, size = self._runner.programs.pricer, self._runner.size
 
         def seconds(schedule: OnGraph) -> float:
-            row = Algorithm(collective, schedule.label, schedule)
+            row = Algorithm(
+                collective, schedule.label, schedule, size_obstacle=schedule.obstacle
+            )
             return float(pricer.price_one(row).price.seconds(nbytes * size))
 
         ways = [OnGraph(collective, self.graph, paced) for paced in (False, True)]
@@ -111,6 +113,53 @@ class Neighbors(OfProcess):
         check_overlap(source, target, None, "allgather")
         schedule = self.schedule("allgather", source.nbytes)
         move(self._runner, "allgather", source, target, timeout, schedule, None)
+        return result
+
+    def allgatherv(
+        self,
+        buf: ArrayLike,
+        *,
+        out: "ArrayLike | None" = None,
+        timeout: float | None = None,
+    ) -> Array:
+        """Send an array to all targets, and join those of the sources on axis 0.
+
+        Parameters
+        ----------
+        buf
+            An array whose axis 0 may have another length on each rank; the ranks
+            exchange the lengths, which costs a small allgather.
+        out
+            The array for the result, with memory of its own; by default a new array.
+        timeout
+            Seconds to wait for the other ranks.
+
+        Returns
+        -------
+        array
+            The rows of the sources, in their order.
+        """
+        return self._allgatherv(buf, out=out, timeout=timeout)()
+
+    def _allgatherv(
+        self, buf: ArrayLike, *, out: Any = None, timeout: float | None = None
+    ) -> Callable[[], Array]:
+        """The call, once the ranks have exchanged their numbers of rows."""
+        mine = np.array([length(as_array(buf, "allgatherv"), "allgatherv")], np.int64)
+        rows = self._runner.exchange(mine, "allgatherv", timeout)[:, 0].tolist()
+        return partial(self._gather_rows, buf, rows, out, timeout)
+
+    def _gather_rows(
+        self, buf: Any, rows: list[int], out: Any, timeout: float | None
+    ) -> Array:
+        """Move the arrays of all ranks along the graph."""
+        source, caller = as_array(buf, "allgatherv"), "allgatherv"
+        elements = elements_of(rows, source, caller)
+        shape = (sum(rows[rank] for rank in self.sources), *source.shape[1:])
+        result, target = result_array(buf, out, source, shape, caller)
+        check_overlap(source, target, None, caller)
+        schedule = self.schedule("allgather", max(elements) * source.itemsize)
+        move(self._runner, "allgather", source, target, timeout, schedule, elements)
         return result
 
     def alltoall(
@@ -176,6 +225,18 @@ class Neighbors(OfProcess):
         array
             The received rows, in the order of the sources.
         """
+        return self._alltoallv(buf, counts, receive_counts, out=out, timeout=timeout)()
+
+    def _alltoallv(
+        self,
+        buf: ArrayLike,
+        counts: Sequence[int],
+        receive_counts: Sequence[int] | None = None,
+        *,
+        out: Any = None,
+        timeout: float | None = None,
+    ) -> Callable[[], Array]:
+        """The call, once the ranks have exchanged their counts."""
         source = as_array(buf, "alltoallv")
         sent = self._of_all_ranks(counts, self.targets)
         if sum(sent) != length(source, "alltoallv"):
@@ -189,7 +250,7 @@ class Neighbors(OfProcess):
         else:
             received = self._of_all_ranks(receive_counts, self.sources)
             table = agreed_counts(self._runner, sent, received, timeout)
-        return self._alltoall(buf, source, table, out, timeout, "alltoallv")
+        return partial(self._alltoall, buf, source, table, out, timeout, "alltoallv")
 
     def _of_all_ranks(self, counts: Sequence[int], ranks: Sequence[int]) -> list[int]:
         """The rows for all ranks, from those for some."""
@@ -218,19 +279,3 @@ class Neighbors(OfProcess):
         schedule = self.schedule("alltoall", max(elements) * source.itemsize)
         move(self._runner, "alltoall", source, target, timeout, schedule, elements)
         return result
-
-    def allgather_async(self, *args: Any, **named: Any) -> Work:
-        """Make the call :meth:`allgather` in the background."""
-        return self._submit("allgather", self.allgather, args, named)
-
-    def alltoall_async(self, *args: Any, **named: Any) -> Work:
-        """Make the call :meth:`alltoall` in the background."""
-        return self._submit("alltoall", self.alltoall, args, named)
-
-    def alltoallv_async(self, *args: Any, **named: Any) -> Work:
-        """Make the call :meth:`alltoallv` in the background."""
-        return self._submit("alltoallv", self.alltoallv, args, named)
-
-    def _submit(self, name: str, call: Any, args: Any, named: Any) -> Work:
-        work: Work = self._runner.submit(name, partial(call, *args, **named))
-        return work

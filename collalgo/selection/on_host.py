@@ -201,7 +201,8 @@ class HostPricer(NamedTuple):
     def _priced(self, row: Algorithm) -> Priced:
         copying = CopyPolicy(row.collective, self.size, self.host_profile)
         cost: HostPrice | SampledPrice
-        if self.size > max(ALL_RANKS, self.host_profile.cores):
+        many = self.size > max(ALL_RANKS, self.host_profile.cores)
+        if many and not any(map(row.obstacle, FEW_RANKS)):
             cost = sampled(row.schedule, self.size, self.host_profile)
         else:
             cost = price(row.schedule, self.size, self.host_profile)

@@ -65,6 +65,65 @@ def test_neighbors_exchange_any_number_of_rows(graph):
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_neighbors_join_arrays_of_any_lengths(graph):
+    def on_each_rank(comm):
+        near, me = comm.neighbors(graph), comm.rank
+        rows = np.full((2 * me, 3), me)  # none of rank 0
+        wanted = np.repeat(near.sources, [2 * source for source in near.sources])
+        for found in (near.allgatherv(rows), near.allgatherv_async(rows).wait()):
+            assert found.shape == (len(wanted), 3)
+            assert found[:, 1].tolist() == wanted.tolist()
+        out = np.zeros((len(wanted), 3), int)
+        assert near.allgatherv(rows, out=out) is out
+        assert out[:, 2].tolist() == wanted.tolist()
+
+    threads(on_each_rank, 5, timeout=60)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 12, 16, 17, 33])
+def test_halos_of_any_lengths_move_in_rings_of_any_size(size):
+    def on_each_rank(comm):
+        near, me = comm.neighbors(cartesian([size], periodic=True)), comm.rank
+        rows = np.full((me % 3, 2), me)
+        wanted = [source for source in near.sources for _ in range(source % 3)]
+        assert near.allgatherv(rows)[:, 0].tolist() == wanted
+        counts = [(me + to) % 3 for to in near.targets]
+        got = near.alltoallv(np.full(sum(counts), me), counts)
+        wanted = [s for s in near.sources for _ in range((s + me) % 3)]
+        assert got.tolist() == wanted
+
+    threads(on_each_rank, size, timeout=60)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_calls_among_neighbors_are_prepared_once_and_made_again(graph):
+    def on_each_rank(comm):
+        near, me = comm.neighbors(graph), comm.rank
+        own, blocks = np.zeros((3, 4))[:, ::2], np.zeros((len(near.targets), 2))
+        rows, counts = np.zeros(2 * len(near.targets)), [2] * len(near.targets)
+        prepared = [
+            near.persistent_allgather(own),
+            near.persistent_allgatherv(own[: me % 3]),
+            near.persistent_alltoall(blocks),
+            near.persistent_alltoallv(rows, counts),
+        ]
+        for value in (10, 20):
+            for array in (own, blocks, rows):
+                array[:] = value + me
+            one, joined, pairs, parts = [call() for call in prepared]
+            assert one[:, 2, 1].tolist() == [value + s for s in near.sources]
+            assert pairs[:, 1].tolist() == [value + s for s in near.sources]
+            wanted = [value + s for s in near.sources for _ in range(s % 3)]
+            assert joined[:, 1].tolist() == wanted
+            assert parts[::2].tolist() == [value + s for s in near.sources]
+        before = comm._runner.call_number
+        prepared[3].start().wait()
+        assert comm._runner.call_number == before + 1  # without counts
+
+    threads(on_each_rank, 5, timeout=60)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 @pytest.mark.parametrize("collective", ["allgather", "alltoall"])
 def test_schedules_among_neighbors_are_proved(graph, collective):
     fixed = tuple(map(tuple, graph))
@@ -164,6 +223,10 @@ def test_wrong_graphs_are_refused():
             near.alltoall(np.ones(2))
         with pytest.raises(ValueError, match="1 rows but counts add up to 2"):
             near.alltoallv(np.ones(1), [2])
+        with pytest.raises(
+            ValueError, match="allgatherv: needs an array with an axis 0"
+        ):
+            near.allgatherv(np.array(1))
         with pytest.raises(ValueError, match="'scan' is not a collective among"):
             near.schedule("scan", 8)
         with pytest.raises(MismatchError, match="passed different graphs"):
