@@ -11,6 +11,6 @@ class OfProcess:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"a {type(self).__name__.lower()} belongs to its process, so it cannot be "
-            f"copied or pickled; {self._instead}"
+            f"objects of type {type(self).__name__} belong to their process, so they "
+            f"cannot be copied or pickled; {self._instead}"
         )

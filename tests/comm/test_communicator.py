@@ -216,10 +216,10 @@ def test_a_reason_that_is_no_text_is_refused(reason):
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
 def test_a_communicator_and_its_calls_are_neither_copied_nor_pickled(copied, alone):
-    with pytest.raises(TypeError, match=r"a communicator belongs .* use dup\(\)"):
+    with pytest.raises(TypeError, match=r"of type Communicator .* use dup\(\)"):
         copied(alone)
     for own in (alone.bucket(), alone.neighbors([[0]])):
-        with pytest.raises(TypeError, match="belongs to its process"):
+        with pytest.raises(TypeError, match=f"of type {type(own).__name__} belong to"):
             copied(own)
     work = alone.allreduce_async(np.ones(3))
     with pytest.raises(TypeError, match=r"(?i)pickl"):
