@@ -9,12 +9,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo._kernels.engine.transport.mpi import MpiTurn
 from collalgo.bootstrap import pmi
 from collalgo.bootstrap.connect import connect, same_engine, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.exchange import ExchangeGroup
+from collalgo.bootstrap.gathered_texts import gathered_texts
 from collalgo.bootstrap.identity import Identity
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
@@ -38,17 +40,19 @@ class OverMpi:
 
     def allgather(self, text: str) -> list[str]:
         """The texts of all processes, by rank."""
-        mine = np.frombuffer(text.encode(), np.uint8)
-        lengths = np.empty(self.size, np.intc)
-        self._comm.Allgather(np.array([len(mine)], np.intc), lengths)
-        joined = np.empty(lengths.sum(), np.uint8)
-        self._comm.Allgatherv(mine, [joined, lengths])
-        ends = np.cumsum(lengths)[:-1]
-        return [part.tobytes().decode() for part in np.split(joined, ends)]
+        return gathered_texts(text, self._gather_length, self._gather)
 
     def broadcast(self, text: str) -> str:
         """The text of rank 0."""
         return self.allgather(text if self.rank == 0 else "")[0]
+
+    def _gather_length(self, length: int) -> NDArray[np.int64]:
+        return self._gather(np.array([length], np.int64))
+
+    def _gather(self, mine: NDArray[Any]) -> NDArray[Any]:
+        found = np.empty(len(mine) * self.size, mine.dtype)
+        self._comm.Allgather(mine, found)
+        return found
 
 
 def world_communicator(arguments: JoinArguments) -> Communicator:

@@ -13,6 +13,7 @@ import numpy as np
 
 from collalgo._kernels.comm.reducing cimport Reducing, runner_of
 from collalgo._kernels.engine.transport.wire cimport set_poll
+from collalgo.bootstrap.gathered_texts import gathered_texts
 from collalgo.errors import BootstrapError
 
 cnp.import_array()
@@ -91,23 +92,13 @@ cdef class MpiRanks:
 
     def allgather(self, str text):
         """The texts of all ranks, by rank."""
-        mine = text.encode()
-        lengths = self.gather_numbers(len(mine))
-        longest = int(lengths.max())
-        if not longest:
-            return [""] * self.size
-        rows = self.gather(np.frombuffer(mine.ljust(longest, b"\0"), np.uint8))
-        rows = rows.reshape(self.size, longest)
-        return [
-            row[:length].tobytes().decode()
-            for row, length in zip(rows, lengths, strict=True)
-        ]
+        return gathered_texts(text, self.gather_numbers, self.gather)
 
     def broadcast(self, str text):
         """The text of rank 0."""
         return self.allgather(text if self.rank == 0 else "")[0]
 
-    cdef object gather_numbers(self, int64_t mine):
+    def gather_numbers(self, int64_t mine):
         """A length, FAILED or READY of each rank; an error on all ranks if one failed."""
         numbers = self.gather(np.array([mine], np.int64))
         if numbers.min() == FAILED:
@@ -127,7 +118,8 @@ cdef class MpiRanks:
                     made.comm.close()
         return None if self.has_failed else made
 
-    cdef object gather(self, cnp.ndarray mine):
+    def gather(self, cnp.ndarray mine):
+        """Join arrays of one length of all ranks."""
         cdef cnp.ndarray found = np.empty(len(mine) * self.size, mine.dtype)
         cdef const void *data = cnp.PyArray_DATA(mine)
         cdef void *rows = cnp.PyArray_DATA(found)
