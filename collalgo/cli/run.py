@@ -14,10 +14,11 @@ from collalgo.cli import completing
 from collalgo.cli.launching import launch_options
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.integrations.as_mpi4py import put_in_front
+from collalgo.integrations.as_mpi4py.unlaunched import advice
 from collalgo.integrations.preload import preload
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
-from collalgo.launch.options import LaunchOptions, OptionError
+from collalgo.launch.options import LaunchOptions, OptionError, Starter
 from collalgo.launch.plan import LaunchPlan, launch_plan
 from collalgo.launch.signals import StopRequested, requests_until_exit
 
@@ -87,11 +88,19 @@ def run_command(
             sys.exit(0)
         if options.verbose:
             report(f"launcher: {choice}")
+        if not as_mpi4py and choice.starter in (Starter.HERE, Starter.SSH):
+            _advise(line, options.size or sum(host.slots for host in choice.hosts))
         sys.exit(_exit_code(plan))
     except OptionError as error:
         raise click.UsageError(str(error)) from None
     except (BootstrapError, OutputError) as error:
         raise click.ClickException(str(error)) from None
+
+
+def _advise(line: Sequence[str], size: int) -> None:
+    """Say once if the ranks would be worlds of one of MPI."""
+    if text := advice(line, size):
+        report(text)
 
 
 def _run_preloaded(line: Sequence[str]) -> NoReturn:

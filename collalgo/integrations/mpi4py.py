@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.engine.transport.mpi import MpiTurn
+from collalgo.base.environment import JOB
 from collalgo.bootstrap import pmi
 from collalgo.bootstrap.connect import connect, same_engine, without_mpi
 from collalgo.bootstrap.context import JOIN_TIMEOUT
 from collalgo.bootstrap.exchange import ExchangeGroup
 from collalgo.bootstrap.gathered_texts import gathered_texts
-from collalgo.bootstrap.identity import Identity
+from collalgo.bootstrap.identity import Identity, identity
 from collalgo.bootstrap.join_arguments import JoinArguments
 from collalgo.comm.communicator import Communicator
 from collalgo.engine.transport.engine import Engine, asked_for
@@ -149,6 +150,7 @@ def communicator(
         kept = comm.Get_attr(_keyval)
     if isinstance(kept, Communicator) and not kept.closed:
         return kept
+    _check_launched(comm)
     made = _connect(comm, engine, timeout)
     with TURN:
         comm.Set_attr(_keyval, made)
@@ -186,6 +188,24 @@ def _check_usable(comm: Any) -> None:
         raise TypeError(
             "comm is an intercommunicator of MPI, between two groups of ranks; pass a "
             "communicator of a single group, such as comm.Merge()"
+        )
+
+
+def _check_launched(comm: Any) -> None:
+    """Refuse a world of one where the launcher of this library started several ranks.
+
+    MPI does not know that launcher, so the others would not be in any call.
+    """
+    if not JOB.given():
+        return
+    from mpi4py import MPI
+
+    me = identity()
+    if me.size > 1 == MPI.COMM_WORLD.Get_size() and comm == MPI.COMM_WORLD:
+        raise BootstrapError(
+            f"MPI.COMM_WORLD has 1 rank, but {me.launcher} has started {me.size}; pass "
+            "no communicator, or start the ranks by collalgo run --mpi or mpiexec",
+            rank=me.rank,
         )
 
 
