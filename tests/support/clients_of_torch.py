@@ -45,6 +45,31 @@ def accelerate():
     return accelerator.gather(loss.detach()).mean().item()
 
 
+def deepspeed():
+    import os
+
+    os.environ["DS_ACCELERATOR"] = "cpu"
+    import deepspeed as ds
+    import torch.distributed as dist
+
+    ds.init_distributed(dist_backend=BACKEND)
+    model = network()
+    config = {
+        "train_micro_batch_size_per_gpu": 8,
+        "zero_optimization": {"stage": 2},
+        "zero_allow_untested_optimizer": True,
+    }
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    engine, *_ = ds.initialize(model=model, optimizer=optimizer, config=config)
+    for batch in [*loader()][dist.get_rank() :: dist.get_world_size()]:
+        loss = loss_of(engine, batch)
+        engine.backward(loss)
+        engine.step()
+    total = loss.detach().clone()
+    ds.comm.all_reduce(total)
+    return total.item()
+
+
 def lightning_module():
     import pytorch_lightning as pl
 
