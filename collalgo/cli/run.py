@@ -18,7 +18,7 @@ from collalgo.integrations.as_mpi4py.unlaunched import advice
 from collalgo.integrations.preload import preload
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
-from collalgo.launch.options import LaunchOptions, OptionError, Starter
+from collalgo.launch.options import Choice, LaunchOptions, OptionError, Starter
 from collalgo.launch.plan import LaunchPlan, launch_plan
 from collalgo.launch.signals import StopRequested, requests_until_exit
 
@@ -86,10 +86,7 @@ def run_command(
 
             show_placement(plan.placement(), choice)
             sys.exit(0)
-        if options.verbose:
-            report(f"launcher: {choice}")
-        if not as_mpi4py and choice.starter in (Starter.HERE, Starter.SSH):
-            _advise(line, options.size or sum(host.slots for host in choice.hosts))
+        _report(options, choice, as_mpi4py=as_mpi4py)
         sys.exit(_exit_code(plan))
     except OptionError as error:
         raise click.UsageError(str(error)) from None
@@ -97,9 +94,13 @@ def run_command(
         raise click.ClickException(str(error)) from None
 
 
-def _advise(line: Sequence[str], size: int) -> None:
-    """Say once if the ranks would be worlds of one of MPI."""
-    if text := advice(line, size):
+def _report(options: LaunchOptions, choice: Choice, *, as_mpi4py: bool) -> None:
+    """Report the launcher if asked, and ranks that would be worlds of one of MPI."""
+    if options.verbose:
+        report(f"launcher: {choice}")
+    size = options.size or sum(host.slots for host in choice.hosts)
+    text = advice(options.command, size)
+    if text and not as_mpi4py and choice.starter in (Starter.HERE, Starter.SSH):
         report(text)
 
 

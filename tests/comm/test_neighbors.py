@@ -100,25 +100,34 @@ def test_calls_among_neighbors_are_prepared_once_and_made_again(graph):
     def on_each_rank(comm):
         near, me = comm.neighbors(graph), comm.rank
         own, blocks = np.zeros((3, 4))[:, ::2], np.zeros((len(near.targets), 2))
-        rows, counts = np.zeros(2 * len(near.targets)), [2] * len(near.targets)
-        prepared = [
+        stacked, pairs = (
             near.persistent_allgather(own),
-            near.persistent_allgatherv(own[: me % 3]),
             near.persistent_alltoall(blocks),
-            near.persistent_alltoallv(rows, counts),
-        ]
+        )
         for value in (10, 20):
-            for array in (own, blocks, rows):
-                array[:] = value + me
-            one, joined, pairs, parts = [call() for call in prepared]
-            assert one[:, 2, 1].tolist() == [value + s for s in near.sources]
-            assert pairs[:, 1].tolist() == [value + s for s in near.sources]
+            own[:], blocks[:] = value + me, value + me
+            wanted = [value + source for source in near.sources]
+            assert stacked()[:, 2, 1].tolist() == wanted
+            assert pairs()[:, 1].tolist() == wanted
+
+    threads(on_each_rank, 5, timeout=60)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_counts_of_calls_that_are_prepared_are_exchanged_once(graph):
+    def on_each_rank(comm):
+        near, me = comm.neighbors(graph), comm.rank
+        rows, sent = np.zeros(me % 3), np.zeros(2 * len(near.targets))
+        joined = near.persistent_allgatherv(rows)
+        pairs = near.persistent_alltoallv(sent, [2] * len(near.targets))
+        for value in (10, 20):
+            rows[:], sent[:] = value + me, value + me
+            before = runner_of(comm).recorder.count
             wanted = [value + s for s in near.sources for _ in range(s % 3)]
-            assert joined[:, 1].tolist() == wanted
-            assert parts[::2].tolist() == [value + s for s in near.sources]
-        before = comm._runner.call_number
-        prepared[3].start().wait()
-        assert comm._runner.call_number == before + 1  # without counts
+            assert joined().tolist() == wanted
+            found = pairs.start().wait()
+            assert found[::2].tolist() == [value + s for s in near.sources]
+            assert runner_of(comm).recorder.count == before + 2
 
     threads(on_each_rank, 5, timeout=60)
 
@@ -223,15 +232,19 @@ def test_wrong_graphs_are_refused():
             near.alltoall(np.ones(2))
         with pytest.raises(ValueError, match="1 rows but counts add up to 2"):
             near.alltoallv(np.ones(1), [2])
-        with pytest.raises(
-            ValueError, match="allgatherv: needs an array with an axis 0"
-        ):
-            near.allgatherv(np.array(1))
         with pytest.raises(ValueError, match="'scan' is not a collective among"):
             near.schedule("scan", 8)
         with pytest.raises(MismatchError, match="passed different graphs"):
             comm.neighbors([[1], [0]] if comm.rank else [[1], []])
         assert near.allgather(np.array(comm.rank)) == 1 - comm.rank
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_an_array_without_axes_cannot_be_joined():
+    def on_each_rank(comm):
+        with pytest.raises(ValueError, match="allgatherv: needs an array with an axis"):
+            comm.neighbors([1 - comm.rank]).allgatherv(np.array(1))
 
     threads(on_each_rank, 2, timeout=60)
 
