@@ -47,19 +47,26 @@ def worker(path):
     return "auto"
 
 
-def main():
-    path, folder, number = sys.argv[1], sys.argv[2], int((*sys.argv, 16)[3])
-    plugins = "collalgo" if path == "collalgo" else ""
-    os.environ.update(SETTINGS, VLLM_PLUGINS=plugins)
-    Path(folder, "config.json").write_text(json.dumps(CONFIG))
-    from vllm import LLM, SamplingParams
+def decoder(path, folder):
+    """The engine."""
+    from vllm import LLM
 
-    model = LLM(
+    return LLM(
         folder, skip_tokenizer_init=True, load_format="dummy", dtype="bfloat16",
         tensor_parallel_size=2, enforce_eager=True, max_model_len=256, seed=0,
         worker_cls=worker(path), kv_cache_memory_bytes=64 << 20,
         distributed_executor_backend="mp", disable_log_stats=True,
     )  # fmt: skip
+
+
+def main():
+    path, folder, number = sys.argv[1], sys.argv[2], int((*sys.argv, 16)[3])
+    plugins = "collalgo" if path == "collalgo" else ""
+    os.environ.update(SETTINGS, VLLM_PLUGINS=plugins)
+    Path(folder, "config.json").write_text(json.dumps(CONFIG))
+    model = decoder(path, folder)
+    from vllm import SamplingParams
+
     prompts = [{"prompt_token_ids": [*range(3, 3 + n)]} for n in (5, 9, 17, 33)]
     wanted = SamplingParams(
         temperature=0, max_tokens=number, ignore_eos=True, detokenize=False

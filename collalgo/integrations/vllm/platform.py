@@ -14,7 +14,7 @@ torch_entry.register()
 CpuPlatform: Any = resolve_obj_by_qualname(platforms.cpu_platform_plugin())
 
 
-class CollalgoPlatform(CpuPlatform):  # type: ignore[misc]
+class CollalgoPlatform(CpuPlatform):
     """vLLM's platform of CPUs with the calls of this library."""
 
     dist_backend = NAME
