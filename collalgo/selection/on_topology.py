@@ -91,10 +91,9 @@ class TopologyPricer:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """The assumptions on the links between the ranks, each rule once."""
-        topology = self.topology
-        if isinstance(topology, UniformCluster):
-            return assumptions(topology.pair, ranks_of(topology.pair))
-        return assumptions(topology, self.placement.devices)
+        if isinstance(self.topology, UniformCluster):
+            return assumptions(self.topology.pair, ranks_of(self.topology.pair))
+        return assumptions(self.topology, self.placement.devices)
 
     @property
     def size(self) -> int:

@@ -113,32 +113,37 @@ cdef class Steps(Posts):
 
     @cython.final
     cdef int accept(self, Transport transport, int64_t m) noexcept nogil:
-        """Accept what other hosts have announced of a message: NOTHING.
-
-        It arrives in its target, unless it is to be reduced, comes in another piece, or
-        a post still reads the target.
-        """
+        """Accept what other hosts have announced of a message: NOTHING."""
         cdef const message_row *message = &self.messages[m]
         cdef message_state *state = &self.progress[m]
-        cdef const piece_row *piece = &self.pieces[state.piece]
         cdef segment_state *segment
-        cdef int64_t c, end, room, last = self.bytes_until(piece, self.slice + 1)
+        cdef int64_t c, room
         cdef char *target
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
-            if segment.data != NULL or segment.location != ANNOUNCED:
-                continue
-            target, end, room = NULL, state.done + segment.left, 0
-            if (
-                (piece.action == COPY or piece.action == STORE)
-                and end <= last
-                and self.may_overwrite(message, piece.offset + end)
-            ):
-                target = self.target_of(piece, state.done)
-                if self.may_overwrite(message, piece.offset + last):
-                    room = last - end
-            transport.accept(self.channels[c], target, segment.left, room)
+            if segment.data == NULL and segment.location == ANNOUNCED:
+                room, target = self.room_after(m, segment.left), NULL
+                if room >= 0:
+                    target = self.target_of(&self.pieces[state.piece], state.done)
+                transport.accept(self.channels[c], target, segment.left, room)
         return NOTHING
+
+    @cython.final
+    cdef int64_t room_after(self, int64_t m, int64_t nbytes) noexcept nogil:
+        """The bytes after ``nbytes`` bytes that may arrive in the target, too.
+
+        -1 if these may not: they are reduced, come in another piece, or a post still
+        reads the target.
+        """
+        cdef const message_row *message = &self.messages[m]
+        cdef const piece_row *piece = &self.pieces[self.progress[m].piece]
+        cdef int64_t last = self.bytes_until(piece, self.slice + 1)
+        cdef int64_t end = self.progress[m].done + nbytes
+        if piece.action != COPY and piece.action != STORE:
+            return -1
+        if end > last or not self.may_overwrite(message, piece.offset + end):
+            return -1
+        return last - end if self.may_overwrite(message, piece.offset + last) else 0
 
     @cython.final
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil:
