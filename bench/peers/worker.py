@@ -224,11 +224,16 @@ def time_calls(
 def time_first_calls(
     barrier: Call, known: Timed, others: Iterable[Timed | None]
 ) -> list[float]:
-    """The seconds of calls, each after a known one, so that its code is in caches."""
+    """The seconds of calls, each after a known one, so that its code is in caches.
+
+    A barrier follows, as the next arrays are made between two calls: on shared cores a
+    rank that is done would make them while another one needs the core for its call.
+    """
     seconds: list[float] = []
     for other in filter(None, others):  # those that a library has
         for write, call in (known, other):
             taken = time_calls(write, barrier, call, 1, warmup=False)
+        barrier()
         seconds += taken
     return seconds
 
