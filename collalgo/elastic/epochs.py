@@ -1,7 +1,6 @@
 """The communicators of an elastic job: one for each epoch of its rendezvous."""
 
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from math import inf
 from typing import Protocol
@@ -16,9 +15,9 @@ from collalgo.bootstrap.store.protocol import (
     KeyValueStore,
     PendingValue,
     StoreError,
-    present,
 )
 from collalgo.comm.communicator import Communicator
+from collalgo.elastic.epoch_store import EpochStore
 from collalgo.elastic.gathering import Gathering
 from collalgo.elastic.held_contexts import HeldContexts
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
@@ -38,6 +37,9 @@ class RendezvousWithStore(Rendezvous, Protocol):
 
     @property
     def store(self) -> KeyValueStore: ...
+
+    @property
+    def where(self) -> str: ...
 
 
 def connect(
@@ -168,8 +170,7 @@ class Epochs:
 
     def _connected(self, member: Membership) -> Context:
         """Connect with the other members of an epoch."""
-        store = EpochStore(self.rendezvous.store, self.wait)
-        epoch = f"epoch/{member.epoch}/"
+        store, epoch = self._store(member), f"epoch/{member.epoch}/"
         exchange = StoreExchange(store, member.rank, member.size, JOIN_TIMEOUT, epoch)
         engine = without_mpi(None, member.rank)
         try:
@@ -183,6 +184,13 @@ class Epochs:
         if found.end_job is not None and member.rank == 0:
             self.rendezvous.store.post(SEVERAL_HOSTS, b"")
         return found
+
+    def _store(self, member: Membership) -> EpochStore:
+        """The store of the job, for the members of an epoch to connect."""
+        found = self.rendezvous
+        name = f"the store of epoch {member.epoch} at {found.where}"
+        checks = self.wait, self.check
+        return EpochStore(lambda: found.store, name, *checks, JOIN_TIMEOUT)
 
     def fails_soon(self) -> bool:
         """Whether the epoch has failed, also if its notice arrives later."""
@@ -226,32 +234,3 @@ class Epochs:
         if self._present is not None and self._present[0].epoch == change.epoch:
             with suppress(ValueError):  # closed here
                 self._present[1].revoke()
-
-
-class EpochStore:
-    """The store of a job for the members of an epoch that connect.
-
-    Parameters
-    ----------
-    store
-        The store.
-    wait
-        Waits for a value, at most some seconds.
-    """
-
-    def __init__(
-        self, store: KeyValueStore, wait: Callable[[PendingValue, float], bytes]
-    ):
-        self._store, self._wait = store, wait
-
-    def set(self, key: str, value: bytes) -> object:
-        """Set a key."""
-        return self._store.set(key, value)
-
-    def get(self, key: str, timeout: float) -> bytes:
-        """Wait for the value of a key that another member sets."""
-        return self._wait(self._store.expect(key), timeout)
-
-    def present(self, prefix: str) -> dict[str, bytes]:
-        """The values of the keys with a prefix that exist now."""
-        return present(self._store, prefix)

@@ -85,7 +85,7 @@ class StoreRendezvous:
             raise ValueError(
                 f"a name of {len(name)} characters; need 1 to {MOST_CHARACTERS}"
             )
-        self._settings, self._where = settings, where
+        self._settings, self.where = settings, where
         self._state = Participant(Member(name, secrets.token_hex(8)), settings)
         self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self._changed = Condition()
@@ -111,10 +111,10 @@ class StoreRendezvous:
             self._is_joining, state = False, self._state  # which goes on
         if self._failure is not None:
             raise self._failure
-        error = obstacle(state, self._where)
+        error = obstacle(state, self.where)
         if error is None and is_over:
             return membership_of(state)
-        error = error or too_late(state, self._where, timeout)
+        error = error or too_late(state, self.where, timeout)
         self.leave()
         raise error
 
@@ -176,7 +176,7 @@ class StoreRendezvous:
         state = self._state
         is_member = state.phase is Phase.MEMBER and state.epoch > last
         has_failed = self._failure is not None
-        return is_member or has_failed or obstacle(state, self._where) is not None
+        return is_member or has_failed or obstacle(state, self.where) is not None
 
     def _has_left(self) -> bool:
         """Whether the store knows that this process has left, or will not."""

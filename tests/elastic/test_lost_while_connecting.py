@@ -21,6 +21,8 @@ WAIT_SECONDS = 2.0
 class Rendezvous:
     """The rendezvous of a member whose second epoch has no other members."""
 
+    where = "job j"
+
     def __init__(self, store, rank, size):
         self.store, self._places = store, iter([(1, rank, size), (2, 0, 1)])
         self._change, self.watch = None, Mock()
