@@ -15,6 +15,7 @@ from torch.distributed.elastic.rendezvous import (
 
 from collalgo import elastic
 from collalgo.bootstrap.interfaces import addresses
+from collalgo.bootstrap.store.protocol import StoreError
 from collalgo.bootstrap.store.server import Server
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.integrations.torch import elastic as handlers
@@ -60,6 +61,27 @@ def check_addresses():
     assert own("etcd://b:2379,c:2379") == own("b:2379") == "10.1.2.3"
 
 
+def check_failing_store(where):
+    """An agent repeats the requests of an epoch that its store does not answer."""
+    handler = handlers.create(RendezvousParameters("collalgo", where, "job", 1, 1))
+    store, left = handler._rendezvous.store, {"set": 3, "get": 2}
+
+    def failing(name, request):
+        def ask(key, *words, **named):
+            if key.endswith("/torch") and left[name]:
+                left[name] -= 1
+                raise StoreError("it is slow")
+            return request(key, *words, **named)
+
+        return ask
+
+    for name in left:
+        setattr(store, name, failing(name, getattr(store, name)))
+    assert handler.next_rendezvous().world_size == 1
+    assert left == {"set": 0, "get": 0}, left
+    handler.shutdown()
+
+
 def check_unknown_host(folder):
     """A rendezvous without an address ends."""
     before = set(threading.enumerate())
@@ -85,6 +107,8 @@ assert (found.rank, found.world_size) == (0, 1), found
 assert attempts[0] is False, attempts
 assert attempts[-1] is True, attempts
 assert found.store.timeout.total_seconds() == handlers.CONNECT_SECONDS
+with closing(Server(user_secret(), "127.0.0.1")) as server:
+    check_failing_store(f"127.0.0.1:{server.port}")
 check_addresses()
 with tempfile.TemporaryDirectory() as folder:
     check_unknown_host(folder)

@@ -7,9 +7,10 @@ Values of the store are never unpickled, and no clocks of two nodes are compared
 """
 
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from torch.distributed import DistError, PrefixStore, TCPStore
@@ -24,12 +25,15 @@ from torch.distributed.elastic.rendezvous.api import (
 )
 
 from collalgo.bootstrap.interfaces import address_towards, addresses, is_loopback
-from collalgo.bootstrap.store.protocol import StoreError
+from collalgo.bootstrap.store.protocol import KeyValueStore, StoreError
+from collalgo.bootstrap.store.repeated import repeated
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.interface import Membership
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.store_rendezvous import StoreRendezvous
 from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
+
+T = TypeVar("T")
 
 #: The name of the backend.
 NAME = "collalgo"
@@ -141,10 +145,25 @@ class Handler(RendezvousHandler):
         if member.rank == 0:
             self._store = _tcp_store(self._address, 0, is_held=True)
             where = f"{self._address} {self._store.port}"
-            self._rendezvous.store.set(key, where.encode(), fences=_fences(member))
-        told = self._rendezvous.store.get(key, CONNECT_SECONDS).decode()
+            fences = _fences(member)
+            self._ask(lambda store: store.set(key, where.encode(), fences=fences))
+        told = self._ask(lambda store: store.get(key, CONNECT_SECONDS)).decode()
         address, _, port = told.rpartition(" ")
         return RendezvousStoreInfo(address, int(port))
+
+    def _ask(self, request: Callable[[KeyValueStore], T]) -> T:
+        """Make a request to the store of the job, which may fail for a while."""
+        found = self._rendezvous  # of which the store is another one after a loss
+        name = f"the store at {found.where}"
+        return repeated(
+            lambda: request(found.store), CONNECT_SECONDS, name, self._check
+        )
+
+    def _check(self) -> None:
+        """Raise an error if the present epoch has ended."""
+        change = self._rendezvous.change()
+        if change is not None and change.is_failure:
+            raise BootstrapError("the epoch has lost a member")
 
     def _info(self, member: Membership, where: RendezvousStoreInfo) -> RendezvousInfo:
         """The information of an epoch for torchrun."""
