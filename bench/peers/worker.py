@@ -61,10 +61,8 @@ class Mpi:
         from mpi4py import MPI
 
         arrays = arrays_for(spec)
-        if arrays is None:
-            return None
-        call = mpi_call(MPI, self.world, spec, *arrays)
-        return Job(call, arrays[0]) if call else None
+        call = arrays and mpi_call(MPI, self.world, spec, *arrays)
+        return Job(call, arrays[0]) if arrays and call else None
 
 
 def mpi_call(mpi: Any, world: Any, spec: Spec, source: Any, out: Any) -> Call | None:
@@ -226,8 +224,7 @@ def time_first_calls(
 ) -> list[float]:
     """The seconds of calls, each after a known one, so that its code is in caches.
 
-    A barrier follows, as the next arrays are made between two calls: on shared cores a
-    rank that is done would make them while another one needs the core for its call.
+    A barrier follows: on shared cores a rank would make its next arrays meanwhile.
     """
     seconds: list[float] = []
     for other in filter(None, others):  # those that a library has
@@ -268,10 +265,8 @@ def first_calls(library: Any, specs: list[Spec]) -> list[float]:
         return job and (writer(spec, library.rank, job.source), job.call)
 
     known = timed(specs[0]) if specs else None
-    if known is None:
-        return []
     others = (timed(spec | {"op": specs[0]["op"]}) for spec in specs[1:])
-    return time_first_calls(library.barrier, known, others)
+    return time_first_calls(library.barrier, known, others) if known else []
 
 
 def time_job(library: Any, spec: Spec, job: Job, iterations: int) -> list[float]:

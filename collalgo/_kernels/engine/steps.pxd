@@ -15,7 +15,7 @@ cdef class Steps(Posts):
     ) noexcept nogil
     cdef int pull(self, Transport transport, int64_t m) noexcept nogil
     cdef int accept(self, Transport transport, int64_t m) noexcept nogil
-    cdef int64_t room_after(self, int64_t m, int64_t nbytes) noexcept nogil
+    cdef char *place_for(self, int64_t m, int64_t nbytes, int64_t *room) noexcept nogil
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil
     cdef void consume(
         self, Transport transport, int64_t m, int64_t nbytes

@@ -115,35 +115,37 @@ cdef class Steps(Posts):
     cdef int accept(self, Transport transport, int64_t m) noexcept nogil:
         """Accept what other hosts have announced of a message: NOTHING."""
         cdef const message_row *message = &self.messages[m]
-        cdef message_state *state = &self.progress[m]
         cdef segment_state *segment
         cdef int64_t c, room
         cdef char *target
         for c in range(message.first_channel, message.end_channel):
             segment = &self.segments[c]
             if segment.data == NULL and segment.location == ANNOUNCED:
-                room, target = self.room_after(m, segment.left), NULL
-                if room >= 0:
-                    target = self.target_of(&self.pieces[state.piece], state.done)
+                target = self.place_for(m, segment.left, &room)
                 transport.accept(self.channels[c], target, segment.left, room)
         return NOTHING
 
     @cython.final
-    cdef int64_t room_after(self, int64_t m, int64_t nbytes) noexcept nogil:
-        """The bytes after ``nbytes`` bytes that may arrive in the target, too.
+    cdef char *place_for(self, int64_t m, int64_t nbytes, int64_t *room) noexcept nogil:
+        """The target of the next bytes of a message; NULL if they are to be staged.
 
-        -1 if these may not: they are reduced, come in another piece, or a post still
-        reads the target.
+        They are if they are reduced, come in another piece, or a post still reads the
+        target. ``room`` is the number of bytes after them that may arrive likewise.
         """
         cdef const message_row *message = &self.messages[m]
-        cdef const piece_row *piece = &self.pieces[self.progress[m].piece]
+        cdef message_state *state = &self.progress[m]
+        cdef const piece_row *piece = &self.pieces[state.piece]
         cdef int64_t last = self.bytes_until(piece, self.slice + 1)
-        cdef int64_t end = self.progress[m].done + nbytes
-        if piece.action != COPY and piece.action != STORE:
-            return -1
-        if end > last or not self.may_overwrite(message, piece.offset + end):
-            return -1
-        return last - end if self.may_overwrite(message, piece.offset + last) else 0
+        cdef int64_t end = state.done + nbytes
+        cdef bint is_reduced = piece.action != COPY and piece.action != STORE
+        room[0] = max(last - end, 0)
+        if is_reduced:
+            return NULL
+        if not self.may_overwrite(message, piece.offset + last):
+            room[0] = 0
+            if not self.may_overwrite(message, piece.offset + end):
+                return NULL
+        return self.target_of(piece, state.done) if end <= last else NULL
 
     @cython.final
     cdef int take(self, Transport transport, int64_t m, int64_t nbytes) noexcept nogil:

@@ -10,7 +10,7 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     CARRIED_BYTES = SEGMENT_BYTES + 1  # the shortest message that is carried
-    STAGING_KEPT = 1 << 20    # the bytes of staging that a channel keeps
+    STAGING_KEPT = 1 << 20    # the bytes of staging that each receive of a channel keeps
     IN_FLIGHT = 2             # messages carried on a channel in each direction
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.
@@ -37,7 +37,7 @@ cdef struct carriage:  # of a channel
     int64_t unmatched  # the bytes begun since a send that waits for its receive
     carried_receive receives[IN_FLIGHT]
     int64_t accepted, released
-    int64_t room       # the bytes after the last accepted ones that may be received, too
+    int64_t room       # the bytes after the last accepted ones that may arrive likewise
     bint abandoned     # whether the engine may still write what it received
 
 

@@ -179,10 +179,10 @@ cdef class Network(Packets):
         if one.accepted == one.released:
             segment.location = ANNOUNCED
             return True
-        self.accept_next(channel, one)
         if self.arrived(channel, one):
             segment.data = oldest.target
             segment.location = NEAR if oldest.target == oldest.staging else DELIVERED
+        self.accept_next(channel, one)
         return True
 
     cdef void accept(
@@ -199,15 +199,15 @@ cdef class Network(Packets):
         cdef carried_receive *last = &one.receives[(one.accepted - 1) % IN_FLIGHT]
         cdef const packet_header *first = self.later(channel, 0)
         cdef const packet_header *header = NULL
+        cdef char *target
         if pending < IN_FLIGHT and first != NULL:
             header = self.later(channel, pending)
         if header == NULL or header.call.fingerprint != first.call.fingerprint:
             return
-        if last.target == last.staging and header.carried:
-            self.receive(channel, one, NULL, header.carried)
-        elif header.carried and header.carried <= one.room:
+        if header.carried and header.carried <= one.room:
             one.room -= header.carried
-            self.receive(channel, one, last.target + last.nbytes, header.carried)
+            target = NULL if last.target == last.staging else last.target + last.nbytes
+            self.receive(channel, one, target, header.carried)
 
     cdef void receive(
         self, int64_t channel, carriage *one, char *target, int64_t nbytes

@@ -214,12 +214,18 @@ cdef class Packets:
         return first
 
     cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil:
-        """The header of a later packet than the first, if it has arrived; or NULL."""
+        """The header of a later packet than the first, if it has arrived; or NULL.
+
+        One that is lost is found by :meth:`first` if it is needed.
+        """
         cdef packet_queue *one = self.queues[channel]
         cdef packet *found = &one.incoming[(one.consumed + after) % DEPTH]
+        cdef int64_t lost = self.lost
         if one.consumed + after >= one.posted or not self.done(channel, found):
             return NULL
-        if self.lost != NONE_LOST or found.nbytes < HEADER_BYTES:
+        if self.lost != lost:
+            self.lost, found.nbytes = lost, 0
+        if found.nbytes < HEADER_BYTES:
             return NULL
         return <const packet_header *>found.data
 

@@ -174,8 +174,8 @@ cdef class Transport:
     ) noexcept nogil:
         """Receive a segment that is ``ANNOUNCED``: into ``target``, or memory of its own.
 
-        If there is a target, the segment is ``DELIVERED`` later, and the ``room`` bytes
-        after it may be written already, by the next segments of the same call.
+        If there is a target, the segment is ``DELIVERED`` later. The next segments of
+        the same call may arrive likewise, without being accepted, up to ``room`` bytes.
         """
 
     cdef bint forget(self) noexcept nogil:
