@@ -117,6 +117,10 @@ class RendezvousError(BootstrapError):
     """The members of an elastic job could not form another epoch."""
 
 
+class EpochLost(RendezvousError):
+    """The store of an elastic job was restarted, and has no record of its epoch."""
+
+
 class RendezvousClosed(RendezvousError):
     """The elastic job is closed: it has ended, or was given up."""
 

@@ -19,7 +19,7 @@ from collalgo.bootstrap.store.protocol import (
 )
 from collalgo.elastic.documents import decoded, encoded
 from collalgo.elastic.events import Delete, Event, ProcessesListed, Seen, Write
-from collalgo.errors import RendezvousError
+from collalgo.errors import EpochLost, RendezvousError
 
 _LOG = logging.getLogger("collalgo")
 
@@ -133,9 +133,9 @@ class StoreLink:
         self._survey = None
         present = {**self.store.entries(COMMON), **self.store.entries(NODES)}
         if known.get(ROUND, ABSENT) > getattr(present.get(ROUND), "version", ABSENT):
-            raise RendezvousError(
+            raise EpochLost(
                 f"the store of the job at {self._where} was restarted and has no "
-                "record of the present epoch; start the job again"
+                "record of the present epoch; start the job again, from a checkpoint"
             )
         gone = known.keys() - present.keys()
         vanished = [Seen(key, known[key], None) for key in sorted(gone)]

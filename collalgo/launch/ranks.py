@@ -27,6 +27,9 @@ from collalgo.launch.supervision import STOP_SECONDS, RankFailure
 #: The last line of the traceback of a rank that failed only because another did.
 OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoked")
 
+#: That of a rank whose job is lost: a restarted rank would begin the work again.
+OF_A_LOST_JOB = "collalgo.errors.EpochLost"
+
 
 class RankSpec(NamedTuple):
     """A rank to be started, its environment, and its binding."""

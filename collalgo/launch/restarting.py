@@ -32,7 +32,7 @@ from collalgo.launch.messages import report
 from collalgo.launch.node_store import hold_store
 from collalgo.launch.options import RESTARTS, LaunchOptions
 from collalgo.launch.process import exit_code, exit_reason
-from collalgo.launch.ranks import Rank, Ranks, RankSpec
+from collalgo.launch.ranks import OF_A_LOST_JOB, Rank, Ranks, RankSpec
 from collalgo.launch.start_failure import StartFailure
 
 #: Seconds between two checks whether an excluded rank is readmitted.
@@ -162,8 +162,6 @@ class _Supervision:
 
     Attributes
     ----------
-    plan : RestartingLaunch
-        The plan.
     ranks : Ranks
         Their processes.
     start : callable
@@ -214,7 +212,6 @@ class _Supervision:
         return left < self.plan.least and not self.late.is_over
 
     def _living(self) -> int:
-        """The number of ranks that run."""
         return len(self.ranks.running())
 
     def _seconds_to_restart(self) -> float:
@@ -244,6 +241,8 @@ class _Supervision:
         elif rank.rank in self._excluded_ranks():
             self.excluded.add(rank.rank)
             report(f"{words}; it is excluded, and restarted once it is readmitted")
+        elif rank.ended_by(OF_A_LOST_JOB):
+            report(f"{words}; it is not restarted, as it would begin the work again")
         else:
             self._restart_later(rank.rank, words)
 

@@ -9,7 +9,7 @@ from collalgo import elastic
 from collalgo.bootstrap.store import at_url
 from collalgo.elastic import backends, launched as launched_jobs
 from collalgo.elastic.launched import rendezvous_of_launcher
-from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
+from collalgo.errors import BootstrapError, EpochLost, RendezvousClosed, RendezvousError
 from tests.elastic.conftest import QUICK
 from tests.elastic.test_rendezvous import all_join, check_agree
 from tests.support.store_clients import DEADLINE, until
@@ -69,7 +69,7 @@ def test_a_store_that_was_started_anew_ends_the_job_with_the_reason(reserved_por
     nodes = [elastic.rendezvous(place, "j", settings, name, SECRET) for name in "ab"]
     all_join(*nodes)
     nodes[0].shutdown()
-    with pytest.raises(RendezvousError, match=r"j at .* was restarted"):
+    with pytest.raises(EpochLost, match=r"j at .* was restarted"):
         nodes[1].join(DEADLINE)
     nodes[1].shutdown()
 

@@ -20,10 +20,10 @@ from tests.support.processes import ended
 SCRIPT = SCRIPTS / "script_elastic.py"
 
 
-def run(options, *words, script=SCRIPT):
+def run(options, *words, script=SCRIPT, cwd=None):
     return subprocess.run(
         [sys.executable, "-m", "collalgo", "run", *options.split(), script, *words],
-        capture_output=True, text=True, timeout=100, check=False,
+        capture_output=True, text=True, timeout=100, check=False, cwd=cwd,
     )  # fmt: skip
 
 
@@ -93,6 +93,19 @@ def test_a_job_with_too_few_ranks_ends_with_the_error_of_the_last(tmp_path):
     assert "after 1 restarts; it is not restarted" in done.stderr
     assert "(fewer than 2 ranks left)" in done.stderr
     assert done.stderr.rstrip().endswith("ZeroDivisionError: division by zero")
+
+
+def test_a_rank_whose_job_is_lost_does_not_begin_the_work_again(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os\nfrom collalgo.errors import EpochLost\n"
+        "open('started.' + os.environ['RANK'], 'a').write('x')\n"
+        "raise EpochLost('the store was restarted')\n"
+    )
+    done = run("-n 2 --min 1 --max-restarts 3", script=script, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "not restarted, as it would begin the work again" in done.stderr
+    assert [(tmp_path / f"started.{rank}").read_text() for rank in "01"] == ["x", "x"]
 
 
 SHRINKING = """
