@@ -19,7 +19,7 @@ from collalgo.integrations.preload import preload
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
 from collalgo.launch.options import Choice, LaunchOptions, OptionError, Starter
-from collalgo.launch.plan import LaunchPlan, launch_plan
+from collalgo.launch.plan import LaunchPlan, launch_plan, number_of_ranks
 from collalgo.launch.signals import StopRequested, requests_until_exit
 
 
@@ -98,8 +98,7 @@ def _report(options: LaunchOptions, choice: Choice, *, as_mpi4py: bool) -> None:
     """Report the launcher if asked, and ranks that would be worlds of one of MPI."""
     if options.verbose:
         report(f"launcher: {choice}")
-    size = options.size or sum(host.slots for host in choice.hosts)
-    text = advice(options.command, size)
+    text = advice(options.command, number_of_ranks(options, choice))
     if text and not as_mpi4py and choice.starter in (Starter.HERE, Starter.SSH):
         report(text)
 

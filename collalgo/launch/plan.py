@@ -49,7 +49,7 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
 
         return ElasticLaunch(options), _OF_SCRIPT
     choice = _OF_NODE if options.elastic else choose(options)
-    size = options.per_node or 1 if options.elastic else _size(options, choice)
+    size = number_of_ranks(options, choice)
     _check_elastic(options, size, choice)
     return _plan(options, size, choice), choice
 
@@ -163,8 +163,18 @@ def _ssh_plan(options: LaunchOptions, size: int, choice: Choice) -> LaunchPlan:
     return SshLaunch(options, assign_ranks(choice.hosts, size))
 
 
-def _size(options: LaunchOptions, choice: Choice) -> int:
-    """The number of ranks: one for each slot of the hosts, unless it is given."""
+def number_of_ranks(options: LaunchOptions, choice: Choice) -> int:
+    """The number of ranks: one for each slot of the hosts, unless it is given.
+
+    Of an elastic job it is that of this node; 0 where a script prints the hosts.
+
+    Raises
+    ------
+    OptionError
+        If neither the options nor the hosts tell it.
+    """
+    if options.elastic:
+        return 0 if options.discover is not None else options.per_node or 1
     size = options.size or sum(host.slots for host in choice.hosts)
     if not size and choice.starter is Starter.SLURM:
         given = allocation()

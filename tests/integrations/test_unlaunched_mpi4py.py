@@ -18,6 +18,9 @@ def run(*words, cwd):
 
 PROGRAM = "from mpi4py import MPI\nprint('of', MPI.COMM_WORLD.Get_size())\n"
 
+#: The options of the only node of an elastic job.
+NODE = ["--elastic", "--nodes", "1", "--rendezvous", "file://{folder}/job"]
+
 
 @pytest.mark.parametrize(
     ("words", "times"),
@@ -27,11 +30,13 @@ PROGRAM = "from mpi4py import MPI\nprint('of', MPI.COMM_WORLD.Get_size())\n"
         (["-n", "2", "-m", "script"], 1),
         (["-n", "1", "script.py"], 0),
         (["-n", "2", "--as-mpi4py", "script.py"], 0),
+        ([*NODE, "--per-node", "2", "script.py"], 1),
+        ([*NODE, "script.py"], 0),
     ],
 )
 def test_ranks_that_are_worlds_of_one_are_said_once(tmp_path, words, times):
     (tmp_path / "script.py").write_text(PROGRAM)
-    done = run(*words, cwd=tmp_path)
+    done = run(*(word.format(folder=tmp_path) for word in words), cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("each is a world of one; add --as-mpi4py") == times
     sizes = {line.split()[-1] for line in done.stdout.splitlines()}
@@ -43,7 +48,12 @@ def test_ranks_that_are_worlds_of_one_are_said_once(tmp_path, words, times):
     [
         ("import mpi4py.MPI", True),
         ("def main():\n    from mpi4py import MPI", True),
-        ("import mpi4py, collalgo\nimport collalgo", False),
+        ("import numpy, mpi4py.MPI as MPI", True),
+        ("import mpi4py, collalgo", False),
+        ("import mpi4py\nfrom collalgo import elastic", False),
+        ("from .mpi4py import MPI", False),
+        ('"""A program.\n\nfrom mpi4py it takes nothing."""\nimport numpy', False),
+        ("import mpi4py\nthis is no Python", False),
         ("# from mpi4py import MPI\nimport numpy", False),
         ("import mpi4python", False),
     ],

@@ -4,12 +4,12 @@ Each process of them is a world of one, which makes no error: the program runs a
 as there are ranks.
 """
 
-import re
+import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-#: The imports of a program, and the packages among them that matter.
-IMPORT = re.compile(rb"^[ \t]*(?:from|import)[ \t]+(mpi4py|collalgo)\b", re.MULTILINE)
+#: The packages whose imports matter.
+PACKAGES = {"mpi4py", "collalgo"}
 
 
 def advice(line: Sequence[str], size: int) -> str | None:
@@ -23,7 +23,7 @@ def advice(line: Sequence[str], size: int) -> str | None:
         The number of ranks.
     """
     script = next((path for path in _files(line) if path.is_file()), None)
-    if size < 2 or script is None or set(_imports(script)) != {b"mpi4py"}:
+    if size < 2 or script is None or _imports(script) != {"mpi4py"}:
         return None
     return (
         f"{script} imports mpi4py, and no launcher of MPI starts these {size} ranks: "
@@ -41,9 +41,21 @@ def _files(line: Sequence[str]) -> Iterator[Path]:
             yield from (module.with_suffix(".py"), module / "__main__.py")
 
 
-def _imports(script: Path) -> list[bytes]:
+def _imports(script: Path) -> set[str]:
     """The packages that matter among those that a file imports."""
     try:
-        return IMPORT.findall(script.read_bytes())
-    except OSError:
-        return []  # which the ranks say
+        nodes = ast.walk(ast.parse(script.read_bytes()))
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return set()  # the ranks report it
+    names = (name.partition(".")[0] for node in nodes for name in _modules(node))
+    return PACKAGES.intersection(names)
+
+
+def _modules(node: ast.AST) -> list[str]:
+    """The modules that a statement names in an import, without relative ones."""
+    match node:
+        case ast.Import(names=names):
+            return [each.name for each in names]
+        case ast.ImportFrom(module=str(module), level=0):
+            return [module]
+    return []
