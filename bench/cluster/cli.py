@@ -132,7 +132,12 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
 
 @main.command("race")
 @click.option("--hosts", default=2, type=click.IntRange(2), help="Number of hosts.")
-@click.option("--ranks", default=1, type=click.IntRange(1), help="Ranks of each host.")
+@click.option(
+    "--per-host",
+    default=1,
+    type=click.IntRange(1),
+    help="Number of ranks on each host.",
+)
 @click.option(
     "--rates",
     default="1,10,40,100,inf",
@@ -164,7 +169,7 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
 )
 def race_command(
     hosts: int,
-    ranks: int,
+    per_host: int,
     rates: list[float],
     collectives: tuple[str, ...],
     sizes: list[int],
@@ -178,6 +183,6 @@ def race_command(
     places = environments or (Path(sys.prefix),)
     click.echo(HEADER)
     for rate in rates:  # whose rows are shown at once, as a later race may fail
-        found = race_at(hosts, ranks, rate, collectives, sizes, places)
+        found = race_at(hosts, per_host, rate, collectives, sizes, places)
         click.echo("\n".join(table_rows(rate, found)))
     click.echo(LEGEND)

@@ -10,7 +10,7 @@ from collalgo.cli.main import main
 #: Options, and the nouns that the help texts of each begin with.
 MEANINGS = {
     "-n": ("Number of ranks",),
-    "--ranks": ("Number of ranks", "Ranks of each host"),
+    "--ranks": ("Number of ranks",),
     "--size": ("Bytes", "Sizes in bytes"),
     "--hosts": ("Number of hosts",),
     "--nics": ("Number of NICs",),
