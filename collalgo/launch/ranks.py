@@ -22,13 +22,16 @@ from collalgo.launch.process import Process, exit_reason, processes, send_signal
 from collalgo.launch.session_guard import SessionGuard
 from collalgo.launch.signals import FORWARDED, stop_delayed
 from collalgo.launch.start_failure import StartFailure
-from collalgo.launch.supervision import STOP_SECONDS, RankFailure
+from collalgo.launch.supervision import STOP_SECONDS, RankFailure, error_lines
 
 #: The last line of the traceback of a rank that failed only because another did.
 OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoked")
 
 #: That of a rank whose job is lost: a restarted rank would begin the work again.
 OF_A_LOST_JOB = "collalgo.errors.EpochLost"
+
+#: The exit code of Python after an error that nothing catches.
+UNCAUGHT = 1
 
 
 class RankSpec(NamedTuple):
@@ -83,11 +86,21 @@ class Rank(Child):
     def failure(self) -> RankFailure:
         """The failure of the process."""
         reason = f"rank {self.rank} {exit_reason(self.returncode or 0)}"
-        lines, forwarded = self.traceback(), self._forwarded()
-        is_shown = any(line.startswith("Traceback") for line in lines[:1]) and all(
-            line in forwarded for line in (lines[0], lines[-1])
-        )
-        return RankFailure(self.rank, reason, lines, is_shown)
+        lines = self.traceback()
+        return RankFailure(self.rank, reason, lines, self._is_above(lines))
+
+    def _is_above(self, lines: Sequence[str]) -> bool:
+        """Whether lines are the traceback of its failure, in the forwarded output.
+
+        One that is not recorded may be of an error that the program has handled: it is
+        that of the failure if nothing follows, and Python has ended the process.
+        """
+        if not any(line.startswith("Traceback") for line in lines[:1]):
+            return False
+        if self._records.traceback(self._key):
+            forwarded = self._forwarded()
+            return lines[0] in forwarded and lines[-1] in forwarded
+        return self.returncode == UNCAUGHT and len(error_lines(lines)) == 1
 
 
 class Ranks:

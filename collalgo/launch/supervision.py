@@ -54,11 +54,11 @@ def show(failures: Sequence[RankFailure], others: bool) -> None:
     first = failures[0]
     stopped = " (the others were stopped)" if others else ""
     above = "; its traceback is above" if first.is_shown else ""
-    lines = _error(first.lines) if first.is_shown else first.lines
+    lines = error_lines(first.lines) if first.is_shown else first.lines
     report("\n".join([first.reason + stopped + above, *(f"  {x}" for x in lines)]))
 
 
-def _error(traceback: Sequence[str]) -> list[str]:
+def error_lines(traceback: Sequence[str]) -> list[str]:
     """The lines of a traceback after its last frame."""
     frames = [i for i, line in enumerate(traceback) if line.startswith("Traceback")]
     return [*dropwhile(lambda line: line.startswith(" "), traceback[frames[-1] + 1 :])]

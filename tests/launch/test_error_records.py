@@ -31,17 +31,44 @@ except OSError:
 """
 
 
-@pytest.mark.parametrize("options", ["-n 2", "-n 1 --min 1 --max-restarts 0"])
-def test_a_recorded_error_is_shown_after_any_noise(tmp_path, options):
-    script = tmp_path / "script.py"
-    script.write_text(NOISY)
-    done = subprocess.run(
+def run(folder, options, program):
+    """The end of a job of a program."""
+    script = folder / "script.py"
+    script.write_text(program)
+    return subprocess.run(
         [sys.executable, "-m", "collalgo", "run", *options.split(), script],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", ["-n 2", "-n 1 --min 1 --max-restarts 0"])
+def test_a_recorded_error_is_shown_after_any_noise(tmp_path, options):
+    done = run(tmp_path, options, NOISY)
     assert done.returncode == 3
     assert done.stderr.endswith("\n  OSError: the disk is full\n"), done.stderr[-500:]
     assert "script.py" in done.stderr.splitlines()[-3]
+
+
+HANDLED = """
+import logging, os, sys
+try:
+    raise KeyError('handled')
+except KeyError:
+    logging.exception('goes on')
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("os.kill(os.getpid(), 9)", "was killed by SIGKILL"),
+        ("sys.exit('no data')", "ended with exit code 1"),
+        ("os._exit(3)", "ended with exit code 3"),
+    ],
+)
+def test_a_handled_error_is_not_taken_for_the_failure(tmp_path, end, reason):
+    done = run(tmp_path, "-n 1", HANDLED + end)
+    assert f"rank 0 {reason}\n" in done.stderr
 
 
 @pytest.fixture
