@@ -9,7 +9,9 @@ def shown(value: Any) -> str:
     try:
         return " ".join(short(value).split())
     except ValueError:  # Python limits the digits of an integer as text
-        return f"an integer of {value.bit_length()} bits"
+        if isinstance(value, int):
+            return f"an integer of {value.bit_length()} bits"
+        return f"a {type(value).__name__} with a longer integer than Python shows"
 
 
 def wrong_type(caller: str, name: str, value: Any, advice: str) -> TypeError:
