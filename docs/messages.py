@@ -1,7 +1,7 @@
-"""The messages of all errors, from the places in the source that raise them.
+"""The literal texts of errors, from the places in the source that raise or return them.
 
 ``python -m docs.messages`` prints a line for each: the file, the line, the error and
-the text, with values in braces.
+the text, with values in braces. Texts that other functions make are where these are.
 """
 
 import re
@@ -12,8 +12,15 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
 
-#: The beginning of a statement that raises an error.
-RAISE = re.compile(r"^[ \t]+raise ([\w.]+)\(", re.MULTILINE)
+#: The ends of the names of classes of errors.
+ENDS = "Error", "Exception", "Failed", "Closed", "Revoked", "Timeout"
+
+#: The beginning of a statement that raises an error, or returns one for its caller.
+RAISE = re.compile(
+    r"^[ \t]+(?:raise (?P<raised>[\w.]+)"
+    rf"|return (?P<returned>[\w.]*(?:{'|'.join(ENDS)})))\(",
+    re.MULTILINE,
+)
 
 #: A string, a parenthesis, a comma, or any other character.
 PART = re.compile(
@@ -23,7 +30,7 @@ PART = re.compile(
 
 
 class Message(NamedTuple):
-    """A place that raises an error, the error, and its text.
+    """A place that raises or returns an error, the error, and its text.
 
     Attributes
     ----------
@@ -41,12 +48,14 @@ class Message(NamedTuple):
 
 
 def messages_of(text: str) -> Iterator[tuple[int, str, str]]:
-    """The line, the error and the text of each statement that raises one.
+    """The line, the error and the text of each statement that raises or returns one.
 
     >>> [*messages_of(' raise ValueError(f"x is {x}; " "pass 0")')]
     [(1, 'ValueError', 'x is {x}; pass 0')]
     >>> [*messages_of(' raise wrong_type("f", "x", x, "a list")')]
     [(1, 'wrong_type', 'f x a list')]
+    >>> [*messages_of(' return ValueError("no")')]
+    [(1, 'ValueError', 'no')]
     """
     for found in RAISE.finditer(text):
         depth, words = 1, ""
@@ -59,7 +68,7 @@ def messages_of(text: str) -> Iterator[tuple[int, str, str]]:
             elif not depth:
                 break
         line = text.count("\n", 0, found.start()) + 1
-        yield line, found[1], " ".join(words.split())
+        yield line, found["raised"] or found["returned"], " ".join(words.split())
 
 
 def messages() -> Iterator[Message]:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from docs.messages import ROOT, Message, messages, messages_of
+from docs.messages import ENDS, ROOT, Message, messages, messages_of
 
 #: What no message may have, and what to write instead.
 FAULTS = {
@@ -23,14 +23,31 @@ def found() -> list[Message]:
     return list(messages())
 
 
-def test_every_statement_that_raises_an_error_is_listed(found):
+def makes_error(node):
+    """Whether a statement raises an error, or returns one."""
+    match node:
+        case ast.Raise(exc=ast.Call()):
+            return True
+        case ast.Return(value=ast.Call(func=name)):
+            return ast.unparse(name).endswith(ENDS)
+    return False
+
+
+@pytest.mark.parametrize("folder", ["collalgo", "bench"])
+def test_every_statement_that_raises_or_returns_an_error_is_listed(found, folder):
     """Python's own parser finds the same statements."""
     places = {message.place for message in found}
-    for path in sorted((ROOT / "collalgo").rglob("*.py")):
+    for path in sorted((ROOT / folder).rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+            if makes_error(node):
                 assert f"{name}:{node.lineno}" in places
+
+
+def test_errors_of_compiled_modules_are_listed(found):
+    texts = {message.text for message in found if ".pyx:" in message.place}
+    assert "{name}: {reason}; call it as {name}{shown}" in texts  # a returned one
+    assert len(texts) > 30
 
 
 def test_messages_have_no_faults(found):
