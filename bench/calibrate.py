@@ -33,16 +33,17 @@ def calibrate_command(show: bool, quick: bool) -> None:
     """Measure this machine, for prices.
 
     First messages, copies and reductions, of which prices are made; then collectives
-    on 2 ranks and on as many as the machine has cores, twice and four times as many:
-    their measured over predicted times correct the prices. Takes a minute or two;
-    the results are cached. "within 4%" is the difference between two halves of the
+    on 2 ranks and on as many as the machine has cores, twice and four times as many,
+    256 at most: their measured over predicted times correct the prices. Takes a minute
+    or two on two cores, longer on more; the results are cached, those of collectives
+    after each number of ranks. "within 4%" is the difference between two halves of the
     measurements; the spread is the range of the middle half.
     """
     with patience("measuring this machine"):
         profile = host_profile() if show else calibrate()
     is_kept = kept_profile() == profile
     if is_kept and not (show or quick):
-        keep(profile, _ratios(profile))
+        _measure_collectives(profile)
     _echo(profile, is_kept)
     for line in _corrections(known(profile)):
         click.echo(line)
@@ -55,12 +56,15 @@ def calibrate_command(show: bool, quick: bool) -> None:
         )
 
 
-def _ratios(profile: HostProfile) -> list[Ratio]:
-    """The measured over the predicted times of collectives, with a progress bar."""
+def _measure_collectives(profile: HostProfile) -> None:
+    """Keep the measured over the predicted times of collectives, as they are found."""
+    found: list[Ratio] = []
     with patience("measuring collectives") as tell:
-        return measure_ratios(
+        for some in measure_ratios(
             profile, lambda part: tell(f"measuring collectives: {part:.0%}")
-        )
+        ):
+            found += some
+            keep(profile, found)
 
 
 def _echo(profile: HostProfile, is_kept: bool) -> None:

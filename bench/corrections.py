@@ -22,8 +22,12 @@ SIZES = (
     *(1 << 20, 4 << 20, 16 << 20),
 )
 
-#: The numbers of ranks that are measured besides 2, as multiples of the cores.
-CROWDS = 1, 2, 4
+#: The numbers of ranks that are measured besides 2, as multiples of the cores, and the
+#: most of them; more ranks have the corrections of these.
+CROWDS, MOST_RANKS = (1, 2, 4), 256
+
+#: The most bytes of the arrays of a cell on all ranks; their results take as many.
+MOST_BYTES = 2 << 30
 
 #: Seconds of the timed calls of a cell, and the fewest and most calls.
 BUDGET, FEWEST, MOST_CALLS = 0.02, 5, 500
@@ -34,22 +38,23 @@ TURNS, FURTHER = 3, 2
 #: The spread of a cell that is stable.
 STABLE = 0.1
 
-#: The measured seconds of a cell on a number of ranks, one for each turn.
-Times = dict[tuple[int, Cell], list[float]]
+#: The measured seconds of each cell, one for each turn.
+Times = dict[Cell, list[float]]
 
-#: Called after each turn of a number of ranks with the part that is done.
+#: Called before each turn with the part of all turns that is done.
 Progress = Callable[[float], None]
 
 
 def numbers_of_ranks(cores: int) -> list[int]:
     """The numbers of ranks that are measured on a host, by its number of cores."""
-    return sorted({2, *(max(cores * crowd, 2) for crowd in CROWDS)})
+    return sorted({2, *(min(max(cores * n, 2), MOST_RANKS) for n in CROWDS)})
 
 
-def cells() -> Iterator[Cell]:
-    """A cell for each collective and size."""
+def cells(ranks: int) -> Iterator[Cell]:
+    """A cell for each collective and size, of those that fit in memory."""
+    fit = [nbytes for nbytes in SIZES if nbytes * ranks <= MOST_BYTES]
     for collective, places in PLACES.items():
-        sizes = SIZES if collective != "barrier" else (0,)
+        sizes = fit if collective != "barrier" else (0,)
         for nbytes, op in product(sizes, ops_of(collective, "sum")):
             yield Cell(collective, nbytes, op=op, place=places[0])
 
@@ -59,8 +64,8 @@ def measure_ratios(
     progress: Progress = lambda _: None,
     chosen: Sequence[Cell] = (),
     ranks: Sequence[int] = (),
-) -> list[Ratio]:
-    """The measured over the predicted times of cells on this host.
+) -> Iterator[list[Ratio]]:
+    """The measured over the predicted times of cells, for each number of ranks.
 
     The cells take turns, so that a disturbance meets only some measurements of each.
 
@@ -75,15 +80,14 @@ def measure_ratios(
     ranks
         The numbers of ranks; by default :func:`numbers_of_ranks`.
     """
-    times: Times = defaultdict(list)
-    sizes = list(ranks) or numbers_of_ranks(profile.cores)
-    everything = {size: list(chosen) or [*cells()] for size in sizes}
-    for turn in range(TURNS + FURTHER):
-        left = everything if turn < TURNS else _unstable(everything, times)
-        for done, (size, some) in enumerate(left.items()):
-            progress((turn + done / len(left)) / (TURNS + FURTHER))
-            _add(times, size, some)
-    return [_ratio(size, cell, one, profile) for (size, cell), one in times.items()]
+    sizes, turns = list(ranks) or numbers_of_ranks(profile.cores), TURNS + FURTHER
+    for done, size in enumerate(sizes):
+        times: Times = defaultdict(list)
+        some = list(chosen) or [*cells(size)]
+        for turn in range(turns):
+            progress((done + turn / turns) / len(sizes))
+            _add(times, size, some if turn < TURNS else _unstable(times))
+        yield [_ratio(size, cell, one, profile) for cell, one in times.items()]
 
 
 def _add(times: Times, size: int, some: Sequence[Cell]) -> None:
@@ -91,15 +95,12 @@ def _add(times: Times, size: int, some: Sequence[Cell]) -> None:
     if some:
         found = spawn(partial(_seconds, some=some), size)[0]
         for cell, seconds in zip(some, found, strict=True):
-            times[size, cell].append(seconds)
+            times[cell].append(seconds)
 
 
-def _unstable(everything: dict[int, list[Cell]], times: Times) -> dict[int, list[Cell]]:
+def _unstable(times: Times) -> list[Cell]:
     """The cells whose measurements differ."""
-    return {
-        size: [cell for cell in some if _spread(times[size, cell]) > STABLE]
-        for size, some in everything.items()
-    }
+    return [cell for cell, seconds in times.items() if _spread(seconds) > STABLE]
 
 
 def _seconds(comm: Communicator, some: Iterable[Cell]) -> list[float]:

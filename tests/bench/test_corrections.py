@@ -43,19 +43,23 @@ def _into(kept):
     return keep_there
 
 
-def test_all_collectives_are_measured_each_with_the_op_it_needs():
-    found = [*cells()]
+@pytest.mark.parametrize("ranks", [2, 3, 8, 17, 96, 192, 256])
+def test_all_collectives_are_measured_each_with_the_op_it_needs(ranks):
+    found = [*cells(ranks)]
     assert {cell.collective for cell in found} == set(COLLECTIVES)
     assert len(set(found)) == len(found)
     for cell in found:
         assert (cell.op == "sum") == COLLECTIVES[cell.collective].reduces
+        assert cell.nbytes * ranks <= 2 << 30
+    largest = max(cell.nbytes for cell in found)
+    assert largest == 16 << 20 or 4 * largest * ranks > 2 << 30
 
 
-@pytest.mark.parametrize("cores", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("cores", [1, 2, 3, 8, 64, 96, 192, 1025, 5000])
 def test_ranks_are_measured_with_a_core_each_and_crowded(cores):
     found = numbers_of_ranks(cores)
     assert found[0] == 2
-    assert found[-1] == max(4 * cores, 2)
+    assert found[-1] == min(max(4 * cores, 2), 256)
     assert len(set(found)) == len(found)
 
 
@@ -64,7 +68,7 @@ def test_a_measured_cell_is_predicted_by_its_ratio(own_corrections, monkeypatch,
     monkeypatch.setattr(measuring, "TURNS", 2)
     monkeypatch.setattr(measuring, "FURTHER", 0)
     parts = []
-    found = measure_ratios(own_corrections, parts.append, SOME, [size])
+    (found,) = measure_ratios(own_corrections, parts.append, SOME, [size])
     assert parts == [0.0, 0.5]
     assert {one.collective for one in found} == {cell.collective for cell in SOME}
     assert all(1 / MOST <= one.ratio <= MOST and one.spread >= 0 for one in found)
@@ -82,25 +86,43 @@ def test_only_unstable_cells_are_measured_again(own_corrections, monkeypatch):
     def measured(times, size, some):
         asked.append([*some])
         for cell in some:
-            times[size, cell].append(1e-6 if cell == stable else next(clock) * 1e-6)
+            times[cell].append(1e-6 if cell == stable else next(clock) * 1e-6)
 
     monkeypatch.setattr(measuring, "_add", measured)
-    found = measure_ratios(own_corrections, chosen=(stable, unstable), ranks=[2])
+    (found,) = measure_ratios(own_corrections, chosen=(stable, unstable), ranks=[2])
     assert asked[: measuring.TURNS] == [[stable, unstable]] * measuring.TURNS
     assert asked[measuring.TURNS :] == [[unstable]] * measuring.FURTHER
     spreads = {one.collective: one.spread for one in found}
     assert spreads[stable.collective] == 0 < spreads[unstable.collective]
 
 
-def test_calibrate_measures_and_tells_what_it_has_measured(
-    own_corrections, monkeypatch
-):
-    monkeypatch.setattr(measuring, "cells", lambda: iter(SOME))
+@pytest.fixture
+def short_calibrate(own_corrections, monkeypatch):
+    """Calibrate measures a few cells on 2 ranks, for a profile that is known."""
+    monkeypatch.setattr(measuring, "cells", lambda _: iter(SOME))
     monkeypatch.setattr(measuring, "numbers_of_ranks", lambda _: [2])
-    monkeypatch.setattr("collalgo.bench.calibrate.calibrate", lambda: own_corrections)
-    monkeypatch.setattr(
-        "collalgo.bench.calibrate.kept_profile", lambda: own_corrections
-    )
+    for name in ("calibrate", "kept_profile"):
+        monkeypatch.setattr(f"collalgo.bench.calibrate.{name}", lambda: own_corrections)
+    return own_corrections
+
+
+def test_calibrate_keeps_what_it_has_measured_before_it_fails(
+    short_calibrate, monkeypatch
+):
+    def measured(times, size, some):
+        if size == 17:
+            raise OSError("no more processes")
+        for cell in some:
+            times[cell].append(1e-6)
+
+    monkeypatch.setattr(measuring, "numbers_of_ranks", lambda _: [2, 3, 17])
+    monkeypatch.setattr(measuring, "_add", measured)
+    assert CliRunner().invoke(main, ["calibrate"]).exit_code != 0
+    assert {one.ranks for one in known(short_calibrate).ratios} == {2, 3}
+
+
+@pytest.mark.usefixtures("short_calibrate")
+def test_calibrate_measures_and_tells_what_it_has_measured():
     quick = CliRunner().invoke(main, ["calibrate", "--quick"])
     assert quick.exit_code == 0, quick.output
     assert "no collectives measured" in quick.output
