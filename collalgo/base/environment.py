@@ -97,8 +97,8 @@ UCX = Variable(
     f"{PREFIX}UCX", "The library `libucp.so.0` to use", text,
     "the library of the package libucx, or of the system",
 )  # fmt: skip
-NICS = Variable(
-    f"{PREFIX}NICS", "The interfaces between hosts, as `eth0,ib0`", names, "all"
+INTERFACES = Variable(
+    f"{PREFIX}INTERFACES", "The interfaces between hosts, as `eth0,ib0`", names, "all"
 )
 TOPOLOGY = Variable(
     f"{PREFIX}TOPOLOGY",
@@ -194,8 +194,8 @@ RANK_PROCESS = Variable(
 
 #: All of them but those that :func:`algorithm` gives.
 VARIABLES = (
-    TIMEOUT, ENGINE, UCX, NICS, TOPOLOGY, RULES, SILENCE, HOST, SECRET, DUMP, CACHE,
-    CUDA_AWARE,
+    TIMEOUT, ENGINE, UCX, INTERFACES, TOPOLOGY, RULES, SILENCE, HOST, SECRET, DUMP,
+    CACHE, CUDA_AWARE,
     ONE_KERNEL, RSH, PRELOAD, PRELOAD_REPORT, PRELOAD_LIBRARY, PRELOAD_PYTHON,
     STORE, JOB, RENDEZVOUS, MEMBERS, MEMBER, ERRORS, RANK_PROCESS,
 )  # fmt: skip

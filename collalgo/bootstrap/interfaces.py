@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.base.environment import NICS
+from collalgo.base.environment import INTERFACES
 from collalgo.base.variable_values import address
 from collalgo.errors import BootstrapError
 
@@ -61,10 +61,10 @@ def addresses(*, loopback: bool = False) -> list[str]:
     Raises
     ------
     BootstrapError
-        If ``COLLALGO_NICS`` names an interface that this host does not have.
+        If ``COLLALGO_INTERFACES`` names an interface that this host does not have.
     """
     ours = [each for each in interfaces() if not each.is_loopback]
-    wanted: list[str] | None = NICS.value()
+    wanted: list[str] | None = INTERFACES.value()
     if wanted:
         ours = selected(ours, wanted, socket.gethostname())
     return [*(each.address for each in ours), *(["127.0.0.1"] if loopback else [])]
@@ -86,7 +86,7 @@ def selected(
             raise BootstrapError(
                 f"host {host} has no interface {name} that is up and has an IPv4 "
                 f"address; it has {', '.join(by_name) or 'none'} (--interfaces, "
-                f"{NICS.name})"
+                f"{INTERFACES.name})"
             )
     return [by_name[name] for name in wanted]
 

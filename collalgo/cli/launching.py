@@ -92,7 +92,6 @@ _REACHING = (
     ),
     click.option(
         "--interfaces",
-        "nics",
         callback=_names,
         show_default="those that work",
         help="Interfaces between hosts, as eth0,ib0; not used on one host.",

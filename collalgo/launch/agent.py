@@ -17,7 +17,7 @@ from threading import Thread
 from typing import Any
 
 from collalgo._version import __version__
-from collalgo.base.environment import HOST, NICS
+from collalgo.base.environment import HOST, INTERFACES
 from collalgo.base.threads import start
 from collalgo.bootstrap.interfaces import Interface, Port, ports, rdma_devices
 from collalgo.engine.transport.waiting import cores
@@ -147,7 +147,7 @@ class AgentJob:
         restricted = self.interfaces
         if environment.UCX_DEVICES in os.environ:
             restricted, share = [], []
-        nics = NICS.given(self.environment)
+        nics = INTERFACES.given(self.environment)
         return {
             **environment.thread_limit(len(self.ranks)),
             **environment.inherited(),

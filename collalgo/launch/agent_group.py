@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from collalgo.base.environment import HOST, NICS
+from collalgo.base.environment import HOST, INTERFACES
 from collalgo.launch import environment
 from collalgo.launch.agent import AgentJob
 from collalgo.launch.child import Deadline, as_completed, close_children
@@ -107,7 +107,7 @@ def agent_job(
     further
         Other fields of the job.
     """
-    nics = {NICS.name: ",".join(options.nics)} if options.nics else {}
+    nics = {INTERFACES.name: ",".join(options.interfaces)} if options.interfaces else {}
     every = {**environment.forwarded(), **variables, **nics, HOST.name: host.name}
     return AgentJob(
         list(options.command),

@@ -167,18 +167,18 @@ class JobNetwork:
     """
 
     def __init__(self, agents: Sequence[RemoteAgent], options: LaunchOptions):
-        self._agents, self._nics = agents, options.nics
+        self._agents, self._nics = agents, options.interfaces
         listener = Listener()
         try:
             self._own = listener.endpoint("of the launcher")
             tried = self._try_all(time.monotonic() + options.start_timeout)
         finally:
             listener.close()
-        self.launcher = self._launcher(tried, options.nics)
+        self.launcher = self._launcher(tried, options.interfaces)
         self.of_host: Mapping[Host, HostNetwork] = {
             agent.host: found
             for agent, found in zip(
-                agents, self._hosts(tried, options.nics), strict=True
+                agents, self._hosts(tried, options.interfaces), strict=True
             )
         }
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
-from collalgo.base.environment import NICS
+from collalgo.base.environment import INTERFACES
 from collalgo.launch import output
 from collalgo.launch.batch_command import jsrun_line, srun_line
 from collalgo.launch.child import (
@@ -72,7 +72,11 @@ class DelegatedLaunch:
         hosts = assign_ranks(choice.hosts, size) if choice.hosts else {}
         used = [Host(host.name, len(ranks)) for host, ranks in hosts.items()]
         words, variables = LINES[choice.starter](Step(size, used, options))
-        nics = {NICS.name: ",".join(options.nics)} if options.nics else {}
+        nics = (
+            {INTERFACES.name: ",".join(options.interfaces)}
+            if options.interfaces
+            else {}
+        )
         rank = _rank_words(options, [host.slots for host in used])
         line = [*words, *options.launcher_words, *rank, *options.command]
         return cls(line, variables | nics, hosts, options)
@@ -112,7 +116,7 @@ class DelegatedLaunch:
 
     def placement(self) -> Placement:
         """The placement of the ranks, where it is known before the start."""
-        nics = ",".join(self.options.nics) or "as the launcher decides"
+        nics = ",".join(self.options.interfaces) or "as the launcher decides"
         ranks = planned_ranks(self.hosts, self.options.binding, nics)
         return Placement(list(ranks), [self.shown])
 

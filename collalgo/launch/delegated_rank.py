@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from collalgo.base.environment import NICS
+from collalgo.base.environment import INTERFACES
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch import environment
 from collalgo.launch.allocation import task_counts
@@ -153,7 +153,7 @@ def _execute(command: list[str]) -> int:
 def _variables(position: RankPosition, dialect: str) -> dict[str, str]:
     """The variables of the rank; settings of libraries by the user are kept."""
     limits = environment.thread_limit(position.local_size)
-    nics = environment.of_nics(NICS.given())
+    nics = environment.of_nics(INTERFACES.given())
     soft = {name: value for name, value in (limits | nics).items()
             if name not in os.environ}  # fmt: skip
     return soft | environment.of_rank(position, dialect)

@@ -139,7 +139,7 @@ class ElasticJob:
     def _job(self, node: Node, agent: NodeAgent, reached: list[str]) -> AgentJob:
         """What a host has to run, from the addresses at which it reaches this one."""
         by_name = {each.name: each.address for each in self._here.interfaces}
-        wanted = [by_name.get(name) for name in self._options.nics]
+        wanted = [by_name.get(name) for name in self._options.interfaces]
         address = next((each for each in wanted if each in reached), reached[0])
         options, starts = self._options, node.starts
         node.starts += 1
@@ -149,7 +149,7 @@ class ElasticJob:
             RESTART_COUNT: str(starts),
         }
         ranks = {e.rank: self._variables(e, node) for e in self._positions(node)}
-        restricted = agent.network(list(options.nics)).restricted
+        restricted = agent.network(list(options.interfaces)).restricted
         restarts = RESTARTS if options.restarts is None else options.restarts
         how = options, node.host, every, ranks, restricted
         return agent_job(*how, restarts=restarts)

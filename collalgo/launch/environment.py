@@ -5,7 +5,7 @@ import socket
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from collalgo.base.environment import JOB, NICS, VARIABLES
+from collalgo.base.environment import INTERFACES, JOB, VARIABLES
 from collalgo.bootstrap.interfaces import rdma_devices
 from collalgo.bootstrap.launcher_variables import RESTART_COUNT
 from collalgo.engine.transport.waiting import cores
@@ -109,7 +109,7 @@ def of_nics(
     names = nics.split(",")
     devices = [port for port, name in ports.items() if name in names]
     return {
-        NICS.name: nics,
+        INTERFACES.name: nics,
         UCX_DEVICES: ",".join(share or [*devices, *names]),
         "NCCL_SOCKET_IFNAME": nics,
         "GLOO_SOCKET_IFNAME": nics,

@@ -127,7 +127,7 @@ def mpi_line(mpiexec: Mpiexec, step: Step) -> Line:
         If it does not support the options.
     """
     if not mpiexec.vendor:
-        if step.hosts or step.options.nics:
+        if step.hosts or step.options.interfaces:
             raise BootstrapError(
                 f"{mpiexec.path} is of an unknown MPI: it can start ranks on this host "
                 "only; use Open MPI, MPICH or Intel MPI, or --launcher ssh"
@@ -163,8 +163,8 @@ def _open_mpi_settings(mpiexec: Mpiexec, step: Step) -> list[tuple[str, str, str
     settings: list[tuple[str, str, str]] = []
     if step.shell:
         settings += _open_mpi_shell(step.shell, step.options.ssh.words, daemons, plm)
-    if step.options.nics:
-        nics = ",".join(step.options.nics)
+    if step.options.interfaces:
+        nics = ",".join(step.options.interfaces)
         settings += [(daemons, network, nics), ("--mca", "btl_tcp_if_include", nics)]
     if len(step.hosts) >= TREE_HOSTS:
         settings += [
@@ -206,8 +206,8 @@ def _hydra(step: Step, launcher: str, program: str) -> Line:
         first, *rest = step.shell.words
         words += [launcher, "ssh", program, shutil.which(first) or first]
         variables = {"HYDRA_LAUNCHER_EXTRA_ARGS": shlex.join(rest)} if rest else {}
-    if step.options.nics:
-        words += ["-iface", step.options.nics[0]]
+    if step.options.interfaces:
+        words += ["-iface", step.options.interfaces[0]]
     return Line(words, variables)
 
 

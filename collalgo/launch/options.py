@@ -105,7 +105,7 @@ class LaunchOptions:
         Options of ssh.
     start_timeout : float
         Seconds that all hosts have to start.
-    nics : sequence of str
+    interfaces : sequence of str
         Interfaces between the hosts; none: those that are found to work.
     binding : Binding
         The binding of each rank.
@@ -146,7 +146,7 @@ class LaunchOptions:
     dialect: str = TORCH
     ssh: SshOptions = SshOptions()
     start_timeout: float = START_SECONDS
-    nics: Sequence[str] = ()
+    interfaces: Sequence[str] = ()
     binding: Binding = Binding.NONE
     launcher_words: Sequence[str] = ()
     timestamp: bool = False

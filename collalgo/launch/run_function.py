@@ -74,7 +74,7 @@ def run(
     *,
     size: int | None = None,
     timeout: float | None = None,
-    nics: Sequence[str] = (),
+    interfaces: Sequence[str] = (),
     ssh_port: int | None = None,
     ssh_identity: str | os.PathLike[str] | None = None,
     ssh_options: Sequence[str] = (),
@@ -101,7 +101,7 @@ def run(
         The number of ranks; by default one for each slot of the hosts.
     timeout
         Seconds that calls wait for other ranks; see :func:`collalgo.init`.
-    nics
+    interfaces
         Interfaces between the hosts, as ``["eth0"]``; by default those that work.
     ssh_port, ssh_identity, ssh_options
         The port of ssh, a file with the private key, and options as
@@ -153,7 +153,7 @@ def run(
         logs=None if log_dir is None else Path(log_dir),
         ssh=SshOptions(ssh_port, _path(ssh_identity), tuple(ssh_options)),
         start_timeout=start_timeout,
-        nics=tuple(nics),
+        interfaces=tuple(interfaces),
         verbose=verbose,
         is_function=True,
     )

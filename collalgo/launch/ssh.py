@@ -63,7 +63,10 @@ class SshLaunch:
         agents = {host.name: shell.line(host.name, AGENT) for host in self.positions}
         commands = [f"{name}: {shlex.join(line)}" for name, line in agents.items()]
         commands.append(f"each rank: {shlex.join(options.command)}")
-        nics = ",".join(options.nics) or "a share of those that reach the other hosts"
+        nics = (
+            ",".join(options.interfaces)
+            or "a share of those that reach the other hosts"
+        )
         if len(self.positions) == 1:
             nics = NO_NICS
         ranks = planned_ranks(self.positions, options.binding, nics)

@@ -36,7 +36,7 @@ RIGHT = {
     "TIMEOUT": ("inf", float("inf")),
     "SILENCE": ("2.5", 2.5),
     "ENGINE": ("ucx", "ucx"),
-    "NICS": ("eth0,,ib0", ["eth0", "ib0"]),
+    "INTERFACES": ("eth0,,ib0", ["eth0", "ib0"]),
     "SECRET": ("00ff", b"\0\xff"),
     "CUDA_AWARE": ("0", "0"),
     "ONE_KERNEL": ("0", 0),

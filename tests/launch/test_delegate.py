@@ -135,13 +135,13 @@ def test_another_remote_shell_reaches_the_launcher(variable, install, monkeypatc
 @pytest.mark.parametrize("name", list(VERSIONS))
 def test_interfaces_reach_the_launcher_and_the_ranks(name, install):
     install("mpiexec", VERSIONS[name])
-    plan = line_of(["x"], 3, HOSTS, delegates=True, nics=("eth0", "ib0"))
+    plan = line_of(["x"], 3, HOSTS, delegates=True, interfaces=("eth0", "ib0"))
     expected = {
         "open_mpi_4": ("--mca", "oob_tcp_if_include", "eth0,ib0"),
         "open_mpi_5": ("--prtemca", "prte_if_include", "eth0,ib0"),
     }.get(name, ("-iface", "eth0"))
     assert has(plan.line, *expected)
-    assert plan.variables["COLLALGO_NICS"] == "eth0,ib0"
+    assert plan.variables["COLLALGO_INTERFACES"] == "eth0,ib0"
     if name.startswith("open_mpi"):
         assert has(plan.line, "--mca", "btl_tcp_if_include", "eth0,ib0")
 

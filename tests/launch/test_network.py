@@ -139,7 +139,7 @@ import collalgo, os, numpy as np
 comm = collalgo.init(timeout=60)
 assert comm.size == len(set(comm.hosts)) == 2
 assert (comm.allreduce(np.ones(100_000)) == 2).all()
-names = ("MASTER_ADDR", "COLLALGO_STORE", "UCX_NET_DEVICES", "COLLALGO_NICS",
+names = ("MASTER_ADDR", "COLLALGO_STORE", "UCX_NET_DEVICES", "COLLALGO_INTERFACES",
          "NCCL_SOCKET_IFNAME", "FI_TCP_IFACE")
 print(*(os.environ.get(name) for name in names))
 """

@@ -134,7 +134,7 @@ def test_an_agent_gives_each_rank_its_share_unless_the_user_has_chosen(monkeypat
     monkeypatch.setattr(environment, "rdma_devices", dict)
     monkeypatch.delenv("UCX_NET_DEVICES", raising=False)
     name, shares = "UCX_NET_DEVICES", [["eth0"], ["eth1", "eth2"]]
-    for given in ({}, {"COLLALGO_NICS": "eth0,eth1,eth2"}):
+    for given in ({}, {"COLLALGO_INTERFACES": "eth0,eth1,eth2"}):
         found = environments(given, shares=shares)
         assert [each[name] for each in found] == ["eth0", "eth1,eth2"]
     assert [each[name] for each in environments({})] == ["eth7"] * 2

@@ -131,7 +131,7 @@ def test_a_placement_connects_to_no_host(monkeypatch, tmp_path, binding, nics):
     shell.write_text(f"#!/bin/sh\ntouch {tmp_path}/connected\n")
     shell.chmod(0o700)
     monkeypatch.setenv("COLLALGO_RSH", str(shell))
-    plan = planned(["true"], hosts=HOSTS, binding=Binding(binding), nics=nics)
+    plan = planned(["true"], hosts=HOSTS, binding=Binding(binding), interfaces=nics)
     found = plan.placement()
     ranks = [(rank.position.rank, rank.host, rank.cores) for rank in found.ranks]
     cores = "any" if binding == "none" else "by core, there"
@@ -144,5 +144,5 @@ def test_a_placement_connects_to_no_host(monkeypatch, tmp_path, binding, nics):
     ]
     assert command == "each rank: true"
     assert not (tmp_path / "connected").exists()
-    alone = planned(["true"], hosts=HOSTS[:1], nics=nics).placement()
+    alone = planned(["true"], hosts=HOSTS[:1], interfaces=nics).placement()
     assert {rank.nics for rank in alone.ranks} == {"none, by shared memory"}
