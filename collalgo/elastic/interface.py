@@ -25,6 +25,9 @@ class Membership:
     fence : Fence or None
         The fence of changes of the store, so that they are refused as soon as a greater
         epoch has begun; None if the members cannot change.
+    tokens : tuple of str
+        The tokens of the processes of the members in the store, by rank; empty without
+        such a store.
     """
 
     epoch: int
@@ -32,6 +35,7 @@ class Membership:
     rank: int
     why: str
     fence: Fence | None
+    tokens: tuple[str, ...] = ()
 
     @property
     def size(self) -> int:

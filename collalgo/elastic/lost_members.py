@@ -11,7 +11,7 @@ from time import monotonic, sleep
 
 from collalgo.base.threads import ThreadRefused, start
 from collalgo.bootstrap.context import Context
-from collalgo.bootstrap.store.ended_members import MALFORMED, remove_processes
+from collalgo.bootstrap.store.ended_members import remove_processes
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.elastic.interface import Membership
 from collalgo.errors import BootstrapError
@@ -27,7 +27,9 @@ def report_lost(
     context: Context,
     is_over: Callable[[], bool],
 ) -> None:
-    """Let a thread of the first survivor report lost members, until an epoch is over.
+    """Let a thread of the first survivor report lost members, until an epoch begins.
+
+    A rendezvous without tokens of its members, as that of a plug-in, is told nothing.
 
     Parameters
     ----------
@@ -38,7 +40,7 @@ def report_lost(
     is_over
         Whether this process is a member of the next epoch.
     """
-    if store.sees_ends:
+    if not member.tokens or store.sees_ends:
         return
     words = store, member, context, is_over
     thread = Thread(target=_report, args=words, name="collalgo lost members")
@@ -58,7 +60,7 @@ def _report(
         lost = set(context.rendezvous.lost())
         first = min({*range(member.size)} - lost, default=0)
         if member.rank == first and lost > reported:
-            with suppress(BootstrapError, OSError, *MALFORMED):
-                remove_processes(store, member.epoch, lost - reported)
+            with suppress(BootstrapError, OSError):
+                remove_processes(store, {member.tokens[rank] for rank in lost})
                 reported = lost
         sleep(PAUSE)

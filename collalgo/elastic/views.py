@@ -16,6 +16,7 @@ def membership_of(state: Participant) -> Membership:
         members.index(state.member),
         state.round.why,
         Fence(ROUND, state.value(ROUND).version),
+        tuple(member.token for member in members),
     )
 
 

@@ -5,8 +5,10 @@ import threading
 from threading import Event
 from unittest.mock import Mock
 
+import pytest
+
 from collalgo.bootstrap.store import ended_members
-from collalgo.bootstrap.store.at_url import store_place
+from collalgo.bootstrap.store.at_url import KINDS, STORES, store_place
 from collalgo.bootstrap.store.ended_members import EndReports, remove_member
 from collalgo.bootstrap.store.job_keys import NODES
 
@@ -42,6 +44,25 @@ def test_a_report_that_is_late_deletes_nothing_of_the_next_process():
     assert not store.delete.called
     remove_member(store, "a")
     store.delete.assert_called_once_with("node/1", 3)
+
+
+@pytest.mark.parametrize("value", [b"x", b"[]", b"{}", b'{"member": ["a"]}', b"\xff"])
+def test_malformed_keys_of_others_do_not_keep_those_of_a_member(value):
+    entries = {
+        "node/0": Mock(value=value, version=2),
+        "node/1": Mock(value=b'{"member": ["a", "token"]}', version=3),
+    }
+    store = Mock(
+        **{"entries.side_effect": lambda prefix: entries if prefix == NODES else {}}
+    )
+    remove_member(store, "a")
+    store.delete.assert_called_once_with("node/1", 3)
+
+
+@pytest.mark.parametrize("scheme", sorted(STORES))
+def test_each_of_our_stores_is_known_before_it_is_connected(scheme):
+    assert KINDS.keys() == STORES.keys()
+    assert KINDS[scheme].sees_ends is (scheme not in ("etcd", "replicated"))
 
 
 def test_reports_are_waited_for_and_cancelled(monkeypatch):

@@ -139,6 +139,14 @@ STORES: dict[str, Callable[[StorePlace, Callable[[str], None]], KeyValueStore]] 
     "replicated": replicated_store,
 }
 
+#: What is known of the store of each scheme before it is connected.
+KINDS: dict[str, type[Client | Etcd | FileStore]] = {
+    "collalgo": Client,
+    "etcd": Etcd,
+    "file": FileStore,
+    "replicated": Etcd,
+}
+
 
 def running_store(place: StorePlace) -> KeyValueStore:
     """Connect with the store of a job that runs.

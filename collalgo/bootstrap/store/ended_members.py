@@ -6,16 +6,13 @@ from contextlib import closing, suppress
 from threading import Event, Thread
 
 from collalgo.base.threads import ThreadRefused, start
-from collalgo.bootstrap.store.at_url import StorePlace, running_store
-from collalgo.bootstrap.store.job_keys import LEADER, NODES, ROUND
+from collalgo.bootstrap.store.at_url import KINDS, StorePlace, running_store
+from collalgo.bootstrap.store.job_keys import LEADER, NODES
 from collalgo.bootstrap.store.protocol import KeyValueStore
 from collalgo.errors import BootstrapError
 
-#: The schemes of stores that do not see the end of a process, only that of its lease.
-WITH_LEASES_ONLY = ("etcd", "replicated")
-
 #: The errors of documents that are malformed.
-MALFORMED = ValueError, RecursionError, LookupError, TypeError, AttributeError
+MALFORMED = ValueError, RecursionError, LookupError, TypeError
 
 #: Seconds in which a report should arrive.
 SECONDS = 1.0
@@ -40,7 +37,8 @@ class EndReport:
         self._place, self._name = place, name
         self._cancelled = Event()
         self._thread: Thread | None = None
-        if place.url.scheme in WITH_LEASES_ONLY:
+        kind = KINDS.get(place.url.scheme)
+        if kind is not None and not kind.sees_ends:
             thread = Thread(target=self._send, name=f"collalgo end of {name}")
             thread.daemon = True
             with suppress(ThreadRefused):
@@ -98,29 +96,26 @@ def remove_member(
     """Delete the keys of the processes of a member, unless it is cancelled."""
     for prefix in (NODES, LEADER):
         for key, entry in store.entries(prefix).items():
-            if _name_in(entry.value) == name and not cancelled():
+            if _process_in(entry.value)[0] == name and not cancelled():
                 store.delete(key, entry.version)
 
 
-def remove_processes(store: KeyValueStore, epoch: int, ranks: Collection[int]) -> None:
-    """Delete the keys of some members of an epoch, unless another one has begun.
+def remove_processes(store: KeyValueStore, tokens: Collection[str]) -> None:
+    """Delete the keys of some processes, which have no others when they start again.
 
     One that lives sets them again as it asks for the next epoch.
     """
-    present = store.read(ROUND)
-    found = json.loads(present.value) if present else {}
-    if found.get("epoch") != epoch:
-        return
-    tokens = {found["members"][rank][1] for rank in ranks}
-    for key in (LEADER, *(NODES + token for token in tokens)):
-        entry = store.read(key)
-        if entry and json.loads(entry.value)["member"][1] in tokens:
-            store.delete(key, entry.version)
+    leader = store.read(LEADER)
+    if leader is not None and _process_in(leader.value)[1] in tokens:
+        store.delete(LEADER, leader.version)
+    for token in tokens:
+        store.delete(NODES + token)
 
 
-def _name_in(document: bytes) -> str | None:
-    """The name of the member that a document names."""
+def _process_in(document: bytes) -> tuple[str, str] | tuple[None, None]:
+    """The name and the token of the process that a document names."""
     with suppress(*MALFORMED):
-        name = json.loads(document)["member"][0]
-        return name if isinstance(name, str) else None
-    return None
+        name, token = json.loads(document)["member"]
+        if isinstance(name, str) and isinstance(token, str):
+            return name, token
+    return None, None
