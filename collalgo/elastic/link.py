@@ -17,6 +17,7 @@ from collalgo.bootstrap.store.protocol import (
     StoreError,
     Subscription,
 )
+from collalgo.bootstrap.store.repeated import repeated
 from collalgo.elastic.documents import decoded, encoded
 from collalgo.elastic.events import Delete, Event, ProcessesListed, Seen, Write
 from collalgo.errors import EpochLost, RendezvousError
@@ -28,8 +29,8 @@ T = TypeVar("T")
 #: Connects with the store; its argument is called with the reason of a loss.
 Connect = Callable[[Callable[[str], None]], KeyValueStore]
 
-#: Seconds between two attempts to reach the store.
-RETRY_SECONDS = 0.1
+#: Seconds between two polls whether others have left.
+DEPARTURE_PAUSE = 0.1
 
 
 class HeldStore(Protocol):
@@ -93,25 +94,23 @@ class StoreLink:
 
     def _attempt(self, timeout: float, then: Callable[[], T]) -> T:
         """Connect, and read from the store; again if one of the two fails."""
-        began = monotonic()
-        while True:
-            try:
-                with ExitStack() as failed:
-                    self.is_lost = False
-                    self.store = self._connect(self._lost)
-                    failed.callback(self.close)
-                    self.lease = self.store.lease(self._silence)
-                    self.store.watch(COMMON, self._changed)
-                    found = then()
-                    failed.pop_all()
-                    return found
-            except (StoreError, OSError) as error:
-                if monotonic() - began > timeout:
-                    raise RendezvousError(
-                        f"the store of the job at {self._where} was not reached in "
-                        f"{timeout:g} s: {error}"
-                    ) from None
-                sleep(RETRY_SECONDS)
+        where = f"the store of the job at {self._where}"
+        try:
+            return repeated(lambda: self._connected(then), timeout, where)
+        except StoreError as error:
+            raise RendezvousError(str(error)) from None
+
+    def _connected(self, then: Callable[[], T]) -> T:
+        """Connect once, and read from the store."""
+        with ExitStack() as failed:
+            self.is_lost = False
+            self.store = self._connect(self._lost)
+            failed.callback(self.close)
+            self.lease = self.store.lease(self._silence)
+            self.store.watch(COMMON, self._changed)
+            found = then()
+            failed.pop_all()
+            return found
 
     def reopen(
         self, timeout: float, known: dict[str, int], *, is_listing: bool
@@ -196,7 +195,7 @@ class StoreLink:
         self.lease.revoke()
         with suppress(StoreError):
             while self.store.entries(NODES) and monotonic() < end:
-                sleep(RETRY_SECONDS)
+                sleep(DEPARTURE_PAUSE)
 
     def close(self) -> None:
         """End the lease and the connection."""

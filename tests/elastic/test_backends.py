@@ -121,7 +121,9 @@ def test_a_wrong_secret_is_an_error_with_place_and_time(reserved_port):
     place = f"127.0.0.1:{reserved_port}"
     settings = replace(QUICK, store_timeout=0.1)
     holder = elastic.rendezvous(place, "j", settings, "a", SECRET)
-    with pytest.raises(RendezvousError, match=rf"j at .*{place} was not reached in"):
+    with pytest.raises(
+        RendezvousError, match=rf"j at .*{place} has not answered within"
+    ):
         elastic.rendezvous(place, "j", settings, "b", b"wrong")
     holder.shutdown()
 

@@ -7,7 +7,13 @@ from unittest.mock import Mock
 import pytest
 
 from collalgo.bootstrap.store import repeated as requests
-from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, NotSet, StoreError
+from collalgo.bootstrap.store.protocol import (
+    Denied,
+    Fenced,
+    LeaseExpired,
+    NotSet,
+    StoreError,
+)
 from collalgo.bootstrap.store.repeated import repeated
 from collalgo.elastic import epochs
 from collalgo.elastic.epochs import Epochs
@@ -110,7 +116,8 @@ def test_no_store_is_asked_for_an_epoch_that_has_ended(
 
 
 @pytest.mark.parametrize(
-    "refusal", [Fenced("no"), LeaseExpired("no"), NotSet("key", 1.0)]
+    "refusal",
+    [Denied("no"), Fenced("no"), LeaseExpired("no"), NotSet("key", 1.0)],
 )
 def test_no_request_that_a_store_refuses_is_repeated(refusal):
     request = Mock(side_effect=refusal)

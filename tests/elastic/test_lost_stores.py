@@ -24,7 +24,7 @@ def test_a_store_that_is_not_reached_is_named(connect):
 
     settings = replace(QUICK, store_timeout=0.2)
     with pytest.raises(
-        RendezvousError, match=r"at host x was not reached in 0\.2 s: no"
+        RendezvousError, match=r"at host x has not answered within 0\.2 s: no"
     ):
         StoreRendezvous(unreachable, "host x", settings, "a")
 

@@ -3,12 +3,13 @@
 import subprocess
 import sys
 from contextlib import closing
+from errno import EACCES
 from unittest.mock import Mock
 
 import pytest
 
 from collalgo._version import __version__
-from collalgo.bootstrap.store import job_start
+from collalgo.bootstrap.store import file, job_start, repeated
 from collalgo.bootstrap.store.at_url import STORES, store_place
 from collalgo.bootstrap.store.job_end import end_document
 from collalgo.bootstrap.store.job_keys import CLOSED, COMMAND
@@ -73,6 +74,53 @@ def test_another_command_under_the_id_of_a_job_is_refused_with_both(place, comma
     start(place)  # a further node of the first one
 
 
+@pytest.mark.parametrize(
+    ("words", "others"),
+    [
+        (["--config=conf/a.yaml", "--data", "/mnt/a/"],
+         ["--resume=ckpt/a.yaml", "--data", "/mnt/a/"]),
+        (["--data", "/mnt/a/"], ["--data", "/mnt/b/"]),
+        (["--lr=1/2"], ["--epochs=8/2"]),
+        (["--lr=1/2"], ["--lr=8/2"]),
+        (["--data=s3://a/train"], ["--data=s3://b/train"]),
+        (["./a/x.yaml"], ["./b/x.yaml"]),
+        (["a b"], ["a", "b"]),
+        (["x" * 5000, "1"], ["x" * 5000, "2"]),
+    ],
+)  # fmt: skip
+def test_commands_that_differ_in_an_option_or_a_folder_below_differ(
+    place, words, others
+):
+    start(place, [*TRAIN[:2], *words])
+    start(place, [*TRAIN[:2], *words])
+    with pytest.raises(RendezvousError, match=r"but the job .python train"):
+        start(place, [*TRAIN[:2], *others])
+
+
+@pytest.mark.parametrize(
+    ("word", "shown"),
+    [
+        ("/n{}/data/", "data"),
+        ("--data=/n{}/data", "--data=data"),
+        ("data.path=/n{}/data/", "data.path=data"),
+    ],
+)
+def test_hosts_may_have_the_absolute_paths_of_options_elsewhere(place, word, shown):
+    for node in range(3):
+        start(place, [*TRAIN[:2], word.format(node)])
+    with pytest.raises(RendezvousError, match=f"the job 'python train.py {shown}'"):
+        start(place, TRAIN[:2])
+
+
+def test_a_folder_without_permission_is_refused_at_once(monkeypatch, tmp_path):
+    monkeypatch.setattr(job_start, "PATIENCE", 0.3)
+    used = Mock(side_effect=PermissionError(EACCES, "Permission denied"))
+    monkeypatch.setattr(file, "make_private", used)
+    with pytest.raises(RendezvousError, match=r"node .* cannot be used: .*denied"):
+        start(lambda: store_place(f"file://{tmp_path}/shared", "j"))
+    used.assert_called_once()
+
+
 def test_another_number_of_members_is_refused(place):
     start(place)
     with pytest.raises(RendezvousError, match="has members '2:4' but the job '1:4'"):
@@ -97,7 +145,7 @@ def test_a_store_that_is_not_reached_is_named(monkeypatch, reserved_port):
     monkeypatch.setattr(job_start, "SILENT", 0.1)
     where, told = f"etcd://127.0.0.1:{reserved_port}", []
     place = store_place(where, "j", "n7")
-    words = rf"n7 has not reached the store of job j at {where} in 0\.3 s: .*refused"
+    words = rf"node n7 .*of job j at {where} has not answered .* 0\.3 s: .*refused"
     with pytest.raises(RendezvousError, match=words):
         check_start(place, TRAIN, TERMS, told.append)
     assert len(told) == 1
@@ -116,7 +164,7 @@ def test_a_store_that_fails_once_it_is_reached_is_asked_again(place, monkeypatch
         return store
 
     monkeypatch.setitem(STORES, found.url.scheme, connect)
-    monkeypatch.setattr(job_start, "PAUSE", 0.0)
+    monkeypatch.setattr(repeated, "PAUSE", 0.0)
     start(place)
     assert not failures
     with pytest.raises(RendezvousError, match="but the job"):

@@ -23,6 +23,7 @@ from collalgo.bootstrap.store.protocol import (
     ABSENT,
     ANSWER_SECONDS,
     VALUE_BYTES,
+    Denied,
     Entry,
     Fence,
     LeaseExpired,
@@ -239,7 +240,8 @@ class FileStore:
         try:
             yield
         except OSError as error:
-            raise StoreError(
+            kind = Denied if isinstance(error, PermissionError) else StoreError
+            raise kind(
                 f"the store in the folder {self._folder} cannot be used: {error}"
             ) from None
 

@@ -4,21 +4,23 @@ A second job under the id of another one would join that as further members.
 """
 
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from hashlib import sha256
 from pathlib import PurePath
-from time import monotonic, sleep
 
 from collalgo.bootstrap.store.at_url import STORES, StorePlace
 from collalgo.bootstrap.store.job_keys import CLOSED, COMMAND
-from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore
-from collalgo.errors import BootstrapError, RendezvousClosed, RendezvousError
+from collalgo.bootstrap.store.protocol import ABSENT, KeyValueStore, StoreError
+from collalgo.bootstrap.store.repeated import repeated
+from collalgo.errors import RendezvousClosed, RendezvousError
 
-#: Seconds in which a node has to reach the store, after which it says that it waits,
-#: and between two attempts.
-PATIENCE, SILENT, PAUSE = 60.0, 3.0, 0.2
+#: Seconds in which a node has to reach the store, more than its ranks have later, as
+#: nodes start at different times; and those after which it says that it waits.
+PATIENCE, SILENT = 60.0, 3.0
 
-#: The characters of a command in the store, at most.
+#: The characters of a command in the store, before a digest of a longer one.
 MOST_CHARACTERS = 4000
 
 
@@ -37,8 +39,9 @@ def check_start(
     place
         The store, and the name of the node.
     command
-        The command line of its ranks. Only the last part of a path counts, as hosts
-        may have another one, and not which Python it is.
+        The command line of its ranks. Only the last part of an absolute path counts,
+        as hosts may have another one, and not which Python it is. It is readable in
+        the store.
     terms
         What else is equal on all nodes, by name.
     report
@@ -63,24 +66,22 @@ def _noted(
     place: StorePlace, ours: Mapping[str, str], report: Callable[[str], None]
 ) -> Mapping[str, str]:
     """The terms of the job in its store, which another node may still have to start."""
-    begin, told = monotonic(), False
-    while True:
-        try:
-            with closing(STORES[place.url.scheme](place, lambda _why: None)) as store:
-                return _asked(place, store, ours)
-        except RendezvousClosed:
-            raise
-        except (BootstrapError, OSError) as error:
-            waited = monotonic() - begin
-            if waited > PATIENCE:
-                raise RendezvousError(
-                    f"node {place.name} has not reached the store of {place} in "
-                    f"{PATIENCE:g} s: {error}"
-                ) from None
-            if waited > SILENT and not told:
-                report(f"waiting for the store of {place}: {error}")
-                told = True
-            sleep(PAUSE)
+    told = False
+
+    def asked() -> Mapping[str, str]:
+        with closing(STORES[place.url.scheme](place, lambda _why: None)) as store:
+            return _asked(place, store, ours)
+
+    def failed(error: Exception, waited: float) -> None:
+        nonlocal told
+        if waited > SILENT and not told:
+            report(f"waiting for the store of {place}: {error}")
+            told = True
+
+    try:
+        return repeated(asked, PATIENCE, f"the store of {place}", failed=failed)
+    except StoreError as error:
+        raise RendezvousError(f"node {place.name} cannot join: {error}") from None
 
 
 def _asked(
@@ -98,11 +99,34 @@ def _asked(
 
 
 def _comparable(command: Sequence[str]) -> str:
-    """A command line without what may differ between the hosts of a job."""
+    """A command line without what may differ between the hosts of a job.
+
+    The end of a very long one is replaced by a digest of the whole.
+    """
     first, *others = command
     program = PurePath(first).name
-    words = ["python" if program.startswith("python") else program, *others]
-    return " ".join(word.rpartition("/")[2] for word in words)[:MOST_CHARACTERS]
+    words = ["python" if program.startswith("python") else program]
+    whole = shlex.join(words + [_without_folder(word) for word in others])
+    if len(whole) <= MOST_CHARACTERS:
+        return whole
+    digest = sha256(whole.encode(errors="surrogatepass")).hexdigest()
+    return f"{whole[:MOST_CHARACTERS]}... (SHA-256 {digest})"
+
+
+def _without_folder(word: str) -> str:
+    """The word of a command line with the last part only of an absolute path.
+
+    The path may be the value of an option, which keeps its name.
+    """
+    name, sign, value = word.partition("=")
+    if not sign:
+        name, value = "", word
+    path = PurePath(value)
+    if path.is_absolute():
+        value = path.name or value
+    elif value.startswith("./"):
+        value = str(path)
+    return name + sign + value
 
 
 def _fields(document: bytes) -> dict[str, str]:

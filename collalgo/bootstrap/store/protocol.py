@@ -49,6 +49,10 @@ class NotSet(StoreError):
         super().__init__(f"key {key} was not set within {timeout:g} s")
 
 
+class Denied(StoreError):
+    """The system does not let this user use the store."""
+
+
 class LeaseExpired(StoreError):
     """The lease of a request has expired, or was revoked."""
 

@@ -4,7 +4,13 @@ from collections.abc import Callable
 from time import monotonic, sleep
 from typing import TypeVar
 
-from collalgo.bootstrap.store.protocol import Fenced, LeaseExpired, NotSet, StoreError
+from collalgo.bootstrap.store.protocol import (
+    Denied,
+    Fenced,
+    LeaseExpired,
+    NotSet,
+    StoreError,
+)
 
 T = TypeVar("T")
 
@@ -12,11 +18,15 @@ T = TypeVar("T")
 PAUSE = 0.1
 
 #: The answers of a store that has refused a request; another attempt has the same.
-REFUSALS = Fenced, LeaseExpired, NotSet
+REFUSALS = Denied, Fenced, LeaseExpired, NotSet
 
 
 def repeated(
-    request: Callable[[], T], seconds: float, store: str, check: Callable[[], None]
+    request: Callable[[], T],
+    seconds: float,
+    store: str,
+    check: Callable[[], None] = lambda: None,
+    failed: Callable[[Exception, float], None] = lambda _error, _waited: None,
 ) -> T:
     """Make a request, and again if it fails: a store may come back.
 
@@ -33,6 +43,8 @@ def repeated(
         The name of the store in errors.
     check
         Called before each attempt; raises if the request has become useless.
+    failed
+        Called with the error of each attempt, and the seconds since the first began.
 
     Raises
     ------
@@ -46,8 +58,10 @@ def repeated(
             return request()
         except REFUSALS:
             raise
-        except StoreError as error:
-            if monotonic() - began >= seconds:
+        except (StoreError, OSError) as error:
+            waited = monotonic() - began
+            failed(error, waited)
+            if waited >= seconds:
                 raise StoreError(
                     f"{store} has not answered within {seconds:g} s: {error}"
                 ) from None
