@@ -50,7 +50,7 @@ intelmpi: .venv-intelmpi/installed
 torch: .venv-torch/installed
 	$(BIN)/pytest tests/integrations/test_torch.py tests/integrations/test_torchrun.py
 
-# Frameworks on torch, and Ray; some hundred MB.
+# Frameworks on torch, Ray, and vLLM in an environment with a torch of its own; some GB.
 clients: .venv-torch/installed vllm
 	.venv-torch/bin/python -m pip install --quiet pytorch-lightning accelerate 'ray[train]'
 	.venv-torch/bin/python -m pip install --quiet --no-build-isolation deepspeed

@@ -58,9 +58,9 @@ HELD = (
     Phase("all make steps again, as it was started again"),
 )
 
-#: A trial of the parts rack and holder takes some times as long as others, and they
-#: have as many times fewer.
-LONG = 3
+#: The parts rack and holder take about three times as long, so they run a third of the
+#: trials.
+FEWER = 3
 
 #: A figure or an environment as an object of JSON.
 Row: TypeAlias = dict[str, Any]
@@ -71,7 +71,7 @@ class Plan:
 
     def __init__(self, given: argparse.Namespace):
         self._given, self._trials = given, given.trials
-        self._fewer = -(-given.trials // LONG)
+        self._fewer = -(-given.trials // FEWER)
         self._etcds = [Store(program) for program in _etcds(given)]
 
     def _of_etcds(
@@ -161,8 +161,8 @@ PARTS = (
 
 #: The parts that run over each etcd.
 OVER_ETCD = (
-    *("workers", "hosts", "late", "rack", "holder", "leader", "partition", "halves"),
-)
+    "workers", "hosts", "late", "rack", "holder", "leader", "partition", "halves",
+)  # fmt: skip
 
 #: The options with a value, their defaults and their help.
 OPTIONS: dict[str, tuple[int | float | str, str]] = {

@@ -130,7 +130,7 @@ class GroupRendezvous:
         return True
 
     def lost(self) -> list[int]:
-        """The ranks whose process has ended; those of one host lose no others."""
+        """The ranks whose process has ended; a rank of this host is lost only so."""
         ended, places = self._memory.ended(), self._places
         known = places.items() if isinstance(places, Mapping) else enumerate(places)
         return [rank for rank, place in known if place in ended]

@@ -122,7 +122,7 @@ class Epochs:
         """
         if self._contexts.due < inf:  # seldom
             self._contexts.release_if_calm()
-        change = self._gathering.change()
+        change = self._gathering.note_change()
         if change is None or not (change.is_failure or change.waiting):
             return False
         if change.is_failure:
@@ -222,9 +222,10 @@ class Epochs:
     def _react(self, change: MembershipChange | None) -> None:
         """Cancel all waits for members, once an epoch has failed.
 
-        The time begins in which processes that wait are joined by others.
+        The time begins in which processes that wait are joined by others: from what is
+        known now, as the change told may be over.
         """
-        self._gathering.change()
+        self._gathering.note_change()
         if change is None or not change.is_failure:
             return
         with self._lock:

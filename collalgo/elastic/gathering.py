@@ -27,8 +27,8 @@ class Gathering:
         self._epoch = self._waiting = 0
         self._first = self._last = inf
 
-    def change(self) -> MembershipChange | None:
-        """The reason for the next round; the times of new processes are noted."""
+    def note_change(self) -> MembershipChange | None:
+        """Note the times of new processes; return the reason for the next round."""
         change = self._read()
         if change is None and not self._waiting:  # mostly
             return None

@@ -9,7 +9,7 @@ from collalgo.bootstrap.context import Context
 #: would delay the recovery from a failure.
 CALM_SECONDS = 1.0
 
-#: Contexts of which the jobs that have ended are released at once.
+#: With more contexts than this, former jobs end at once, without the wait.
 MOST_HELD = 4
 
 
@@ -34,9 +34,10 @@ class HeldContexts:
             self.release()
 
     def release_if_calm(self) -> None:
-        """At a step: release former contexts, if the epoch has lasted for a while.
+        """At a commit: release former contexts, if the epoch has lasted for a while.
 
-        Members that make steps of it have left all former worlds.
+        Members that make steps of it have left all former worlds. Without commits and
+        shared sums they are held until there are more than :data:`MOST_HELD`.
         """
         if monotonic() >= self.due:
             self.due = inf
