@@ -14,7 +14,7 @@ from collalgo.bootstrap.store.etcd import Etcd
 from collalgo.bootstrap.store.etcd_gateway import Gateway
 from collalgo.bootstrap.store.etcd_members import Members, members_of
 from collalgo.bootstrap.store.protocol import StoreError
-from tests.support.store_clients import Seen, until
+from tests.support.store_clients import DEADLINE, Seen, until
 
 pytestmark = pytest.mark.deadline
 
@@ -57,6 +57,30 @@ def test_a_request_ends_with_the_leader_that_had_it_but_not_as_it_is_slow(electe
         assert store.compare_set("k", b"v", 0).entry.version == 5
         server.answering.set()
         store.close()
+        server.shutdown()
+
+
+def test_a_request_that_is_answered_after_the_end_leaves_no_connection():
+    """As that of a thread of a lease, which close() does not wait for."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forwarding) as server:
+        server.term, server.elected, server.slow = 1, False, threading.Event()
+        threading.Thread(target=server.serve_forever, args=(0.01,)).start()
+        gateway = Gateway([("127.0.0.1", server.server_port)])
+        begun, open_connection = threading.Event(), gateway._reached
+
+        def reached(*words):
+            made.append(open_connection(*words))
+            begun.set()
+            return made[-1]
+
+        made, gateway._reached = [], reached
+        asking = threading.Thread(target=gateway.ask, args=("kv/txn", {}))
+        asking.start()
+        begun.wait(DEADLINE)
+        gateway.close()
+        server.slow.set()
+        asking.join(DEADLINE)
+        assert [each.sock for each in made] == [None]
         server.shutdown()
 
 

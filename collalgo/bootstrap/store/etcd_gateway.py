@@ -52,6 +52,7 @@ class Gateway:
         self._idle: list[HTTPConnection] = []
         self._streams: WeakSet[Stream] = WeakSet()
         self._lock = Lock()
+        self._is_closed = False
 
     def ask(
         self, path: str, body: Mapping[str, Any], repeat: Repeat = Repeat.SAFELY
@@ -65,7 +66,10 @@ class Gateway:
         """
         connection, answer = self._send(path, body, repeat, self._exchange)
         with self._lock:
-            self._idle.append(connection)
+            if not self._is_closed:
+                self._idle.append(connection)
+                return answer
+        connection.close()
         return answer
 
     def stream(self, path: str, body: Mapping[str, Any]) -> "Stream":
@@ -130,7 +134,11 @@ class Gateway:
         return accepted(connection, path)
 
     def close(self) -> None:
-        """Close the idle connections."""
+        """Close the idle connections, and those of present requests once answered."""
+        self._is_closed = True
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         with self._lock:
             idle, self._idle = self._idle, []
         for connection in idle:
@@ -168,7 +176,7 @@ class Gateway:
         self._members.leave(member)
         with self._lock:
             streams = [each for each in self._streams if each.member == member]
-        self.close()
+        self._close_idle()
         for stream in streams:  # they begin again at another member
             stream.close()
 
