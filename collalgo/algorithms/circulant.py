@@ -8,22 +8,24 @@ the bytes, both as few as an algorithm has that is not pipelined.
 allreduce of 12 ranks: 8 steps, 11/6 n bytes, 84 links, same bits on every rank
 """
 
+from functools import cache
 from itertools import pairwise
 
 from collalgo.algorithms.forwarding import forward
 from collalgo.schedule import Group, Steps, recv, reverse, send
 
 
-def skips(size: int) -> list[int]:
+@cache
+def skips(size: int) -> tuple[int, ...]:
     """Half of each distance, rounded up, down to 1.
 
     >>> skips(17)
-    [1, 2, 3, 5, 9, 17]
+    (1, 2, 3, 5, 9, 17)
     """
     found = [size]
     while found[-1] > 1:
         found.append((found[-1] + 1) // 2)
-    return found[::-1]
+    return tuple(found[::-1])
 
 
 def allgather(group: Group) -> Steps:

@@ -11,7 +11,7 @@ broadcast of 17 ranks: 14 steps, 7/5 n bytes, 80 links, same bits on every rank
 
 from functools import cache
 
-from collalgo.algorithms import circulant
+from collalgo.algorithms.circulant import skips
 from collalgo.schedule import (
     Chunks,
     Group,
@@ -21,12 +21,6 @@ from collalgo.schedule import (
     reverse,
     send,
 )
-
-
-@cache
-def skips(size: int) -> list[int]:
-    """The distances of the rounds of a phase, and the size."""
-    return circulant.skips(size)
 
 
 def base_block(rank: int, size: int) -> int:
