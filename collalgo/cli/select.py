@@ -139,6 +139,7 @@ def select_command(
     dgx1v --hosts 4 or dgx1v hosts=4. One size prints the prices of all algorithms, a
     range of sizes, the default, a table of the choices.
     """
+    check_on_time(options["late"], {"--peers": peers, FAULTS: any(faults)})
     sizes, words = _sizes(collective, (words, range_, matrix), picture, everything)
     topology, words = split_what(words, topology, options)
     _check_target(ranks, topology, words, (assume, faults, matrix))
@@ -147,7 +148,7 @@ def select_command(
     try:
         pricer = pricer_of(machine)
         decide = partial(select, collective, counts=matrix, size=ranks, topology=pricer)
-        chosen = _choices(decide, sizes, options, (peers, faults))
+        chosen = _choices(decide, sizes, options)
         others = of_peers(decide, sizes, pricer) if peers else {}
         intact = None if machine is whole else pricer_of(whole)
         losses = _losses(chosen, pricer, intact, partial(decide, **options), matrix)
@@ -179,11 +180,8 @@ def _choices(
     decide: Callable[..., Selection],
     sizes: Sequence[int | None],
     options: dict[str, Any],
-    on_time: tuple[bool, Faults],
 ) -> list[Selection]:
-    """The choice for each size; late ranks exclude some options."""
-    peers, faults = on_time
-    check_on_time(options["late"], {"--peers": peers, FAULTS: any(faults)})
+    """The choice for each size."""
     with patience("pricing"):
         found = [decide(nbytes, **options) for nbytes in sizes]
     policy = options.get("policy")

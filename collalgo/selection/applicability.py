@@ -11,8 +11,8 @@ from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 #: The obstacle of an algorithm where reproducible results are requested.
 NOT_SERIAL = "does not combine in the order of the ranks"
 
-#: The obstacle of an algorithm for what no price of the selection has, as a late rank.
-BY_NAME = "is for calls with a late rank; name it to run it"
+#: The obstacle of an algorithm for a late rank where all ranks are on time.
+BY_NAME = "is for calls with a late rank; pass late, or name it to run it"
 
 
 def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:

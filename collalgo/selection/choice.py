@@ -70,7 +70,8 @@ def select(
         topology), ``"gloo"``, or a file of :mod:`collalgo.selection.rules`.
     late
         The seconds by which ranks come late, on a topology. The time is then that from
-        the arrival of the last rank, and ``late_rank`` is a candidate.
+        the arrival of the last rank, and ``late_rank`` and ``late_broadcast`` are
+        candidates.
 
     Notes
     -----
@@ -95,7 +96,7 @@ def select(
     _check(collective, algorithm)
     _check_options(collective, reproducible, algorithm, policy)
     pricer = _on_host(size, machine) if topology is None else _pricer(topology)
-    if late:
+    if late is not None:
         pricer = _for_late(pricer, collective, late)
     if collective == ALLTOALLV:
         pricer = _for_counts(pricer, nbytes, counts)
@@ -152,14 +153,16 @@ def _checked_bytes(collective: str, nbytes: float | str | None, counts: object) 
 
 def _for_late(pricer: Pricer, collective: str, late: Mapping[int, float]) -> Pricer:
     """The prices for late ranks; without any those of the pricer."""
-    if collective == ALLTOALLV or not isinstance(pricer, TopologyPricer):
-        raise AlgorithmNotApplicable(
-            f"select: late ranks are for collectives on a topology, not for "
-            f"{collective} on this machine or with counts; leave late out",
-            collective=collective,
-        )
     found = checked_late(late, pricer.size, "rounds", "select")
-    return late_pricer(pricer, found) if found else pricer
+    if not found:
+        return pricer
+    if collective == ALLTOALLV:
+        why = "alltoallv has no prices for late ranks; leave late out"
+    elif not isinstance(pricer, TopologyPricer):
+        why = "late needs a topology; pass topology= or leave late out"
+    else:
+        return late_pricer(pricer, found)
+    raise AlgorithmNotApplicable(f"select: {why}", collective=collective)
 
 
 def _for_counts(

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from collalgo.algorithms.catalogue import ALGORITHMS, Algorithm
-from collalgo.algorithms.row import own_parameters
 from collalgo.cost.bounds import Bound
 from collalgo.cost.late_ranks import LatePrice, described, last_of
 from collalgo.cost.placement_bounds import placement_bound
@@ -12,17 +14,42 @@ from collalgo.cost.rounds import Line
 from collalgo.schedule import begin
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.pricer import TableCache
 from collalgo.selection.prices import Choices, Curve, LazyCandidate, LazyCurve, Priced
 from collalgo.synthesis.synthesized import NAME as SYNTHESIZED, form_of
 
 #: The numbers of blocks of algorithms for a late rank.
-BLOCKS = (4, 8, 16, 32, 64, 256)
+BLOCKS = (4, 8, 16, 32, 64, 256, 512)
 
 
 def late_pricer(of: TopologyPricer, late: Mapping[int, float]) -> "LatePricer":
     """The prices of the ranks of a pricer, some of them late; kept with the others."""
     key = "late", *sorted(late.items())
     return of.computed(key, ALGORITHMS, partial(LatePricer, of, late))
+
+
+class Earlier(NamedTuple):
+    """A price from some seconds after the begin on.
+
+    Attributes
+    ----------
+    price : Curve
+        The price from the begin on.
+    by : float
+        The seconds.
+    """
+
+    price: Curve
+    by: float
+
+    @property
+    def caveat(self) -> str:
+        """The caveat of the price."""
+        return self.price.caveat
+
+    def seconds(self, nbytes: Any) -> Any:
+        """The prices of an array of numbers of bytes."""
+        return np.maximum(self.price.seconds(nbytes) - self.by, 0.0)
 
 
 class LatePricer(TopologyPricer):
@@ -39,10 +66,8 @@ class LatePricer(TopologyPricer):
     """
 
     def __init__(self, of: TopologyPricer, late: Mapping[int, float]):
-        placed = of.placement
-        super().__init__(placed.machine, placed.link_model, placed.devices)
-        self.placement, self.features = placed, of.features
-        self._synthesis = of._synthesis
+        vars(self).update(vars(of))  # the prices of ranks on time are the same
+        self._computed = TableCache()
         self.late, self.last, self._of = late, last_of(late), of
         self._late: dict[tuple[Algorithm, str], LazyCandidate] = {}
 
@@ -67,15 +92,14 @@ class LatePricer(TopologyPricer):
     def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
         """All useful variants and orders of some algorithms, with late prices."""
         rows = list(rows)
-        found = [one for row in rows if _is_for_late(row) for one in self._of_late(row)]
-        others = [row for row in rows if not _is_for_late(row)]
+        found = [one for row in rows if row.by_name for one in self._of_late(row)]
+        others = [row for row in rows if not row.by_name]
         return [*found, *map(self._late_candidate, super().candidates(others))]
 
     def _of_late(self, row: Algorithm) -> Iterator[LazyCandidate]:
-        """An algorithm for the last rank, in some numbers of blocks."""
-        for blocks in BLOCKS:
-            known = {"late": self.last, "blocks": blocks}
-            variant = row if row.parameters else row.with_parameters(known)
+        """An algorithm for the last rank, in some numbers of blocks by default."""
+        known = [{"late": self.last, "blocks": blocks} for blocks in BLOCKS]
+        for variant in [row] if row.parameters else map(row.with_parameters, known):
             price = partial(self._priced_late, variant, "")
             yield LazyCandidate(variant, "", Line(0.0, 0.0), price)
 
@@ -89,7 +113,7 @@ class LatePricer(TopologyPricer):
             found = on_time
             if row.base_name == SYNTHESIZED:
                 refine = partial(self._refined, on_time)
-                found = LazyCandidate(row, order, on_time.least, refine)
+                found = LazyCandidate(row, order, self._least(on_time), refine)
             elif self._waits(row, order):
                 price = partial(self._priced_late, row, order)
                 found = LazyCandidate(row, order, Line(0.0, 0.0), price)
@@ -102,11 +126,15 @@ class LatePricer(TopologyPricer):
         return not next(begin(schedule, self.last, self.size), ())
 
     def _refined(self, on_time: LazyCandidate) -> Iterator[Curve]:
-        """The price on time, at most what the late price is, and then that."""
+        """Lower bounds by the price on time, and then the late price."""
         while not on_time.known:
             on_time.improve()
-            yield on_time.least
+            yield self._least(on_time)
         yield self._late_price(on_time.row, on_time.order)
+
+    def _least(self, on_time: LazyCandidate) -> "Earlier":
+        """The bound if the other ranks wait for none: they begin before the last."""
+        return Earlier(on_time.least, self.late[self.last])
 
     def _priced_late(self, row: Algorithm, order: str) -> Iterator[Curve]:
         yield self._late_price(row, order)
@@ -134,8 +162,3 @@ class LatePricer(TopologyPricer):
     def private_copy(self) -> "LatePricer":
         """The same ranks, with prices that no other thread computes or shares."""
         return LatePricer(self._of.private_copy(), self.late)
-
-
-def _is_for_late(row: Algorithm) -> bool:
-    """Whether an algorithm has a late rank as a parameter."""
-    return "late" in own_parameters(row.function)

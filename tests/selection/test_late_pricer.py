@@ -1,12 +1,18 @@
 """Choices for calls to which ranks come late: by the time from the last arrival on."""
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import collalgo
 from collalgo import AlgorithmNotApplicable, Topology, TopologyError, select, simulate
+from collalgo.algorithms import ring
+from collalgo.algorithms.table import named
 from collalgo.cli.main import main
 from collalgo.cost.lower_bound import AS_LOW
+from collalgo.selection.late_pricer import late_pricer
 from collalgo.selection.on_topology import TopologyPricer
+from collalgo.selection.prices import SIZES
 
 GIB = 1 << 30
 
@@ -63,16 +69,57 @@ def test_no_choice_is_below_its_bound(collective, nbytes):
         assert found.bound is None
 
 
+@pytest.mark.parametrize("dims", [(2, 3), (7,)])
+@pytest.mark.parametrize("late", [{1: 0.01}, {5: 0.01}, {2: 1e-4, 4: 1e-5}])
+@pytest.mark.parametrize("collective", ["broadcast", "reduce", "allgather"])
+def test_the_cheapest_candidates_of_all_sizes_are_kept(collective, late, dims):
+    torus = Topology.load("torus", dims=dims)
+    kept, all_ = (
+        [one.price.seconds(SIZES) for one in candidates]
+        for candidates in _kept_and_all(torus, collective, late)
+    )
+    assert np.min(kept, axis=0) == pytest.approx(np.min(all_, axis=0), rel=1e-8)
+
+
+def _kept_and_all(topology, collective, late):
+    """The candidates after pruning, and all."""
+    for how in ("prune", "priced"):
+        pricer = late_pricer(TopologyPricer(topology), late)
+        able, _ = pricer.applicable(collective)
+        yield pricer.prune(able, SIZES) if how == "prune" else pricer.priced(able)
+
+
+def test_an_algorithm_of_a_user_with_a_parameter_late_is_one_of_all():
+    @collalgo.algorithm("allreduce", "mine")
+    def mine(group, late=False):
+        yield from ring.allreduce(group)
+
+    found = select("allreduce", GIB, topology=on_hosts(4), late={2: 0.01})
+    assert "mine" in {one.row.base_name for one in found.able}
+
+
+def test_an_algorithm_for_a_late_rank_with_its_parameters_is_one_candidate():
+    name, late = "late_rank(late=1, blocks=8)", {2: 0.01}
+    pricer = late_pricer(TopologyPricer(on_hosts(4)), late)
+    assert len(pricer.candidates([named("allreduce", name)])) == 1
+    found = select("allreduce", GIB, topology=pricer, algorithm=name)
+    assert found.algorithm == name
+
+
 def test_late_ranks_of_other_calls_are_refused():
-    with pytest.raises(AlgorithmNotApplicable, match="leave late out"):
+    with pytest.raises(AlgorithmNotApplicable, match="late needs a topology"):
         select("allreduce", 8, size=4, late={1: 1.0})
-    with pytest.raises(AlgorithmNotApplicable, match="leave late out"):
+    with pytest.raises(
+        AlgorithmNotApplicable, match="alltoallv has no prices for late ranks"
+    ):
         counts = [[0, 1], [1, 0]]
         select("alltoallv", counts=counts, topology=on_hosts(2), late={1: 1.0})
     with pytest.raises((ValueError, TopologyError), match="late rank"):
         select("allreduce", 8, topology=on_hosts(3), late={3: 1.0})
-    with pytest.raises(TypeError, match="select: late is"):
-        select("allreduce", 8, topology=on_hosts(3), late=2)
+    for wrong in (2, 0, [], "", False):
+        with pytest.raises(TypeError, match="select: late is"):
+            select("allreduce", 8, topology=on_hosts(3), late=wrong)
+    assert select("allreduce", 8, size=4, late={}).size == 4
 
 
 def test_the_command_chooses_for_late_ranks():
@@ -80,7 +127,12 @@ def test_the_command_chooses_for_late_ranks():
     found = CliRunner().invoke(main, words)
     assert "(late=3, blocks=" in found.output
     assert "the time starts when rank 3 arrives" in " ".join(found.output.split())
-    for more in (["--peers"], ["--without", "gpu1"], ["--degraded", "gpu1=0.5"]):
+    for more in (
+        ["--peers"],
+        ["--without", "gpu1"],
+        ["--degraded", "gpu1=0.5"],
+        ["--without", "x"],
+    ):
         found = CliRunner().invoke(main, words + more)
         assert found.exit_code == 2
         assert "leave out --late or" in found.output
