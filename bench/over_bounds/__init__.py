@@ -1,1 +1,1 @@
-"""Compare the prices of all collectives with their bounds, on hundreds of machines."""
+"""Compare the prices of all collectives with their bounds, on many machines."""

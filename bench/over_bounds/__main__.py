@@ -1,12 +1,12 @@
 """``python -m collalgo.bench.over_bounds``: compare prices with bounds on machines."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import click
-from collalgo.bench.over_bounds.machines import FILES, GROUPS, Machine, of_files
+from collalgo.bench.over_bounds.machines import FILES, GROUPS, NamedMachine, of_files
 from collalgo.bench.over_bounds.measuring import NBYTES, figures_of
 from collalgo.bench.records import keep
 
@@ -32,29 +32,30 @@ INTERVAL = 5.0
 def main(groups: tuple[str, ...], folder: Path | None, output: Path) -> None:
     """Compare the prices of 1 GiB with the bounds, for GROUPS of machines or all.
 
-    Machines that the results have already are left out: delete a file to begin again.
+    Machines whose prices the results have are left out: delete a file to begin again.
     """
     if folder is None and FILES in groups:
         raise click.UsageError(f"the group {FILES} needs --folder")
     every = [*GROUPS, *[FILES] * (folder is not None)]
     for group in groups or every:
         machines = of_files(folder) if folder and group == FILES else GROUPS[group]()
-        _complete(output / f"{group}.json", machines)
+        _complete(output / f"{group}.json", [*machines])
 
 
-def _complete(file: Path, machines: Iterator[Machine]) -> None:
+def _complete(file: Path, machines: Sequence[NamedMachine]) -> None:
     """Add what a file of results does not have yet."""
     found: dict[str, Any] = read_json(file)["machines"] if file.exists() else {}
     file.parent.mkdir(parents=True, exist_ok=True)
+    results = {"nbytes": NBYTES, "of": len(machines), "machines": found}
     written = monotonic()
     for machine in machines:
-        if machine.name in found:
+        if "cells" in found.get(machine.name, {}):
             continue
         found[machine.name] = figures_of(machine)
         if monotonic() - written > INTERVAL:
-            keep(file, {"nbytes": NBYTES, "machines": found}, force=True)
+            keep(file, results, force=True)
             written = monotonic()
-    keep(file, {"nbytes": NBYTES, "machines": found}, force=True)
+    keep(file, results, force=True)
 
 
 if __name__ == "__main__":

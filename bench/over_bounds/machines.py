@@ -11,7 +11,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology import presets
 from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.places import ranks_of
-from collalgo.topology.wiring import connected
+from collalgo.topology.wiring import is_connected
 
 #: The numbers of hosts of each preset, and the numbers of NICs besides all.
 HOSTS, NICS = (1, 2, 4), (1, 2, 4, 8)
@@ -23,39 +23,39 @@ RANDOM, SUBSETS, MOST_RANKS = 200, 60, 128
 INSIDE, OUTSIDE = (20.0, 50.0, 300.0), (5.0, 12.5, 25.0, 37.5)
 
 
-class Machine(NamedTuple):
+class NamedMachine(NamedTuple):
     """A machine by its name, loaded when it is needed."""
 
     name: str
     load: Callable[[], Topology]
 
 
-def of_presets() -> Iterator[Machine]:
+def of_presets() -> Iterator[NamedMachine]:
     """Each preset with some numbers of hosts and of NICs."""
     for name in presets.machines():
         nics = len(Topology.load(name).devices(Kind.NIC))
         for hosts in HOSTS:
-            yield Machine(f"{name} hosts={hosts}", _loading(name, hosts=hosts))
+            yield NamedMachine(f"{name} hosts={hosts}", _loading(name, hosts=hosts))
             for fewer in NICS if hosts > 1 else ():
                 if fewer < nics and nics % fewer == 0:
                     parameters = {"hosts": hosts, "nics": fewer}
                     words = [f"{key}={value}" for key, value in parameters.items()]
-                    yield Machine(
+                    yield NamedMachine(
                         " ".join([name, *words]), _loading(name, **parameters)
                     )
 
 
-def of_fabrics() -> Iterator[Machine]:
+def of_fabrics() -> Iterator[NamedMachine]:
     """Each fabric."""
     for name in presets.FABRICS:
-        yield Machine(name, _loading(name))
+        yield NamedMachine(name, _loading(name))
 
 
 def _loading(name: str, **parameters: int) -> Callable[[], Topology]:
     return partial(Topology.load, name, **parameters)
 
 
-def of_files(folder: Path) -> Iterator[Machine]:
+def of_files(folder: Path) -> Iterator[NamedMachine]:
     """Each file below a folder that is read and has two ranks, and not too many."""
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
         try:
@@ -64,13 +64,13 @@ def of_files(folder: Path) -> Iterator[Machine]:
             continue
         if 2 <= size <= MOST_RANKS:
             name = str(path.relative_to(folder))
-            yield Machine(name, partial(Topology.read, path))
+            yield NamedMachine(name, partial(Topology.read, path))
 
 
-def at_random() -> Iterator[Machine]:
+def at_random() -> Iterator[NamedMachine]:
     """Random machines."""
     for seed in range(RANDOM):
-        yield Machine(f"random {seed}", partial(random_machine, seed))
+        yield NamedMachine(f"random {seed}", partial(random_machine, seed))
 
 
 def random_machine(seed: int) -> Topology:
@@ -109,10 +109,10 @@ def _add_host(
         topology.link(nic, chance.choice(switches), LinkKind.NETWORK, speed)
 
 
-def broken() -> Iterator[Machine]:
+def broken() -> Iterator[NamedMachine]:
     """Each random machine without one of its links that it can do without."""
     for number in range(RANDOM):
-        yield Machine(f"random {number} broken", partial(broken_machine, number))
+        yield NamedMachine(f"random {number} broken", partial(broken_machine, number))
 
 
 def broken_machine(seed: int) -> Topology:
@@ -121,25 +121,19 @@ def broken_machine(seed: int) -> Topology:
     links = [link for link in machine.links if LinkKind.PCIE is not link.kind]
     for link in chance.sample(links, len(links)):
         rest = machine.without("-".join(link.ends))
-        if _is_connected(rest):
+        devices = [device.id for device in rest.devices()]
+        if is_connected(devices, (link.ends for link in rest.links)):
             return rest
     return machine
 
 
-def _is_connected(topology: Topology) -> bool:
-    """Whether all devices are joined."""
-    devices = [device.id for device in topology.devices()]
-    pairs = (link.ends for link in topology.links)
-    return len(next(connected(devices, pairs))) == len(devices)
-
-
-def subsets() -> Iterator[Machine]:
+def subsets() -> Iterator[NamedMachine]:
     """Random devices of one or two servers."""
     names = [name for name in presets.machines() if _has_few(name)]
     for seed in range(SUBSETS):
         chance = random.Random(f"subset {seed}")
         name, hosts = chance.choice(names), chance.choice((1, 2))
-        yield Machine(
+        yield NamedMachine(
             f"{name} hosts={hosts} subset {seed}", partial(_part, name, hosts, seed)
         )
 
@@ -161,7 +155,7 @@ def _part(name: str, hosts: int, seed: int) -> Topology:
 
 
 #: The groups that need no files.
-GROUPS: dict[str, Callable[[], Iterator[Machine]]] = {
+GROUPS: dict[str, Callable[[], Iterator[NamedMachine]]] = {
     "presets": of_presets,
     "fabrics": of_fabrics,
     "random": at_random,

@@ -3,10 +3,10 @@
 from time import process_time
 from typing import Any, NamedTuple
 
-import numpy as np
-from collalgo.bench.over_bounds.machines import Machine
+from collalgo.bench.over_bounds.machines import NamedMachine
 
 from collalgo.errors import CollalgoError
+from collalgo.selection.choice import select
 from collalgo.selection.on_topology import TopologyPricer
 
 #: The bytes of each collective.
@@ -32,7 +32,7 @@ class Cell(NamedTuple):
     seconds, bound : float
         Its price, and the bound.
     in_rounds : float
-        The least of any schedule in rounds.
+        The lower bound in the model of rounds.
     latency : float
         The price without bytes.
     """
@@ -50,11 +50,11 @@ class Cell(NamedTuple):
 
     @property
     def ratio_in_rounds(self) -> float:
-        """The price over the least in rounds."""
+        """The price over the bound in rounds."""
         return self.seconds / self.in_rounds
 
 
-def figures_of(machine: Machine) -> dict[str, Any]:
+def figures_of(machine: NamedMachine) -> dict[str, Any]:
     """The cells of a machine as JSON, or the reason why it has no prices."""
     start = process_time()
     try:
@@ -68,20 +68,17 @@ def figures_of(machine: Machine) -> dict[str, Any]:
 
 
 def _cell(pricer: TopologyPricer, collective: str) -> Cell | None:
-    """The cheapest candidate for a collective, whose bound is known."""
-    bound = pricer.bound(collective)
-    if bound is None:
+    """The choice for a collective, whose bound is known."""
+    found = select(collective, NBYTES, topology=pricer)
+    if found.bound is None:
         return None
-    able, _ = pricer.applicable(collective)
-    at = np.array([0.0, NBYTES])
-    priced = [(one.price.seconds(at), one) for one in pricer.prune(able, at[1:])]
-    (latency, seconds), best = min(priced, key=lambda pair: float(pair[0][1]))
+    best = found.decision.candidate
     return Cell(
         best.row.base_name,
-        float(seconds),
-        bound.seconds(NBYTES),
-        bound.in_rounds(NBYTES),
-        float(latency),
+        found.seconds,
+        found.bound.seconds(NBYTES),
+        found.bound.in_rounds(NBYTES),
+        float(best.price.seconds(0.0)),
     )
 
 

@@ -21,7 +21,7 @@ from collalgo.errors import TopologyError
 from collalgo.topology.assumed import rules_of
 from collalgo.topology.model import Link, LinkKind, Topology
 from collalgo.topology.places import host_after_host, ranks_of
-from collalgo.topology.wiring import connected
+from collalgo.topology.wiring import is_connected
 
 #: Bandwidths are integers in this fraction of a GB/s, so that arithmetic is exact.
 GRAIN = 1_000_000_000
@@ -131,7 +131,7 @@ class Network:
         pairs = [(a, b) for a in near for b in near[a] if a < b]
         if len(pairs) != len(near) - 1:
             return False
-        return len(next(connected(near, pairs))) == len(near)
+        return is_connected([*near], pairs)
 
     @cached_property
     def ranks_per_host(self) -> int:

@@ -77,7 +77,7 @@ class Bound:
         return max(self.latency, float(self.per_byte) * whole / 1e9)
 
     def in_rounds(self, nbytes: float | str) -> float:
-        """The least time in the model of rounds, where data is relayed a step later."""
+        """The lower bound in the model of rounds: data is relayed a step later."""
         whole = number_of_bytes(nbytes, "Bound")
         least = [one.seconds(whole) for one in self.relays]
         return max([self.seconds(whole), *least])

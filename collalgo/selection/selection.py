@@ -155,7 +155,7 @@ class Selection:
 
     @property
     def ratio_in_rounds(self) -> float | None:
-        """The time over the least of any schedule in rounds; None without a bound."""
+        """The time over the lower bound in rounds; None without a bound."""
         least = 0.0 if self.bound is None else self.bound.in_rounds(self.nbytes)
         return self.seconds / least if least else None
 

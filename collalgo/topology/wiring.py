@@ -1,6 +1,6 @@
 """Devices, and the links between them by their ends."""
 
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Iterable, Iterator, KeysView, Sequence
 from typing import TYPE_CHECKING
 
 from collalgo.topology.elements import Device, Link, LinkKind
@@ -115,3 +115,8 @@ def connected(
             found |= front
             front = {other for id in front for other in near.pop(id)} - found
         yield found
+
+
+def is_connected(ids: Sequence[str], pairs: Iterable[tuple[str, str]]) -> bool:
+    """Whether pairs connect all of some ids, and have no others."""
+    return len(next(connected(ids, pairs))) == len(ids)

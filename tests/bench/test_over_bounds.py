@@ -4,7 +4,11 @@ import pytest
 from click.testing import CliRunner
 from collalgo.bench.over_bounds import machines
 from collalgo.bench.over_bounds.__main__ import main
-from collalgo.bench.over_bounds.machines import Machine, broken_machine, random_machine
+from collalgo.bench.over_bounds.machines import (
+    NamedMachine,
+    broken_machine,
+    random_machine,
+)
 from collalgo.bench.over_bounds.measuring import COMPARED, Cell, figures_of
 
 from collalgo import Topology
@@ -31,7 +35,7 @@ def test_subsets_have_devices_of_each_host():
 
 
 def test_the_cells_of_a_machine_are_above_their_bounds():
-    found = figures_of(Machine("dgx1v", lambda: Topology.load("dgx1v")))
+    found = figures_of(NamedMachine("dgx1v", lambda: Topology.load("dgx1v")))
     assert found["size"] == 8
     assert [*found["cells"]] == [*COMPARED]
     for row in found["cells"].values():
@@ -45,16 +49,16 @@ def test_machines_without_prices_give_the_reason():
         machine = random_machine(0)
         return machine.without(*[one.id for one in machine.devices("switch")])
 
-    assert "why" in figures_of(Machine("apart", apart))
+    assert "why" in figures_of(NamedMachine("apart", apart))
 
 
 def test_known_machines_are_left_out(tmp_path, monkeypatch):
-    few = [Machine("one", lambda: Topology.load("fully_connected", hosts=3))]
+    few = [NamedMachine("one", lambda: Topology.load("fully_connected", hosts=3))]
     monkeypatch.setitem(machines.GROUPS, "fabrics", lambda: iter(few))
     words = ["fabrics", "--output", str(tmp_path)]
     assert CliRunner().invoke(main, words).exit_code == 0
     first = read_json(tmp_path / "fabrics.json")
-    few[:] = [Machine("one", None), Machine("two", few[0].load)]
+    few[:] = [NamedMachine("one", None), NamedMachine("two", few[0].load)]
     assert CliRunner().invoke(main, words).exit_code == 0
     second = read_json(tmp_path / "fabrics.json")["machines"]
     assert second["one"] == first["machines"]["one"]
