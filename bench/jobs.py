@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import click
-from collalgo.bench.cells import PLACES, Cell
+from collalgo.bench.cells import PLACES, Cell, dtype_of
 from collalgo.bench.measuring import measure, measure_against
 from collalgo.bench.options import sizes_of
 from collalgo.bench.peers.contest import BURST, ROUNDS, TRIALS
@@ -81,6 +81,8 @@ def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
     if comm.rank:
         measure(comm, sweep)
         return None
+    if text := rounded(sweep):
+        click.echo(text, err=True)
     with progress_bar(sweep, comm.size) as progress:
         load = os.getloadavg()[0]
         here = comm.hosts.count(comm.hosts[comm.rank])
@@ -91,7 +93,8 @@ def on_each_rank(comm: collalgo.Communicator, sweep: Sweep) -> Measured | None:
 def raced(against: list[Peer], ranks: int, sweep: Sweep) -> Measured:
     """Measure against peers, from a process that is not a rank."""
     load = os.getloadavg()[0]
-    click.echo(announcement(against, ranks, sweep), err=True)
+    for text in filter(None, (announcement(against, ranks, sweep), rounded(sweep))):
+        click.echo(text, err=True)
     with progress_bar(sweep, ranks, sweep.cycles) as progress:
         records, versions = measure_against(against, ranks, sweep, progress)
     more = {"contestants": versions, "load": load, "ranks_here": ranks}
@@ -106,6 +109,20 @@ def announcement(against: list[Peer], ranks: int, sweep: Sweep) -> str:
     least = human_time(bursts * BURST)
     measures = f"measures {cells} cells of collalgo and {names}: {least} or more"
     return "\n".join([*installs(against), measures])
+
+
+def rounded(sweep: Sweep) -> str:
+    """The sizes that are measured as one element of each block; empty without any."""
+    if set(sweep.collectives) <= {"barrier"}:
+        return ""
+    widest = max(dtype_of(name).itemsize for name in sweep.dtypes)
+    sizes = [f"{nbytes} B" for nbytes in sweep.sizes if nbytes < widest]
+    if not sizes:
+        return ""
+    return (
+        f"{', '.join(sizes)}: an array has at least one element in each block; smaller "
+        "sizes are measured as that one"
+    )
 
 
 @contextmanager

@@ -60,8 +60,13 @@ def sizes_of(options: dict[str, Any]) -> list[int]:
     """
     if options["sizes"] is None:
         check_borders(options["first"], options["last"])
-        borders = (options[name] or default for name, _, default in BORDERS)
-        return sizes_between(*borders)
+        first, last, factor = (
+            default if options[name] is None else options[name]
+            for name, _, default in BORDERS
+        )
+        if options["first"] is None:
+            first = min(first, last)  # which -e may set below the default
+        return sizes_between(first, last, factor)
     for name, option, _ in BORDERS:
         if options[name] is not None:
             raise click.UsageError(f"-s names all sizes; leave out -s, or {option}")

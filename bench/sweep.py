@@ -41,7 +41,15 @@ class Sweep:
     files: tuple[str, ...] = ()
 
     def cells(self, ranks: int) -> Iterator[Cell]:
-        """All valid combinations."""
+        """All valid combinations; one of those sizes that are as many elements."""
+        found = set()
+        for cell in self._combinations(ranks):
+            arrays = cell._replace(nbytes=0), cell.counts(ranks)
+            if arrays not in found:
+                found.add(arrays)
+                yield cell
+
+    def _combinations(self, ranks: int) -> Iterator[Cell]:
         for collective in self.collectives:
             roots = self._roots(ranks) if collective in ROOTED else [0]
             sizes = self.sizes if collective != "barrier" else (0,)

@@ -101,10 +101,16 @@ def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:
 
 
 def sizes_between(first: int, last: int, factor: int) -> list[int]:
-    """The sizes from the first to the last, each ``factor`` times the previous one."""
+    """The sizes from the first to the last, each ``factor`` times the previous one.
+
+    After 0 follow 1 and its multiples.
+
+    >>> sizes_between(0, 8, 2)
+    [0, 1, 2, 4, 8]
+    """
     sizes = [first]
-    while 0 < sizes[-1] * factor <= last:
-        sizes.append(sizes[-1] * factor)
+    while (following := sizes[-1] * factor or 1) <= last:
+        sizes.append(following)
     return sizes
 
 

@@ -48,7 +48,8 @@ def test_what_is_no_size_is_refused(written):
 def test_lists_and_ranges():
     assert sizes_in_bytes("1M,256M") == [1 << 20, 256 << 20]
     assert sizes_in_bytes("8..64, 1K,8") == [8, 32, 1024]
-    assert sizes_in_bytes("0..8") == [0]
+    assert sizes_in_bytes("0..8") == [0, 1, 4]
+    assert sizes_in_bytes("0..0") == [0]
     assert sizes_in_bytes(f"{LARGEST}") == [LARGEST]
     with pytest.raises(ValueError, match="ends before it begins"):
         sizes_in_bytes("1M..1K")

@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 from collalgo.bench.cells import PLACES, Bench, Cell, able, differing, ops_of
+from collalgo.bench.jobs import rounded
+from collalgo.bench.options import sizes_of
+from collalgo.bench.sweep import Sweep
 
 from collalgo import threads
 from collalgo.base.units import sizes_between
@@ -58,3 +61,37 @@ def test_sizes_count_all_blocks():
     assert Cell("gather", 8).busbw_factor(4) == 0.75
     assert Cell("broadcast", 8).busbw_factor(4) == 1
     assert sizes_between(8, 100, 3) == [8, 24, 72]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8])
+def test_sizes_of_as_many_elements_are_one_cell_and_small_ones_are_named(ranks):
+    todo = Sweep(("allreduce", "alltoall"), sizes=(0, 1, 3, 4, 256), op="all")
+    for collective in todo.collectives:
+        cells = [one for one in todo.cells(ranks) if one.collective == collective]
+        counts = [(one.counts(ranks), one.op) for one in cells]
+        assert len(set(counts)) == len(counts)
+        assert {count for (_, count), _ in counts} == {
+            ranks if collective == "alltoall" else 1,
+            64 // ranks * ranks if collective == "alltoall" else 64,
+        }
+    assert rounded(todo).startswith("0 B, 1 B, 3 B: an array has at least one element")
+    assert rounded(Sweep(sizes=(4, 8))) == ""
+    assert rounded(Sweep(("barrier",), sizes=(0,))) == ""
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        (0, 8, [0, 1, 2, 4, 8]),
+        (0, 0, [0]),
+        (None, 0, [0]),
+        (None, 4, [4]),
+        (None, 16, [8, 16]),
+        (128 << 20, None, [128 << 20]),
+    ],
+)
+def test_a_border_of_zero_or_beyond_the_default_of_the_other_is_kept(
+    first, last, expected
+):
+    options = {"sizes": None, "first": first, "last": last, "factor": None}
+    assert sizes_of(options) == expected
