@@ -55,6 +55,7 @@ from collalgo.base.hooks import register
 from collalgo.base.importing import imported
 
 if TYPE_CHECKING:
+    from collalgo import elastic as elastic, errors as errors
     from collalgo._kernels.comm.persistent import Persistent as Persistent
     from collalgo._kernels.comm.work import Work as Work
     from collalgo.algorithms.catalogue import (
@@ -256,6 +257,9 @@ _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = ["__version__", *_HOME]  # noqa: PLE0604
 
+#: Public modules, which are imported when they are first used.
+_MODULES = {"elastic", "errors"}
+
 #: Former public names, which still work with a DeprecationWarning, and the new ones.
 _RENAMED = {"backwards": "reverse", "staggered": "pipeline"}
 
@@ -276,6 +280,8 @@ def __getattr__(name: str) -> Any:
         message = f"collalgo.{name} is deprecated; use collalgo.{new}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return getattr(imported(_HOME[new]), new)
+    if name in _MODULES:
+        return imported(f"collalgo.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'collalgo' has no attribute {name!r}")
     found = globals()[name] = getattr(imported(_HOME[name]), name)
@@ -283,4 +289,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*globals(), *_HOME, *_MODULES})

@@ -70,6 +70,17 @@ print(gc.isenabled())
     assert printed_by(program) == [str(collects)]
 
 
+@pytest.mark.parametrize("module", ["elastic", "errors"])
+def test_public_modules_are_imported_when_they_are_used(module):
+    program = f"""
+import sys
+import collalgo
+print("{module}" in dir(collalgo), "collalgo.elastic" in sys.modules)
+print(collalgo.{module}.__name__)
+"""
+    assert printed_by(program) == ["True", "False", f"collalgo.{module}"]
+
+
 def test_every_public_name_is_documented():
     import collalgo
 
