@@ -117,9 +117,12 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
     help="File to write, YAML or JSON by its suffix; - is standard output.",
 )
 @force_option
-def convert(what: str, parameters: tuple[str, ...], output: Path, force: bool) -> None:
-    """Convert a topology to the native format."""
-    topology = load(what, parameters)
+@faults_options
+def convert(
+    what: str, parameters: tuple[str, ...], output: Path, force: bool, faults: Faults
+) -> None:
+    """Convert a topology, with its faults if any are given, to the native format."""
+    topology = load(what, parameters, faults)
     try:
         topology.write(output, force=force)
     except CollalgoError as error:

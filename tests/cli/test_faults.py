@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from collalgo import Topology, simulate
 from collalgo.cli.main import main
 from collalgo.selection.losses import Loss
+from collalgo.topology.compare import differences
 from collalgo.topology.document import text
 from tests.support.commands import run
 
@@ -95,6 +96,21 @@ def test_bound_and_simulate_and_topo_see_the_faults():
     assert run(*ring) != run(*ring, *FAULTS)
     assert "nic3" in run("topo", "show", "dgx1v")
     assert "nic3 " not in run("topo", "show", "dgx1v", "--without", "nic3")[30:]
+
+
+@pytest.mark.parametrize("faults", [FAULTS, ("--without", "gpu7"), ()])
+def test_a_machine_with_faults_is_written_to_a_file(tmp_path, faults):
+    file = str(tmp_path / "broken.yaml")
+    run("topo", "convert", "dgx1v", *faults, "-o", file)
+    expected = Topology.load("dgx1v")
+    for option, name in zip(faults[::2], faults[1::2], strict=True):
+        link, _, factor = name.partition("=")
+        is_lost = option == "--without"
+        part = expected.without(link) if is_lost else None
+        expected = part or expected.degraded(link, float(factor))
+    assert differences(Topology.read(file), expected) == []
+    changed = CliRunner().invoke(main, ["topo", "diff", "dgx1v", file])
+    assert changed.exit_code == bool(faults)
 
 
 @pytest.mark.parametrize(
