@@ -53,7 +53,7 @@ WORDS = {
     "n bytes": "n is the buffer size of a rank; 3/2 n bytes: the messages of the "
     "longest dependency chain have one and a half times that size, if a rank sends to "
     "one peer and receives from one peer at a time",
-    "steps": "the sequence of steps of a rank; the transfers of one step are "
+    "steps": "the largest number of steps of any rank; the transfers of one step are "
     "concurrent",
     "rounds": "the number of messages in the longest dependency chain, if a rank sends "
     "to one peer and receives from one peer at a time",
