@@ -11,6 +11,7 @@ from collalgo._kernels.comm.listed import move
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.neighbors import Graph, OnGraph
 from collalgo.base.cache import recalled
+from collalgo.base.units import counted, number_of_bytes
 from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.comm.neighbor_forms import NeighborForms
 from collalgo.comm.of_process import OfProcess
@@ -47,7 +48,7 @@ class Neighbors(NeighborForms, OfProcess):
     def __repr__(self) -> str:
         return f"<Neighbors from {self.sources} to {self.targets}>"
 
-    def schedule(self, collective: str, nbytes: int) -> OnGraph:
+    def schedule(self, collective: str, nbytes: int | str) -> OnGraph:
         """The schedule of an allgather or alltoall with blocks of ``nbytes``.
 
         It is a function of a group, to be passed to :func:`collalgo.verify` and
@@ -59,6 +60,10 @@ class Neighbors(NeighborForms, OfProcess):
                 f"neighbors: {collective!r} is not a collective among neighbors; "
                 "choose allgather or alltoall"
             )
+        return self._schedule(collective, number_of_bytes(nbytes, "neighbors"))
+
+    def _schedule(self, collective: str, nbytes: int) -> OnGraph:
+        """The schedule of a collective among neighbors, without checks."""
         upper = 1 << max(0, nbytes - 1).bit_length()
         chosen: dict[Any, OnGraph] = self._runner.programs.on_graphs
         return recalled(chosen, (self.graph, collective, upper), self._cheapest)
@@ -111,7 +116,7 @@ class Neighbors(NeighborForms, OfProcess):
         shape = (len(self.sources), *source.shape)
         result, target = result_array(buf, out, source, shape, "allgather")
         check_overlap(source, target, None, "allgather")
-        schedule = self.schedule("allgather", source.nbytes)
+        schedule = self._schedule("allgather", source.nbytes)
         move(self._runner, "allgather", source, target, timeout, schedule, None)
         return result
 
@@ -158,7 +163,7 @@ class Neighbors(NeighborForms, OfProcess):
         shape = (sum(rows[rank] for rank in self.sources), *source.shape[1:])
         result, target = result_array(buf, out, source, shape, caller)
         check_overlap(source, target, None, caller)
-        schedule = self.schedule("allgather", max(elements) * source.itemsize)
+        schedule = self._schedule("allgather", max(elements) * source.itemsize)
         move(self._runner, "allgather", source, target, timeout, schedule, elements)
         return result
 
@@ -190,7 +195,7 @@ class Neighbors(NeighborForms, OfProcess):
         if length(source, "alltoall") != len(self.targets):
             raise ValueError(
                 f"alltoall: axis 0 of buf has length {len(source)}, but this rank "
-                f"sends to {len(self.targets)} neighbors; they must be equal"
+                f"sends to {counted(len(self.targets), 'neighbor')}; they must be equal"
             )
         return self._alltoall(buf, source, self._blocks, out, timeout, "alltoall")
 
@@ -276,6 +281,6 @@ class Neighbors(NeighborForms, OfProcess):
             buf, out, source, (rows, *source.shape[1:]), caller
         )
         check_overlap(source, target, None, caller)
-        schedule = self.schedule("alltoall", max(elements) * source.itemsize)
+        schedule = self._schedule("alltoall", max(elements) * source.itemsize)
         move(self._runner, "alltoall", source, target, timeout, schedule, elements)
         return result

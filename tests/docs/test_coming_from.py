@@ -35,6 +35,10 @@ def test_the_calls_beside_those_of_a_library_run(library, size):
             "pairs": np.zeros(4, "f8,i8"),
             "to": (comm.rank + 1) % size,
             "source": (comm.rank - 1) % size,
+            "targets": [(comm.rank + 1) % size],
+            "blocks": np.ones((1, 4)),
+            "counts": [1],
+            "dims": (size, 1),
         }
         for call in sections()[library]:
             exec(call, names)
