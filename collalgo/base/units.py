@@ -92,6 +92,8 @@ def sizes_in_bytes(text: str, factor: int = 4) -> list[int]:
     found: list[int] = []
     for part in text.split(","):
         first, dots, last = part.partition("..")
+        if dots and not (first.strip() and last.strip()):
+            raise ValueError(f"{part!r:.60}: a range has two sizes; write 1K..1G")
         low = size_in_bytes(first)
         high = size_in_bytes(last) if dots else low
         if high < low:

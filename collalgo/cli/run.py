@@ -148,12 +148,21 @@ def command_line(command: tuple[str, ...], *, module: bool) -> Sequence[str]:
 
 def _unusable(program: str) -> str:
     """Why a program cannot be started."""
+    if program.startswith("-"):
+        meant = "; did you mean -n?" if program in _RANKS_ELSEWHERE else ""
+        return f"no such option {program!r}{meant}"
+    if Path(program).is_dir():
+        return f"{program!r} is a folder; name a script or a program"
     if "/" in program and Path(program).exists():
         return (
             f"{program!r} is not an executable file; make it one (chmod +x), or put "
             "the program in front that runs it"
         )
     return f"there is no program {program!r}"
+
+
+#: The numbers of ranks of other launchers and commands.
+_RANKS_ELSEWHERE = ("-R", "-np", "--np", "--nproc", "-c", "--ntasks")
 
 
 def _hosts(hosts: str | None, hostfile: Path | None) -> list[Host]:

@@ -53,6 +53,9 @@ def test_lists_and_ranges():
     assert sizes_in_bytes(f"{LARGEST}") == [LARGEST]
     with pytest.raises(ValueError, match="ends before it begins"):
         sizes_in_bytes("1M..1K")
+    for text in ("1K..", "..1K", "8, ..", ".. "):
+        with pytest.raises(ValueError, match=r"\.\.[^:]*': a range has two sizes"):
+            sizes_in_bytes(text)
 
 
 TORUS = Topology.load("torus", dims=(2, 2))

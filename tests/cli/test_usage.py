@@ -64,7 +64,12 @@ SELECT = ("select", "allreduce")
         ((*SELECT, "-n", "99999999"), "not in the range 1<=x<=1024"),
         (("run", "-n", "2000000", "true"), "are more than the 4096 that one host"),
         (("run", "--log-dir", "", "true"), "the name is empty; name a folder"),
-        (("run", "/"), "'/' is not an executable file; make it one (chmod +x)"),
+        (("run", "/"), "'/' is a folder; name a script or a program"),
+        (("run", "/etc/passwd"), "is not an executable file; make it one (chmod +x)"),
+        (("run", "-R", "2", "x"), "no such option '-R'; did you mean -n?"),
+        (("run", "--np", "2", "x"), "no such option '--np'; did you mean -n?"),
+        (("run", "--such", "x"), "no such option '--such'"),
+        ((*SELECT, "-n", "2", "--size", "1K.."), "'1K..': "),
         (("run", "no_such_script.py"), "there is no file 'no_such_script.py'"),
     ],
 )
