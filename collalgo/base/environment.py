@@ -128,7 +128,8 @@ DUMP = Variable(
     default="`collalgo-dump`, on SIGUSR1 only",
 )  # fmt: skip
 CACHE = Variable(
-    f"{PREFIX}CACHE", "The folder for cached results; `off` keeps the host profile only",
+    f"{PREFIX}CACHE",
+    "The folder for cached results; `off` keeps the host profile only",
     default="`~/.cache/collalgo`",
 )  # fmt: skip
 CUDA_AWARE = Variable(

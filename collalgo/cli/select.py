@@ -152,8 +152,7 @@ def select_command(
         others = of_peers(decide, sizes, pricer) if peers else {}
         intact = None if machine is whole else pricer_of(whole)
         losses = _losses(chosen, pricer, intact, partial(decide, **options), matrix)
-        if picture:
-            _draw(chosen, others, picture, force)
+        _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     if as_json:
@@ -290,8 +289,9 @@ def _pricer(
 
 
 def _draw(
-    chosen: Sequence[Selection], others: Others, picture: Path, force: bool
+    chosen: Sequence[Selection], others: Others, picture: Path | None, force: bool
 ) -> None:
-    from collalgo.selection.plot import plot  # which needs matplotlib
+    if picture is not None:
+        from collalgo.selection.plot import plot  # which needs matplotlib
 
-    plot(chosen, others, picture, force=force)
+        plot(chosen, others, picture, force=force)

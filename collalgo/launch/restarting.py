@@ -241,16 +241,16 @@ class _Supervision:
         elif rank.rank in self._excluded_ranks():
             self.excluded.add(rank.rank)
             report(f"{words}; it is excluded, and restarted once it is readmitted")
-        elif rank.ended_by(OF_A_LOST_JOB):
-            report(f"{words}; it is not restarted, as it would begin the work again")
         else:
-            self._restart_later(rank.rank, words)
+            self._restart_later(rank.rank, words, rank.ended_by(OF_A_LOST_JOB))
 
-    def _restart_later(self, rank: int, words: str) -> None:
+    def _restart_later(self, rank: int, words: str, is_job_lost: bool = False) -> None:
         """Restart a rank after a delay, unless it was restarted often enough."""
         self.deaths[rank] += 1
         number, most = self.deaths[rank], self.plan.restarts
-        if number <= most:
+        if is_job_lost:
+            report(f"{words}; it is not restarted, as it would begin the work again")
+        elif number <= most:
             self.due[rank] = time.monotonic() + back_off(number)
             report(f"{words}; restart {number} of {most}")
         else:

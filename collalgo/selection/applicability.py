@@ -12,7 +12,7 @@ from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 NOT_SERIAL = "does not combine in the order of the ranks"
 
 #: The obstacle of an algorithm for a late rank where all ranks are on time.
-BY_NAME = "is for calls with a late rank; name it to run it, or pass late on a topology"
+BY_NAME = "for calls with a late rank; name it to run it, or pass late on a topology"
 
 
 def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from collalgo.cli.main import main
 
@@ -64,3 +65,13 @@ def test_every_command_and_option_has_a_help_text():
 def test_the_reference_names_each_command_as_users_do():
     names = [(name, command.name) for name, command in commands(main, "collalgo")]
     assert all(name.split()[-1] == own for name, own in names[1:])
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [("-R", "; did you mean -n?"), ("--np", "; did you mean -n?"), ("--such", "")],
+)
+def test_an_unknown_option_of_run_is_not_taken_for_a_program(option, advice):
+    done = CliRunner().invoke(main, ["run", option, "2", "x"])
+    assert done.exit_code == 2
+    assert f"no such option '{option}'{advice}" in " ".join(done.output.split())

@@ -228,9 +228,7 @@ def test_wrong_graphs_are_refused():
         with pytest.raises(TypeError, match="graph is 3; pass the neighbors"):
             comm.neighbors(3)
         near = comm.neighbors([1 - comm.rank])
-        with pytest.raises(
-            ValueError, match="rank sends to 1 neighbor;"
-        ):
+        with pytest.raises(ValueError, match="rank sends to 1 neighbor;"):
             near.alltoall(np.ones(2))
         with pytest.raises(ValueError, match="1 rows but counts add up to 2"):
             near.alltoallv(np.ones(1), [2])
