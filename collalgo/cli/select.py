@@ -155,19 +155,21 @@ def select_command(
         _draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
-    if as_json:
-        print_json(chosen, others, losses)
-    else:
-        _print(chosen, others, losses, everything)
+    _print(chosen, others, losses, as_json=as_json, everything=everything)
 
 
 def _print(
     chosen: Sequence[Selection],
     others: Others,
     losses: Sequence[Loss],
+    *,
+    as_json: bool,
     everything: bool,
 ) -> None:
     """Print a table of choices, or the explanation of one and its loss by faults."""
+    if as_json:
+        print_json(chosen, others, losses)
+        return
     if len(chosen) > 1 or others:
         show(chosen, others, losses)
         return
