@@ -1,16 +1,18 @@
-"""The page docs/over_bounds.md: prices over bounds, on hundreds of machines."""
+"""The page docs/over_bounds.md: prices over bounds, on many machines."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from collalgo.bench.over_bounds.machines import GROUPS as MACHINES
 from collalgo.bench.over_bounds.measuring import COMPARED, Cell
 
 from collalgo.base.json_files import read_json
-from collalgo.synthesis.planner import MOST_RANKS
+from collalgo.cost.placement import Placement
+from collalgo.synthesis.planner import MOST_RANKS, can_plan
 from collalgo.synthesis.synthesized import NAME as SYNTHESIZED
-from docs.pages import GENERATED, write_page
+from docs.pages import GENERATED, percent, write_page
 
 RESULTS = Path(__file__).parents[1] / "bench" / "results" / "over_bounds"
 
@@ -29,8 +31,9 @@ has already is left out):
 python -m collalgo.bench.over_bounds --folder FOLDER_OF_TOPOLOGY_FILES
 ```
 
-The price of the cheapest candidate for 1 GiB over the lower bound of the collective
-(lower is better, 1 is optimal), on the machines of these groups:
+The price of the choice for 1 GiB over the lower bound of the collective
+(lower is better, 1 is optimal), on the machines of these groups that have been measured
+so far, the first of each group:
 
 """
 
@@ -42,7 +45,8 @@ GROUPS = {
     "files": "files of other tools, of 2 to 128 ranks",
     "random": "3 to 8 hosts of 1 to 3 GPUs and 1 or 2 NICs of different speeds, on "
     "switches that are joined at random",
-    "broken": "each of the random machines without a random link",
+    "broken": "each of the random machines without a random link that it "
+    "can do without, or whole if it needs all",
     "subsets": "one or two servers with a random part of their devices",
 }
 
@@ -51,7 +55,7 @@ Prices are in rounds: each step lasts at least as long as the slowest of its mes
 without bytes, and data that a rank receives in a step is sent on in a later one. So a
 broadcast or a reduce cannot attain the bound by bytes: with K equal parts of the ranks
 (hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
-it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, the least in rounds. The aim is a
+it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. The aim is a
 ratio of {aim}, of alltoall {alltoall}.
 
 """
@@ -79,8 +83,8 @@ class Row(NamedTuple):
     def reason(self) -> str:
         """The largest part of the time above the bound."""
         cell = self.cell
-        if self.size > MOST_RANKS and cell.algorithm != SYNTHESIZED:
-            return f"more than {MOST_RANKS} ranks: nothing is synthesised"
+        if self.size > MOST_RANKS and not self._is_planned:
+            return f"no schedule is synthesised for {self.size} ranks"
         relayed, started = cell.in_rounds - cell.bound, cell.latency
         above = cell.seconds - cell.bound
         if relayed >= above / 2:
@@ -89,14 +93,28 @@ class Row(NamedTuple):
             return "start-up of the steps"
         return "links wait for data, or carry more than in the bound"
 
+    @property
+    def _is_planned(self) -> bool:
+        """Whether a schedule is synthesised for the ranks of the machine."""
+        if self.cell.algorithm == SYNTHESIZED:
+            return True
+        every = MACHINES[self.group]()
+        machine = next(one for one in every if one.name == self.machine)
+        return can_plan(self.collective, Placement(machine.load()))
+
+
+def results() -> dict[str, dict[str, Any]]:
+    """The results of each group that has any."""
+    files = {group: RESULTS / f"{group}.json" for group in GROUPS}
+    return {group: read_json(file) for group, file in files.items() if file.exists()}
+
 
 def rows() -> list[Row]:
     """All cells of the results."""
     return [
         Row(group, machine, found["size"], collective, Cell(*cell))
-        for group in GROUPS
-        if (file := RESULTS / f"{group}.json").exists()
-        for machine, found in read_json(file)["machines"].items()
+        for group, measured in results().items()
+        for machine, found in measured["machines"].items()
         for collective, cell in found.get("cells", {}).items()
     ]
 
@@ -105,19 +123,21 @@ def page() -> str:
     """The content of the page."""
     every = rows()
     groups = [f"- {name}: {words};\n" for name, words in GROUPS.items()]
+    of = {name: measured["of"] for name, measured in results().items()}
     text = ROUNDS.format(aim=AIM, alltoall=OF_ALLTOALL)
-    parts = [HEAD, *groups, text, *_table("All machines", every)]
+    parts = [HEAD, *groups, text, *_table("All machines", every, sum(of.values()))]
     for group in GROUPS:
-        parts += _table(group.capitalize(), [r for r in every if r.group == group])
+        some = [row for row in every if row.group == group]
+        parts += _table(group.capitalize(), some, of.get(group, 0))
     return "".join([*parts, *_worst(every)])
 
 
-def _table(title: str, some: Sequence[Row]) -> Iterator[str]:
+def _table(title: str, some: Sequence[Row], of: int) -> Iterator[str]:
     """The table of the distribution of ratios, by collective."""
     if not some:
         return
     machines = len({(row.group, row.machine) for row in some})
-    yield f"## {title}: {machines}\n\n{COLUMNS}\n" + "|---" * 7 + "|\n"
+    yield f"## {title}: measured {machines} of {of}\n\n{COLUMNS}\n" + "|---" * 7 + "|\n"
     for collective in COMPARED:
         mine = [row for row in some if row.collective == collective]
         ratios = [row.cell.ratio for row in mine]
@@ -131,12 +151,11 @@ def _table(title: str, some: Sequence[Row]) -> Iterator[str]:
 
 def _within(aim: float, ratios: Sequence[float]) -> str:
     """The part of some ratios that is at most the aim, to three digits."""
-    part = sum(round(one, 3) <= aim for one in ratios) / len(ratios)
-    return f"{part:.0%}".replace("%", " %")
+    return percent(sum(round(one, 3) <= aim for one in ratios) / len(ratios))
 
 
 def _worst(every: Sequence[Row]) -> Iterator[str]:
-    """The cells farthest above the bound, or above the least in rounds."""
+    """The cells farthest above the bound, or above the bound in rounds."""
     yield (
         "## The worst cells\n\n| collective | machine | ranks | choice | over bound "
         "| in rounds | mostly |\n" + "|---" * 7 + "|\n"

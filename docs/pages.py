@@ -20,6 +20,11 @@ def write_page(path: Path, content: str) -> None:
     write(path, content, PAGE, force=True)
 
 
+def percent(part: float, digits: int = 0) -> str:
+    """A part of a whole in percent."""
+    return f"{part:.{digits}%}".replace("%", " %")
+
+
 def best_seconds(
     pricer: TopologyPricer,
     collective: str,
