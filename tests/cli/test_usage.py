@@ -47,10 +47,7 @@ SELECT = ("select", "allreduce")
             (*SELECT, "--topology", "dgx1v", "1M", "hosts=2", "--hosts", "4"),
             "hosts is given twice: 2 and 4",
         ),
-        (
-            ("bound", "allreduce", "dgx1v", "64", "MiB"),
-            "'64' is not a parameter; write",
-        ),
+        (("bound", "allreduce", "dgx1v", "64", "MiB"), "'64' is not a parameter; "),
         (("simulate", "allreduce", "ring", "dgx1v", "MiB"), "sizes as --size 64M"),
         ((*SELECT, "64", "XiB", "--topology", "dgx1v"), "'XiB' must be of the form"),
         (("bound", "allreduce", "dgx1v", "--only", "foo"), "nvlink"),

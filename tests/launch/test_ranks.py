@@ -68,6 +68,7 @@ def test_a_node_holds_the_store_until_its_ranks_have_ended(tmp_path, monkeypatch
             events.append("closed")
 
     monkeypatch.setattr(node_store, "Hosting", Held)
+    monkeypatch.setattr("collalgo.launch.restarting.check_start", lambda *_: None)
     options = LaunchOptions(
         shell(CLEANS.format("kill -TERM $PPID")),
         elastic=True, nodes=(1, 1), rendezvous="127.0.0.1:2900",
