@@ -18,6 +18,7 @@ from docs import (
     arena,
     coverage,
     elastic_figures,
+    fast_links,
     folklore,
     layers,
     over_bounds,
@@ -180,6 +181,7 @@ PAGES = {
     "over_bounds": over_bounds.write,
     "peer_algorithms": peer_algorithms.write,
     "elastic_figures": elastic_figures.write,
+    "fast_links": fast_links.write,
     "stubs": stubs.write,
     "words": words.write,
 }

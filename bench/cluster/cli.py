@@ -2,19 +2,21 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 from collalgo.bench.cluster.kernel import down, set_link, up
 from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.race import COLLECTIVES
 from collalgo.bench.cluster.running import run
-from collalgo.bench.cluster.star import HEADER, LEGEND, race_at, table_rows
+from collalgo.bench.cluster.star import HEADER, LEGEND, kept_rows, race_at, table_rows
+from collalgo.bench.records import FOUND, environment, keep, own_command
 from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
 from collalgo.cli import completing
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import parse_sizes
+from collalgo.cli.options import force_option, parse_sizes, writes
 from collalgo.cli.run import command_line
 from collalgo.errors import CollalgoError
 
@@ -167,6 +169,12 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     show_default="that of this Python",
     help="Environment with collalgo, mpi4py and an MPI, also torch for gloo.",
 )
+@click.option(
+    *("-J", "--json", "file"),
+    **writes(FOUND),
+    help="Write the times and the environment as JSON.",
+)
+@force_option
 def race_command(
     hosts: int,
     per_host: int,
@@ -174,6 +182,8 @@ def race_command(
     collectives: tuple[str, ...],
     sizes: list[int],
     environments: tuple[Path, ...],
+    file: Path | None,
+    force: bool,
 ) -> None:
     """Compare collalgo with MPI and gloo between hosts with links of some rates.
 
@@ -182,7 +192,16 @@ def race_command(
     """
     places = environments or (Path(sys.prefix),)
     click.echo(HEADER)
+    rows: list[dict[str, Any]] = []
     for rate in rates:  # whose rows are shown at once, as a later race may fail
         found = race_at(hosts, per_host, rate, collectives, sizes, places)
         click.echo("\n".join(table_rows(rate, found)))
+        rows += kept_rows(rate, found)
     click.echo(LEGEND)
+    if file is not None:
+        found_by = {
+            "command": own_command(),
+            "environment": environment(hosts * per_host),
+        }
+        about = {"hosts": hosts, "ranks": per_host, **found_by}
+        keep(file, {**about, "rows": rows}, force=force)

@@ -168,6 +168,13 @@ def table_rows(gigabits: float, found: Sequence[Times]) -> Iterator[str]:
         yield f"| {rate} | {one.collective} | {human(one.nbytes)} | {time} |"
 
 
+def kept_rows(gigabits: float, found: Sequence[Times]) -> Iterator[dict[str, Any]]:
+    """The times at one rate as objects of JSON; the rate is null if unlimited."""
+    rate = gigabits if gigabits < math.inf else None
+    for one in found:
+        yield {"rate": rate, **one._asdict()}
+
+
 def _ratios(one: Times) -> Iterator[str]:
     for name, seconds in one.peers.items():
         yield f"{name} {seconds / one.ours:.2f}"

@@ -1,5 +1,6 @@
 """The race between hosts on one switch, at several link rates."""
 
+import json
 import math
 import signal
 import sys
@@ -14,6 +15,7 @@ from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.running import run
 from collalgo.bench.cluster.star import Times, description, star, table_rows, times_in
 
+from docs import fast_links
 from tests.support.clusters import needs_root
 
 
@@ -52,6 +54,32 @@ def test_a_row_names_the_rate_of_its_links(rate, word):
     (row,) = table_rows(rate, [ONE])
     assert row.startswith(f"| {word}")
     assert row.endswith("| broadcast | 1 MiB | 2 ms (gloo 2.50) |")
+
+
+def test_a_race_keeps_the_times_of_each_rate_for_the_page(monkeypatch, tmp_path):
+    monkeypatch.setattr(cli, "race_at", lambda *_: [ONE])
+    file = tmp_path / "race.json"
+    words = ["race", "--rates", "10,inf", "--json", str(file)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    kept = json.loads(file.read_text())
+    assert (kept["hosts"], kept["ranks"]) == (2, 1)
+    assert [row["rate"] for row in kept["rows"]] == [10, None]
+    assert [fast_links.ratio(row) for row in kept["rows"]] == [2.5, 2.5]
+    monkeypatch.setattr(fast_links, "RESULTS", tmp_path)
+    monkeypatch.setattr(fast_links, "FILES", "race.json")
+    assert "| 10 Gbit/s | 2.50 | 2.50 |" in fast_links.page()
+    assert "| unlimited | 2.50 | 2.50 |" in fast_links.page()
+
+
+def test_the_page_lists_the_cells_in_which_a_peer_is_faster():
+    rows = [
+        {"rate": 1.0, **ONE._asdict()},
+        {"rate": None, **ONE._replace(peers={"gloo": 3e-3, "MPICH": 1e-3})._asdict()},
+    ]
+    found = fast_links._slower(rows)
+    assert "in 1 of 2 cells: broadcast of 1 MiB, unlimited (2 ms, 0.50)" in found
+    assert "none of 1 cells" in fast_links._slower(rows[:1])
 
 
 def test_rates_before_one_that_fails_are_shown(monkeypatch):
