@@ -60,7 +60,7 @@ def random_rules(rng, collective, folder):
     names = [
         row.name
         for row in ALGORITHMS
-        if row.collective == collective and not row.hierarchical
+        if row.collective == collective and not (row.hierarchical or row.by_name)
     ]
     sizes = {int(2 ** rng.uniform(0, 24)): str(rng.choice(names)) for _ in range(4)}
     document = {"collalgo": "rules/1", "blocks": [collective][: rng.integers(2)]}
