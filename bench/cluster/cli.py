@@ -14,10 +14,9 @@ from collalgo.bench.records import FOUND, environment, keep, own_command
 from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
-from collalgo.cli import completing
 from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, parse_sizes, writes
-from collalgo.cli.run import command_line
+from collalgo.cli.run import command_argument, command_line
 from collalgo.errors import CollalgoError
 
 file_argument = click.argument(
@@ -83,13 +82,7 @@ def down_command(file: Path) -> None:
     help="Environment whose mpiexec starts the ranks.",
 )
 @file_argument
-@click.argument(
-    "command",
-    nargs=-1,
-    required=True,
-    type=click.UNPROCESSED,
-    shell_complete=completing.files,
-)
+@command_argument
 def run_command(
     ranks: int | None, prefix: Path | None, file: Path, command: tuple[str, ...]
 ) -> None:

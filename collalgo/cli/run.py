@@ -22,6 +22,15 @@ from collalgo.launch.options import Choice, LaunchOptions, OptionError, Starter
 from collalgo.launch.plan import LaunchPlan, launch_plan, number_of_ranks
 from collalgo.launch.signals import StopRequested, requests_until_exit
 
+#: The command of the ranks, with its arguments.
+command_argument = click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    shell_complete=completing.files,
+)
+
 
 @click.command(
     "run",
@@ -47,13 +56,7 @@ from collalgo.launch.signals import StopRequested, requests_until_exit
     help="Take collectives of MPI programs in C to collalgo: --preload mpiexec -n 4 "
     "./a.out.",
 )
-@click.argument(
-    "command",
-    nargs=-1,
-    required=True,
-    type=click.UNPROCESSED,
-    shell_complete=completing.files,
-)
+@command_argument
 def run_command(
     command: tuple[str, ...],
     module: bool,
