@@ -4,6 +4,7 @@
 needs, compiled fast without optimisation; or ``none``, where all are compiled in place.
 """
 
+import multiprocessing
 import os
 import re
 import sys
@@ -115,6 +116,8 @@ elif BUILD == "none":
 
 # The source distribution and the metadata need no C code.
 if not {"dist_info", "egg_info", "sdist"}.intersection(sys.argv):
+    # By CPython 3.14's default each process would run this file again.
+    multiprocessing.set_start_method("fork", force=True)
     extensions = cythonize(
         extensions,
         build_dir="build",

@@ -13,6 +13,7 @@ from collalgo.cost.lower_bound import AS_LOW
 from collalgo.selection.late_pricer import late_pricer
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES
+from tests.support.leisure import at_leisure
 
 GIB = 1 << 30
 
@@ -48,7 +49,7 @@ def test_an_algorithm_for_a_late_rank_competes_by_its_price():
 
 def test_more_delay_never_costs_more():
     pricer = TopologyPricer(Topology.load("dgx1v"))
-    delays = (0.0, 1e-4, 1e-3, 1e-2, 1.0)
+    delays = (0.0, 1e-3, 1.0)
     seconds = [
         select("allreduce", GIB, topology=pricer, late={5: delay}).seconds
         for delay in delays
@@ -57,7 +58,7 @@ def test_more_delay_never_costs_more():
     assert seconds[0] == select("allreduce", GIB, topology=pricer).seconds
 
 
-@pytest.mark.parametrize("nbytes", [8, 1 << 16, 1 << 24, GIB])
+@pytest.mark.parametrize("nbytes", at_leisure([8, 1 << 16, 1 << 24, GIB], {8, GIB}))
 @pytest.mark.parametrize("collective", ["allreduce", "allgather", "broadcast"])
 def test_no_choice_is_below_its_bound(collective, nbytes):
     late = {1: 1.0}
@@ -69,8 +70,8 @@ def test_no_choice_is_below_its_bound(collective, nbytes):
         assert found.bound is None
 
 
-@pytest.mark.parametrize("dims", [(2, 3), (7,)])
-@pytest.mark.parametrize("late", [{1: 0.01}, {5: 0.01}, {2: 1e-4, 4: 1e-5}])
+@pytest.mark.parametrize("dims", at_leisure([((5,),), ((2, 3),)], {((5,),)}))
+@pytest.mark.parametrize("late", [{1: 0.01}, {4: 0.01}, {2: 1e-4, 3: 1e-5}])
 @pytest.mark.parametrize("collective", ["broadcast", "reduce", "allgather"])
 def test_the_cheapest_candidates_of_all_sizes_are_kept(collective, late, dims):
     torus = Topology.load("torus", dims=dims)
