@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import wraps
@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
+from rich.table import Table
 
+from collalgo.base.console import wide_console
 from collalgo.base.plotting import PICTURE
 from collalgo.base.units import counted
 from collalgo.base.wrapping import wrapped
@@ -124,43 +127,51 @@ def status_command(store: KeyValueStore, as_json: bool) -> None:
     """Show the members of a job, waiting processes, and its last failures.
 
     A member keeps its name: that of its node or, under collalgo run -n, of the worker
-    (rank 3). Its rank is its place among the present members: 0: rank 3. An epoch is
-    the time between two changes of the members.
+    (rank 3). Its rank is its place among the present members. An epoch is the time
+    between two changes of the members.
     """
     found = status(store)
     if as_json:
         click.echo(json.dumps(asdict(found)))
         return
-    for line in _lines(found):
+    for line in _epoch(found):
+        click.echo(wrapped(line))
+    if found.members:
+        wide_console().print(_table(found))
+    for line in _rest(found):
         click.echo(wrapped(line))
 
 
-def _lines(found: Status) -> Iterator[str]:
-    """A status in words."""
+def _epoch(found: Status) -> Iterator[str]:
+    """The epoch of a job, and its reason."""
     closed = "" if found.closed is None else f"; closed: {found.closed}"
     yield f"epoch {found.epoch} with {counted(len(found.members), 'member')}{closed}"
     if found.why:
         yield f"reason of the epoch: {found.why}"
-    for name, group in (
-        ("members by rank", _by_rank(found.members)),
-        ("lost", found.lost),
-        ("at work", found.at_work),
-        ("asking for the next epoch", found.asking),
-        ("waiting to join", found.waiting),
-    ):
-        if group:
-            yield f"{name}: {', '.join(group)}"
+
+
+def _table(found: Status) -> Table:
+    """The members of an epoch."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("rank", justify="right")
+    for name in ("member", "process", "state"):
+        table.add_column(name)
+    members = zip(found.members, found.processes, strict=True)
+    for rank, (name, process) in enumerate(members):
+        table.add_row(str(rank), escape(name), escape(process), found.state(name))
+    return table
+
+
+def _rest(found: Status) -> Iterator[str]:
+    """The processes that are no members, the leader, and the last failures."""
+    if found.waiting:
+        yield f"waiting to join: {', '.join(found.waiting)}"
     yield f"leader, which completes the rounds: {found.leader or 'none'}"
     for name, reason in found.excluded.items():
         yield f"excluded: {name} ({reason})"
     for past in found.failures:
         event = event_of_epoch(past)
         yield f"failure before epoch {past.epoch}, {event['time']}: {past.why}"
-
-
-def _by_rank(members: Sequence[str]) -> list[str]:
-    """The name of each rank's member."""
-    return [f"{rank}: {name}" for rank, name in enumerate(members)]
 
 
 @main.command("events")

@@ -1,6 +1,9 @@
 """The encoding of documents in the store: JSON, checked as it is read."""
 
 import json
+import os
+import secrets
+import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -26,6 +29,16 @@ class Member(NamedTuple):
 
     name: str
     token: str
+
+    @property
+    def process(self) -> str:
+        """Its host and process id, as ``host:4711``, for people."""
+        return self.token.rpartition(":")[0]
+
+
+def new_token() -> str:
+    """The token of this process: its host, process id, and a random number."""
+    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(8)}"
 
 
 def encode(**fields: object) -> bytes:

@@ -47,8 +47,9 @@ class Status:
     ----------
     epoch : int
         The number of its present epoch; 0 before the first.
-    members : tuple of str
-        The names of its members, in the order of ranks.
+    members, processes : tuple of str
+        The names of its members, and their hosts and process ids, in the order of
+        ranks.
     why : str
         The reason of the epoch, and so of the end of the one before.
     lost, asking, at_work, waiting : tuple of str
@@ -66,6 +67,7 @@ class Status:
 
     epoch: int
     members: Names
+    processes: Names
     why: str
     lost: Names
     asking: Names
@@ -75,6 +77,12 @@ class Status:
     excluded: dict[str, str]
     closed: str | None
     failures: tuple[PastEpoch, ...]
+
+    def state(self, name: str) -> str:
+        """What a member is doing."""
+        if name in self.lost:
+            return "lost"
+        return "asks for the next epoch" if name in self.asking else "at work"
 
 
 def status(store: KeyValueStore) -> Status:
@@ -99,6 +107,7 @@ def status(store: KeyValueStore) -> Status:
     return Status(
         present.epoch,
         _names(present.members),
+        tuple(member.process for member in present.members),
         present.why,
         *_groups(tally(present, known, excluded.reasons)),
         leader.member.name if isinstance(leader, Leader) else None,

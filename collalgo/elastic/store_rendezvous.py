@@ -1,7 +1,6 @@
 """A rendezvous over a key-value store: a thread that runs the rounds of a process."""
 
 import logging
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -34,7 +33,7 @@ from collalgo.elastic.link import Connect, HeldStore, StoreLink
 from collalgo.elastic.obstacles import obstacle, too_late
 from collalgo.elastic.participant import Participant, Phase
 from collalgo.elastic.rounds import counts_time, step
-from collalgo.elastic.schema import MOST_CHARACTERS, Member
+from collalgo.elastic.schema import MOST_CHARACTERS, Member, new_token
 from collalgo.elastic.settings import Settings
 from collalgo.elastic.views import change_of, membership_of
 
@@ -86,7 +85,7 @@ class StoreRendezvous:
                 f"a name of {len(name)} characters; need 1 to {MOST_CHARACTERS}"
             )
         self._settings, self.where = settings, where
-        self._state = Participant(Member(name, secrets.token_hex(8)), settings)
+        self._state = Participant(Member(name, new_token()), settings)
         self._events: SimpleQueue[Event | Exception | None] = SimpleQueue()
         self._changed = Condition()
         self._failure: Exception | None = None

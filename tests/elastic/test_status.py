@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import socket
 import subprocess
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -49,6 +51,7 @@ def test_a_status_shows_who_was_lost_and_why_a_job_goes_on(node, new_store):
     noted(store, 1)
     fail(nodes.pop(0))
     until(lambda: status(store).lost == ("a",))
+    assert [status(store).state(name) for name in "abc"] == ["lost", *["at work"] * 2]
     second = all_join(*nodes)[0]
     past = noted(store, 2)
     found = status(store)
@@ -127,7 +130,9 @@ def run(*words, code=0):
 def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
     noted(job.store, 1)
     assert "epoch 1 with 1 member\n" in run("status")
-    assert "members by rank: 0: rank 0\n" in run("status")
+    host, process = socket.gethostname(), os.getpid()
+    row = rf"0\s+rank 0\s+{re.escape(host)}:{process}\s+at work\n"
+    assert re.search(row, run("status"))
     assert json.loads(run("status", "--json"))["members"] == ["rank 0"]
     run("exclude", "rank 7", "--reason", "it is slow")
     assert "excluded: rank 7 (it is slow)\n" in run("status")
