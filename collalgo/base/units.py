@@ -17,6 +17,9 @@ SIZE = re.compile(
 #: A unit alone.
 UNIT = re.compile(r"[KMGT](?:i?B)?", re.IGNORECASE)
 
+#: Seconds of each unit of time; a text has the first that it ends with.
+TIMES = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "s": 1.0, "": 1.0}
+
 #: The largest size, in bytes.
 LARGEST = 2**62
 
@@ -45,6 +48,26 @@ def size_in_bytes(text: str) -> int:
     if nbytes > LARGEST:
         raise ValueError(f"{text!r} is {nbytes} bytes; the maximum is {LARGEST}")
     return int(nbytes)
+
+
+def time_in_seconds(text: str) -> float:
+    """A time in seconds.
+
+    >>> time_in_seconds("0.5"), time_in_seconds("250 ms"), time_in_seconds("1e3us")
+    (0.5, 0.25, 0.001)
+
+    Raises
+    ------
+    ValueError
+        If it is not a time.
+    """
+    unit = next(unit for unit in TIMES if text.endswith(unit))
+    try:
+        return float(text.removesuffix(unit)) * TIMES[unit]
+    except ValueError:
+        raise ValueError(
+            f"{text!r:.60} is not a time; write 0.01, 3ms or 20us"
+        ) from None
 
 
 def number_of_bytes(value: Any, caller: str) -> int:

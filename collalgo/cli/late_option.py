@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from collalgo.base.units import time_in_seconds
+
 
 def _parse_late(
     _: click.Context, __: click.Parameter, values: Sequence[str]
@@ -11,11 +13,13 @@ def _parse_late(
     """The seconds of each late rank."""
     found: dict[int, float] = {}
     for text in values:
-        word, _equals, seconds = text.partition("=")
+        word, _equals, delay_text = text.partition("=")
         try:
-            rank, delay = int(word), float(seconds)
+            rank, delay = int(word), time_in_seconds(delay_text)
         except ValueError:
-            raise click.BadParameter(f"{text!r} is not RANK=SECONDS") from None
+            raise click.BadParameter(
+                f"{text!r} is not RANK=TIME; write 5=0.003 or 5=3ms"
+            ) from None
         if rank in found:
             raise click.BadParameter(
                 f"rank {rank} is given twice: {found[rank]:g} and {delay:g} s"
@@ -27,9 +31,10 @@ def _parse_late(
 late_option = click.option(
     "--late",
     multiple=True,
-    metavar="RANK=SECONDS",
+    metavar="RANK=TIME",
     callback=_parse_late,
-    help="Delay of a rank in seconds; time counts from the last arrival. Repeatable.",
+    help="Delay of a rank: 5=0.003 (seconds) or 5=3ms; time counts from the last "
+    "arrival. Repeatable.",
 )
 
 

@@ -8,10 +8,28 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
 from collalgo import Topology, select, simulate, threads
-from collalgo.base.units import LARGEST, UNITS, size_in_bytes, sizes_in_bytes
+from collalgo.base.units import (
+    LARGEST,
+    TIMES,
+    UNITS,
+    size_in_bytes,
+    sizes_in_bytes,
+    time_in_seconds,
+)
 from collalgo.cli.main import main
 from collalgo.cost.bounds import bound
 from collalgo.cost.host_profile import HostProfile
+
+
+@given(number=st.floats(0, 1e9), unit=st.sampled_from(list(TIMES)))
+def test_times_have_units_or_are_in_seconds(number, unit):
+    assert time_in_seconds(f"{number!r}{unit}") == number * TIMES[unit]
+
+
+@pytest.mark.parametrize("text", ["", "s", "3 minutes", "3mss", "ms3", "3,5s", "3m"])
+def test_what_is_no_time_is_refused(text):
+    with pytest.raises(ValueError, match="is not a time; write"):
+        time_in_seconds(text)
 
 
 @given(

@@ -123,7 +123,11 @@ def test_late_ranks_are_refused_where_no_steps_are_known():
 
 def test_the_command_takes_late_ranks():
     words = "simulate allreduce late_rank(late=2,blocks=32) dgx_a100 --size 1G"
-    for late, found in (("2=1e-2", "the bound"), ("2=soon", "is not RANK=SECONDS")):
+    for late, found in (
+        ("2=1e-2", "the bound"),
+        ("2=10ms", "the bound"),
+        ("2=soon", "is not RANK=TIME"),
+    ):
         result = CliRunner().invoke(main, [*words.split(), "--late", late])
         assert found in result.output
         assert (result.exit_code == 0) == (found == "the bound")
