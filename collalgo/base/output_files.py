@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from collalgo.base import owned, seal
+from collalgo.base.existence import exists
 from collalgo.base.input_files import is_open_stream, special
 from collalgo.errors import OutputError
 
@@ -163,7 +164,7 @@ def _is_stream(path: Path) -> bool:
 
 
 def _check_stream(path: str | Path, target: Path) -> None:
-    if str(target) != STANDARD_OUTPUT and not target.exists():
+    if str(target) != STANDARD_OUTPUT and not exists(target):
         raise OutputError(f"{path} is not an open stream; name a file")
 
 
@@ -180,7 +181,7 @@ def _check_suffix(path: Path, kind: Format) -> None:
 
 def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> None:
     folder = target.parent
-    if target.exists() and (found := special(target)):
+    if exists(target) and (found := special(target)):
         inside = " in it" if target.is_dir() else ", or - for standard output"
         raise OutputError(f"{path} is {found}; name a file{inside}")
     if not folder.is_dir():
@@ -193,7 +194,7 @@ def _check_file(path: str | Path, target: Path, kind: Format, force: bool) -> No
             f"cannot write {path}: user {os.geteuid()} may not write to {folder}; "
             "name another folder"
         )
-    if target.exists() and not force:
+    if exists(target) and not force:
         _check_existing(path, target, kind)
 
 
@@ -246,7 +247,7 @@ def _replace(target: Path, pieces: Iterable[Piece]) -> None:
     partial = target.with_name(f".{target.name[:100]}.{os.urandom(4).hex()}.partial")
     try:
         with open(partial, "xb", opener=owned.opener) as file:
-            if target.exists():
+            if exists(target):
                 os.fchmod(file.fileno(), stat.S_IMODE(target.stat().st_mode))
             file.writelines(pieces)
             file.flush()

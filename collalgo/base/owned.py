@@ -8,6 +8,8 @@ import os
 import stat
 from pathlib import Path
 
+from collalgo.base.existence import exists
+
 #: The permissions of their owner.
 OF_FOLDER, OF_FILE = 0o700, 0o600
 
@@ -20,7 +22,7 @@ def make_folder(folder: Path, mode: int = 0o777) -> bool:
     OSError
         If it cannot be made, for instance as a file has its name.
     """
-    if not folder.parent.exists():
+    if not exists(folder.parent):
         make_folder(folder.parent)
     try:
         folder.mkdir(mode=mode)

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from collalgo.base import owned
+from collalgo.base.existence import exists
 from collalgo.base.polling import awaited
 from collalgo.errors import BootstrapError
 
@@ -53,7 +54,7 @@ class Folder:
         self._known: set[Path] = set()
         self._has_twin = False  # which this process was told
         self._enter()
-        if self._file(LAST).exists():  # of another job, whose ranks have connected
+        if exists(self._file(LAST)):  # of another job, whose ranks have connected
             raise taken(str(path), LAST)
 
     def _enter(self) -> None:
@@ -167,7 +168,7 @@ def make_private(folder: Path) -> None:
 def _make(folder: Path, made: list[int]) -> None:
     """Make a folder and its parents, and note which: 0 is the folder, 1 its parent."""
     level, missing = 0, []
-    while not folder.exists():
+    while not exists(folder):
         missing.append((level, folder))
         level, folder = level + 1, folder.parent
     for level, each in reversed(missing):

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from collalgo.base import disk_cache, owned
+from collalgo.base.existence import exists
 
 #: Bytes of the secret.
 SECRET_BYTES = 32
@@ -51,7 +52,7 @@ def _kept_in(folder: Path) -> bytes:
     owned.make_folder(folder, owned.OF_FOLDER)
     _check_private(folder.lstat(), folder)
     file = folder / "secret"
-    if not file.exists():
+    if not exists(file):
         _write(file)
     descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as opened:

@@ -15,6 +15,6 @@ LONG = 10**5000
 )
 def test_integers_of_any_length_are_shown_in_a_short_line(value):
     text = shown(value)
-    assert type(value).__name__[:3] in text
+    assert type(value).__name__[:3] in text or "<int instance" in text  # of 3.14
     assert len(text) < 80
     assert text in str(wrong_type("send", "tag", value, "an integer"))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from collalgo.base import owned
+from collalgo.base.existence import exists
 from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, KEY_BYTES, StoreError
 
 #: The start of the file, its generation, and the last version before its records.
@@ -102,7 +103,7 @@ class FileLog:
         self._generation, self._offset, self.base = b"", 0, 0
         self.uncompacted = 0
         with self.locked():
-            if not self._path.exists():
+            if not exists(self._path):
                 self._write(0, ())
 
     @property
