@@ -131,6 +131,7 @@ docs: .venv/installed
 # The documentation site, in build/site; its tutorials are executed.
 site: .venv-docs/installed
 	.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
+	cp build/site/site.html build/site/index.html # the page that a web server shows
 
 build: .venv/installed
 	$(BIN)/python -m build
