@@ -6,7 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.base.units import counted
+from collalgo.engine.arrays import row_size
 from collalgo.engine.counts import check_counts
+from collalgo.engine.dtypes import dtype_code, dtype_text
 from collalgo.errors import MismatchError
 
 #: By call, what is counted and what to do.
@@ -22,6 +25,7 @@ def agreed_counts(
     received: Sequence[int],
     timeout: float | None,
     call: str = "alltoallv",
+    like: NDArray[Any] | None = None,
 ) -> NDArray[np.int64]:
     """The rows that each rank sends to each, which all ranks exchange.
 
@@ -35,6 +39,8 @@ def agreed_counts(
         The seconds to wait for the others.
     call
         The name of the call.
+    like
+        As of :func:`exchanged_counts`.
 
     Raises
     ------
@@ -45,20 +51,79 @@ def agreed_counts(
     mine = [
         count for one in (sent, received) for count in check_counts(one, size, call)
     ]
-    both = runner.exchange(np.array(mine, np.int64), call, timeout)
+    both = exchanged_counts(runner, mine, call, timeout, like)
     all_sent, all_received = both[:, :size], both[:, size:].T
     if (all_sent != all_received).any():
         source, target = map(int, np.argwhere(all_sent != all_received)[0])
-        number = runner.call_number
         what, advice = WORDS[call]
-        raise MismatchError(
-            f"{call} #{number}: rank {source} sends {all_sent[source, target]} {what} "
+        raise _mismatch(
+            runner,
+            call,
+            f"rank {source} sends {all_sent[source, target]} {what} "
             f"to rank {target}, which expects {all_received[source, target]}; {advice}",
-            rank=runner.rank,
-            sequence=number,
-            collective=call,
         )
     return np.ascontiguousarray(all_sent)
+
+
+def exchanged_counts(
+    runner: Any,
+    counts: Sequence[int],
+    call: str,
+    timeout: float | None,
+    like: NDArray[Any] | None = None,
+) -> NDArray[np.int64]:
+    """The counts of each rank, in rows of a table that all ranks get.
+
+    Parameters
+    ----------
+    runner
+        The runner of the communicator.
+    counts
+        The counts of this rank, on each rank the same number of them.
+    call
+        The name of the call.
+    timeout
+        The seconds to wait for the others.
+    like
+        An array of a call in which not all ranks exchange data afterwards: its dtype
+        and the elements of a row must be equal on all ranks.
+
+    Raises
+    ------
+    MismatchError
+        On all ranks, if two of these arrays differ.
+    """
+    alike = [] if like is None else [dtype_code(like.dtype), row_size(like)]
+    found = runner.exchange(np.array([*alike, *counts], np.int64), call, timeout)
+    differing = np.argwhere(found[:, : len(alike)] != found[0, : len(alike)])
+    if len(differing):
+        rank = int(differing[0, 0])
+        ours, its = _unlike(*found[[rank, 0], :2].tolist())
+        raise _mismatch(
+            runner, call, f"rank {rank} passed {ours} but rank 0 passed {its}"
+        )
+    table: NDArray[np.int64] = found[:, len(alike) :]
+    return table
+
+
+def _unlike(one: list[int], other: list[int]) -> tuple[str, str]:
+    """Two arrays in words, with what to do, by their dtypes and elements of a row."""
+    if one[0] != other[0]:
+        advice = "every rank must pass the same dtype"
+        return dtype_text(one[0]), f"{dtype_text(other[0])}; {advice}"
+    ours, its = (f"rows of {counted(each[1], 'element')}" for each in (one, other))
+    return ours, f"{its}; every rank must pass rows of the same length"
+
+
+def _mismatch(runner: Any, call: str, words: str) -> MismatchError:
+    """The error of the latest call."""
+    number = runner.call_number
+    return MismatchError(
+        f"{call} #{number}: {words}",
+        rank=runner.rank,
+        sequence=number,
+        collective=call,
+    )
 
 
 class AllShapes(NamedTuple):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from collalgo.algorithms.neighbors import EQUAL_BLOCKS
 from collalgo.comm.call_text import UNEVEN, elements
 from collalgo.engine.call import arrays_in_name
 from collalgo.engine.dtypes import dtype_text
@@ -78,7 +79,10 @@ def differing_counts(failure: Mapping[str, Any]) -> str:
     )
     differ = failure["mine"]["count"] != failure["theirs"]["count"]
     where = f": {mine} elements and {theirs}" if differ else " for some rank"
+    alike = "the same counts, and rows of the same length"
+    if str(failure["mine"]["algorithm"]).endswith(EQUAL_BLOCKS):
+        alike = "blocks of the same length"
     return (
         f"ranks {failure['rank']} and {failure['culprit']} passed different counts"
-        f"{where}; every rank must pass the same counts, and rows of the same length"
+        f"{where}; every rank must pass {alike}"
     )

@@ -12,7 +12,7 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.neighbors import Graph, OnGraph
 from collalgo.base.cache import recalled
 from collalgo.base.units import counted, number_of_bytes
-from collalgo.comm.agreed_counts import agreed_counts
+from collalgo.comm.agreed_counts import agreed_counts, exchanged_counts
 from collalgo.comm.neighbor_forms import NeighborForms
 from collalgo.comm.of_process import OfProcess
 from collalgo.comm.types import Array, ArrayLike
@@ -62,14 +62,15 @@ class Neighbors(NeighborForms, OfProcess):
             )
         return self._schedule(collective, number_of_bytes(nbytes, "neighbors"))
 
-    def _schedule(self, collective: str, nbytes: int) -> OnGraph:
-        """The schedule of a collective among neighbors, without checks."""
+    def _schedule(self, call: str, nbytes: int) -> OnGraph:
+        """The schedule of a call among neighbors, without checks."""
         upper = 1 << max(0, nbytes - 1).bit_length()
         chosen: dict[Any, OnGraph] = self._runner.programs.on_graphs
-        return recalled(chosen, (self.graph, collective, upper), self._cheapest)
+        return recalled(chosen, (self.graph, call, upper), self._cheapest)
 
     def _cheapest(self, question: tuple[Graph, str, int]) -> OnGraph:
-        _, collective, nbytes = question
+        _, call, nbytes = question
+        collective, equal = call.removesuffix("v"), call == "alltoall"
         pricer, size = self._runner.programs.pricer, self._runner.size
 
         def seconds(schedule: OnGraph) -> float:
@@ -78,7 +79,9 @@ class Neighbors(NeighborForms, OfProcess):
             )
             return float(pricer.price_one(row).price.seconds(nbytes * size))
 
-        ways = [OnGraph(collective, self.graph, paced) for paced in (False, True)]
+        ways = [
+            OnGraph(collective, self.graph, paced, equal) for paced in (False, True)
+        ]
         return min(ways, key=seconds)
 
     @cached_property
@@ -134,10 +137,8 @@ class Neighbors(NeighborForms, OfProcess):
         buf
             An array whose axis 0 may have another length on each rank; the ranks
             exchange the lengths, which costs a small allgather.
-        out
-            The array for the result, with memory of its own; by default a new array.
-        timeout
-            Seconds to wait for the other ranks.
+        out, timeout
+            As of :meth:`allgather`.
 
         Returns
         -------
@@ -150,9 +151,10 @@ class Neighbors(NeighborForms, OfProcess):
         self, buf: ArrayLike, *, out: Any = None, timeout: float | None = None
     ) -> Callable[[], Array]:
         """The call, once the ranks have exchanged their numbers of rows."""
-        mine = np.array([length(as_array(buf, "allgatherv"), "allgatherv")], np.int64)
-        rows = self._runner.exchange(mine, "allgatherv", timeout)[:, 0].tolist()
-        return partial(self._gather_rows, buf, rows, out, timeout)
+        source = as_array(buf, "allgatherv")
+        mine = [length(source, "allgatherv")]
+        found = exchanged_counts(self._runner, mine, "allgatherv", timeout, source)
+        return partial(self._gather_rows, buf, found[:, 0].tolist(), out, timeout)
 
     def _gather_rows(
         self, buf: Any, rows: list[int], out: Any, timeout: float | None
@@ -163,7 +165,7 @@ class Neighbors(NeighborForms, OfProcess):
         shape = (sum(rows[rank] for rank in self.sources), *source.shape[1:])
         result, target = result_array(buf, out, source, shape, caller)
         check_overlap(source, target, None, caller)
-        schedule = self._schedule("allgather", max(elements) * source.itemsize)
+        schedule = self._schedule(caller, max(elements) * source.itemsize)
         move(self._runner, "allgather", source, target, timeout, schedule, elements)
         return result
 
@@ -181,10 +183,8 @@ class Neighbors(NeighborForms, OfProcess):
         buf
             An array of shape ``(len(targets), *block)``, with the same dtype and block
             on every rank.
-        out
-            The array for the result, with memory of its own; by default a new array.
-        timeout
-            Seconds to wait for the other ranks.
+        out, timeout
+            As of :meth:`allgather`.
 
         Returns
         -------
@@ -220,10 +220,8 @@ class Neighbors(NeighborForms, OfProcess):
         receive_counts
             The number of rows from each source, on every rank or on none; all ranks
             raise an error if two differ in what one sends to the other.
-        out
-            The array for the result, with memory of its own; by default a new array.
-        timeout
-            Seconds to wait for the other ranks.
+        out, timeout
+            As of :meth:`allgather`.
 
         Returns
         -------
@@ -250,11 +248,10 @@ class Neighbors(NeighborForms, OfProcess):
                 f"{sum(sent)}; they must be equal"
             )
         if receive_counts is None:
-            mine = np.array(sent, np.int64)
-            table = self._runner.exchange(mine, "alltoallv", timeout)
+            table = exchanged_counts(self._runner, sent, "alltoallv", timeout, source)
         else:
             received = self._of_all_ranks(receive_counts, self.sources)
-            table = agreed_counts(self._runner, sent, received, timeout)
+            table = agreed_counts(self._runner, sent, received, timeout, like=source)
         return partial(self._alltoall, buf, source, table, out, timeout, "alltoallv")
 
     def _of_all_ranks(self, counts: Sequence[int], ranks: Sequence[int]) -> list[int]:
@@ -281,6 +278,6 @@ class Neighbors(NeighborForms, OfProcess):
             buf, out, source, (rows, *source.shape[1:]), caller
         )
         check_overlap(source, target, None, caller)
-        schedule = self._schedule("alltoall", max(elements) * source.itemsize)
+        schedule = self._schedule(caller, max(elements) * source.itemsize)
         move(self._runner, "alltoall", source, target, timeout, schedule, elements)
         return result
