@@ -43,7 +43,7 @@ DTYPES: dict[str, tuple[Any, ...]] = {
 
 OPS = (
     *("sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor"),
-    *("minloc", "maxloc", "replace", "no_op", "hypot"),
+    *("minloc", "maxloc", "argmin", "argmax", "replace", "no_op", "hypot"),
 )
 
 #: NumPy's form of an op for two contributions.
@@ -61,10 +61,15 @@ EXPECTED: dict[str, Callable[[Any, Any], Any]] = {
     "lxor": np.logical_xor,
     "minloc": lambda a, b: np.where(a["f0"] <= b["f0"], a, b),
     "maxloc": lambda a, b: np.where(a["f0"] >= b["f0"], a, b),
+    "argmin": lambda a, b: (b < a).astype("i8"),
+    "argmax": lambda a, b: (b > a).astype("i8"),
     "replace": lambda _, b: b,
     "no_op": lambda a, _: a,
     "hypot": np.hypot,
 }
+
+#: The ops whose results are ranks.
+PLACES = ("argmin", "argmax")
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
 
@@ -118,12 +123,13 @@ def expected(cell: Cell, rank: int) -> Any:
     one, other = (contribution(r, cell.dtype) for r in (0, 1))
     if cell.op is not None:
         total = EXPECTED[cell.op](one, other)
+        alone = np.zeros(4, np.int64) if cell.op in PLACES else one
         return {
             "allreduce": total,
             "reduce": None if rank else total,
             "reduce_scatter": total[2 * rank : 2 * rank + 2],
-            "scan": total if rank else one,
-            "exscan": one if rank else None,
+            "scan": total if rank else alone,
+            "exscan": alone if rank else None,
         }[cell.collective]
     halves = slice(2 * rank, 2 * rank + 2)
     return {
@@ -163,7 +169,8 @@ def outcome(comm: Any, cell: Cell) -> Outcome:
     wanted = expected(cell, comm.rank)
     if (wanted is None) != (found is None):
         return Outcome("wrong", f"{found!r} instead of {wanted!r}")
-    if wanted is None or _equal(np.asarray(found), np.asarray(wanted), cell.dtype):
+    dtype = np.int64 if cell.op in PLACES else cell.dtype
+    if wanted is None or _equal(np.asarray(found), np.asarray(wanted), dtype):
         return Outcome("right")
     return Outcome("wrong", f"{found!r} instead of {wanted!r}")
 
@@ -215,7 +222,8 @@ HEAD = f"""# Dtypes, ops and arrays
 {GENERATED} from calls of two ranks; a test repeats some of them, `make slow` all.
 In a cell with "yes" every call gave the result and the dtype of NumPy. In an empty cell
 every call raised an error on both ranks that names the call or the dtype, before any
-message. Nothing is converted. `hypot` is an example of a ufunc of NumPy.
+message. Nothing is converted. The results of `argmin` and `argmax` are ranks, of int64;
+`minloc` and `maxloc` also take a pair of arrays. `hypot` is an example of a ufunc.
 
 ## Reductions
 

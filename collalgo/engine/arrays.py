@@ -238,6 +238,15 @@ def result_array(
     return out, target
 
 
+def new_of_integers(buf: Any, shape: tuple[int, ...], caller: str) -> tuple[Any, Array]:
+    """A new result of int64 of the package of ``buf``, and the array to write to."""
+    if package_of(buf) == "torch":
+        fresh = hook("new tensor of torch")(buf, shape).long()
+        return fresh, as_array(fresh, caller)
+    target = _new(shape, np.dtype(np.int64), caller)
+    return target, target
+
+
 def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
     """A new array for a result, which may have an axis too many."""
     try:

@@ -1,4 +1,4 @@
-"""Ops of MPI on pairs of a value and its index, and those that choose a rank."""
+"""Ops on pairs of a value and its index, and those that choose a rank."""
 
 from typing import Any
 
@@ -18,9 +18,9 @@ class PairOp(Op):
         """The kernel for a dtype of two fields."""
         if len(dtype.names or ()) != 2:
             raise TypeError(
-                f"op {self.name!r} needs elements of two fields, a value and an index, "
-                f"not {dtype}; pass an array of a dtype as [('value', 'f8'), ('index', "
-                "'i8')]"
+                f"op {self.name!r} needs values with indices, not {dtype}; pass a pair "
+                "(values, indices), or elements of a dtype as [('value', 'f8'), "
+                "('index', 'i8')]"
             )
         return super().reduction(dtype)
 
@@ -47,6 +47,16 @@ def maxloc(left: Pairs, right: Pairs) -> Pairs:
     return _extreme(np.greater, left, right)
 
 
+def check_values(dtype: np.dtype[Any], op: str, caller: str) -> None:
+    """Check that an op can compare values of a dtype."""
+    try:
+        found = np.less.resolve_dtypes((dtype, dtype, None))[2]
+    except TypeError:
+        found = None
+    if found != np.bool_:
+        raise TypeError(f"{caller}: op {op!r} cannot compare elements of {dtype}")
+
+
 def no_op(left: Pairs, _right: Pairs) -> Pairs:
     """The contribution of the first rank."""
     return left
@@ -63,4 +73,10 @@ PAIR_OPS = {
     "maxloc": PairOp(maxloc, commute=True),
     "replace": Op(replace),
     "no_op": Op(no_op),
+}
+
+#: The ops of the rank with the extreme value; calls add the ranks to plain values.
+PLACE_OPS = {
+    "argmin": PairOp(minloc, commute=True, name="argmin"),
+    "argmax": PairOp(maxloc, commute=True, name="argmax"),
 }

@@ -14,7 +14,7 @@ from collalgo._kernels.engine.reduction.reduce import (
 )
 from collalgo.base.foreign import package_of
 from collalgo.engine.dtypes import FLOAT8, dtype_code, dtype_text, kind_of
-from collalgo.engine.pair_ops import PAIR_OPS
+from collalgo.engine.pair_ops import PAIR_OPS, PLACE_OPS
 from collalgo.engine.user_op import Op, op_name_of_code
 
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
@@ -62,6 +62,8 @@ EXACT_DTYPES = (
 )
 _ALWAYS_EXACT = ("min", "max", "land", "lor", "lxor")
 
+_OTHER_OPS = PAIR_OPS | PLACE_OPS
+
 _SYNONYMS = {
     "add": "sum",
     "multiply": "prod",
@@ -95,11 +97,11 @@ def op_of(op: Any, caller: str) -> str | Op:
         name = _SYNONYMS.get(word, word)
         if name in OPS:
             return name
-        if name in PAIR_OPS:
-            return PAIR_OPS[name]
+        if name in _OTHER_OPS:
+            return _OTHER_OPS[name]
     if _is_function(op):
         return Op(op)
-    names = ", ".join([*OPS, *PAIR_OPS])
+    names = ", ".join([*OPS, *_OTHER_OPS])
     if hasattr(op, "shape"):
         raise ValueError(
             f"{caller}: op is of type {type(op).__name__}; choose one of "

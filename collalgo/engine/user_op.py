@@ -46,6 +46,8 @@ OF_ONE_ARRAY = {
     "amax": "max",
     "all": "land",
     "any": "lor",
+    "argmin": "argmin",
+    "argmax": "argmax",
 }
 
 _names: dict[int, str] = {}

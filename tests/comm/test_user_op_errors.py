@@ -52,7 +52,7 @@ def test_an_op_that_a_dtype_does_not_have_is_refused_before_any_message():
         with pytest.raises(TypeError, match=r"allreduce: op 'hypot' .* gives float64"):
             comm.allreduce(np.ones(4, int), np.hypot)
         with pytest.raises(
-            TypeError, match="reduce: op 'minloc' needs elements of two"
+            TypeError, match="reduce: op 'minloc' needs values with indices"
         ):
             comm.reduce(np.ones(4), "minloc")
         for wrong in (np.sin, np.matmul, np.divmod):

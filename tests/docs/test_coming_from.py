@@ -33,6 +33,7 @@ def test_the_calls_beside_those_of_a_library_run(library, size):
             "y": np.ones(4),
             "rows": np.ones((size, 4)),
             "pairs": np.zeros(4, "f8,i8"),
+            "index": np.arange(4),
             "to": (comm.rank + 1) % size,
             "source": (comm.rank - 1) % size,
             "targets": [(comm.rank + 1) % size],

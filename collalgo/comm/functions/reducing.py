@@ -1,9 +1,12 @@
 """Collectives that reduce."""
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from cython.cimports.collalgo._kernels.comm.places import finds_place
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
+from collalgo._kernels.comm.places import reduce_places
 from collalgo._kernels.comm.trees import allreduce_tree, reduce_tree
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike, Tree
@@ -38,10 +41,13 @@ def allreduce(
         ``land``, ``lor``, ``lxor``, or an op of NumPy, mpi4py or torch. Floats of
         16 and 8 bits are combined in float32. A mean of integers is rounded down,
         and right although their sum exceeds their dtype; on a device it is refused.
-        On elements of two fields, a value and an index: ``minloc``, ``maxloc``. On
-        elements of any dtype: ``no_op`` and ``replace``, the first and the last
-        contribution. Or any ufunc of NumPy, a function of two arrays, or an
-        :class:`~collalgo.Op`, which also has compiled functions.
+        On elements of two fields, a value and an index, or on a pair of arrays of
+        values and of indices: ``minloc``, ``maxloc``. ``argmin`` and ``argmax`` give
+        the rank of the extreme value, in an array of int64 (``out``, or a new one);
+        ``buf`` is unchanged, and an ``exscan`` gives rank 0 -1. On elements of any
+        dtype: ``no_op`` and ``replace``, the first and the last contribution. Or any
+        ufunc of NumPy, a function of two arrays, or an :class:`~collalgo.Op`, which
+        also has compiled functions.
     out
         The array for the result, or arrays in the structure of ``buf``; by default
         ``buf``.
@@ -83,6 +89,10 @@ def allreduce(
     >>> collalgo.threads(of_a_model, size=2)
     [array([2., 2.], dtype=float32), array([2., 2.], dtype=float32)]
     """
+    if finds_place(buf, op):
+        given = {"reproducible": reproducible, "timeout": timeout}
+        call = partial(allreduce, algorithm=algorithm, **given)
+        return reduce_places(call, runner_of(comm), buf, op, out)
     if isinstance(buf, (list, tuple, dict)):
         return allreduce_tree(
             runner_of(comm), buf, op, out, algorithm, reproducible, timeout
@@ -131,6 +141,11 @@ def reduce(
     array or None
         The result at the root, None elsewhere.
     """
+    if finds_place(buf, op):
+        given = {"reproducible": reproducible, "timeout": timeout}
+        call = partial(reduce, root=root, algorithm=algorithm, **given)
+        is_root = runner_of(comm).rank == runner_of(comm).root_of(root, "reduce")
+        return reduce_places(call, runner_of(comm), buf, op, out, is_root)
     if isinstance(buf, (list, tuple, dict)):
         return reduce_tree(
             runner_of(comm), buf, op, root, out, algorithm, reproducible, timeout
@@ -170,6 +185,9 @@ def scan(
     array
         ``buf``, or ``out`` if given, with the result.
     """
+    if finds_place(buf, op):
+        call = partial(scan, algorithm=algorithm, timeout=timeout)
+        return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).prefix(False, buf, op, out, algorithm, timeout)
 
 
@@ -206,6 +224,9 @@ def exscan(
         ``buf``, or ``out`` if given, with the result. On rank 0 it is
         unchanged.
     """
+    if finds_place(buf, op):
+        call = partial(exscan, algorithm=algorithm, timeout=timeout)
+        return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).prefix(True, buf, op, out, algorithm, timeout)
 
 

@@ -1,10 +1,13 @@
 """Collectives that reduce, and leave each rank a block of the result."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
+from cython.cimports.collalgo._kernels.comm.places import finds_place
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
+from collalgo._kernels.comm.places import reduce_places
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike
 from collalgo.engine.call import AlgorithmChoice, Reproducible
@@ -50,6 +53,10 @@ def reduce_scatter(
     array
         Of shape ``(counts[rank], *buf.shape[1:])``.
     """
+    if finds_place(buf, op):
+        given = {"reproducible": reproducible, "timeout": timeout}
+        call = partial(reduce_scatter, counts=counts, algorithm=algorithm, **given)
+        return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatter(
         buf, op, counts, out, algorithm, reproducible, timeout
     )
@@ -92,6 +99,10 @@ def reduce_scatter_block(
     array
         Of shape ``(len(buf) // size, *buf.shape[1:])``.
     """
+    if finds_place(buf, op):
+        given = {"reproducible": reproducible, "timeout": timeout}
+        call = partial(reduce_scatter_block, algorithm=algorithm, **given)
+        return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatter_block(
         buf, op, out, algorithm, reproducible, timeout
     )
@@ -137,6 +148,10 @@ def reduce_scatterv(
     array
         Of shape ``(counts[rank], *buf.shape[1:])``.
     """
+    if finds_place(buf, op):
+        given = {"reproducible": reproducible, "timeout": timeout}
+        call = partial(reduce_scatterv, counts=counts, algorithm=algorithm, **given)
+        return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatterv(
         buf, op, counts, out, algorithm, reproducible, timeout
     )

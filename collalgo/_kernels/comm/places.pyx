@@ -1,0 +1,194 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Reductions of plain arrays that find the rank, or the index, of the extreme value.
+
+The values travel with their ranks or indices, as elements of two fields.
+"""
+
+cimport numpy as cnp
+
+from functools import partial
+
+import numpy as np
+
+from collalgo._kernels.comm.arrays cimport array_of, is_on_device
+from collalgo._kernels.comm.reducing cimport Reducing
+from collalgo._kernels.comm.tree_call cimport (
+    check_written,
+    must_be_later,
+    run_between,
+)
+
+from collalgo._kernels.comm.joined import shared_pair
+from collalgo.engine.arrays import check_output, new_of_integers, result_array
+from collalgo.engine.pair_ops import PLACE_OPS, check_values
+from collalgo.engine.reduction import op_of
+
+cnp.import_array()
+
+cdef tuple OF_PAIRS = ("minloc", "maxloc")
+cdef object INT64 = np.empty(0, np.int64)
+
+
+cdef bint may_find_place(buf, str op) except -1:
+    """Whether an op finds the rank of a value, or the index in a pair of arrays."""
+    word = op.lower()
+    return word in PLACE_OPS or (word in OF_PAIRS and is_pair(buf))
+
+
+cdef bint is_pair(buf) except -1:
+    """Whether these are arrays of values and of indices, of which none is a pair."""
+    if not isinstance(buf, (tuple, list)) or len(buf) != 2:
+        return False
+    return not any([
+        getattr(getattr(one, "dtype", None), "names", None) for one in buf
+    ])
+
+
+def reduce_places(call, Reducing runner, buf, op, out, bint is_result_here=True):
+    """Make a call that reduces with an op that finds places.
+
+    Parameters
+    ----------
+    call
+        The function of the call, with its other arguments.
+    is_result_here
+        Whether this rank gets a result.
+    """
+    cdef PlacedCall made = PlacedCall(call, runner, buf, op, out, is_result_here)
+    if must_be_later(runner, [made.values], made.name):
+        args = call, runner, buf, op, out, is_result_here
+        return runner.submit(made.name, partial(reduce_places, *args)).wait()
+    run_between(runner, partial(made.make, buf), made.fill, made.finish)
+    return made.result
+
+
+cdef class PlacedCall:
+    """The arrays of such a call: of values, of their indices, and of elements of both."""
+
+    def __init__(self, call, Reducing runner, buf, op, out, bint is_result_here):
+        self.call, self.runner, self.name = call, runner, call.func.__name__
+        self.op = op_of(op, self.name)
+        self.is_index = self.op.name in PLACE_OPS
+        self.is_scattered = self.name.startswith("reduce_scatter")
+        self.is_exscan = self.name == "exscan"
+        self.read(buf)
+        dtypes = (<object>self.values).dtype, np.dtype(np.int32)
+        if self.indices is not None:
+            dtypes = dtypes[0], (<object>self.indices).dtype
+        check_values(dtypes[0], self.op.name, self.name)
+        both = np.dtype([*zip(("value", "index"), dtypes)], align=True)
+        self.pairs = np.zeros((<object>self.values).shape, both)
+        self.targets, self.out = [], out
+        if is_result_here:
+            self.write_to(buf, out)
+
+    cdef int read(self, buf) except -1:
+        """Find the arrays of the user, and check them."""
+        if self.is_index:
+            self.values = array_of(buf, self.name)
+        else:
+            self.values = array_of(buf[0], f"{self.name}: buf[0]")
+            self.indices = array_of(buf[1], f"{self.name}: buf[1]")
+        if is_on_device(self.values) or is_on_device(self.indices):
+            raise TypeError(
+                f"{self.name}: op {self.op.name!r} takes no arrays on devices; copy them "
+                "to the host"
+            )
+        if self.is_index:
+            return 0
+        dtype, shape = (<object>self.indices).dtype, (<object>self.indices).shape
+        if dtype.kind not in "iu":
+            raise TypeError(
+                f"{self.name}: the indices have dtype {dtype}; op {self.op.name!r} takes "
+                "an array of values and one of integers, or elements of two fields"
+            )
+        if shape != (<object>self.values).shape:
+            raise ValueError(
+                f"{self.name}: the values have shape {(<object>self.values).shape} but "
+                f"the indices have {shape}; they must be the same"
+            )
+        return 0
+
+    cdef int write_to(self, buf, out) except -1:
+        """Find the arrays for the result, where they are known before the call."""
+        if out is None:
+            if not (self.is_index or self.is_scattered):
+                self.targets = [self.values, self.indices]
+        elif self.is_index:
+            self.targets = [self.target(out, INT64, "out")]
+        else:
+            if not isinstance(out, (tuple, list)) or len(out) != 2:
+                raise TypeError(
+                    f"{self.name}: out is of type {type(out).__name__}; pass two arrays, "
+                    "for the values and the indices"
+                )
+            self.targets = [
+                self.target(out[0], self.values, "out[0]"),
+                self.target(out[1], self.indices, "out[1]"),
+            ]
+        for number, target in enumerate(self.targets):
+            place = "" if self.is_index else f"[{number}]"
+            check_written(target, "buf" if out is None else "out", place, self.name)
+        if shared_pair(self.targets, []) is not None:
+            raise ValueError(
+                f"{self.name}: the values and the indices of the result share memory; "
+                "pass arrays with memory of their own"
+            )
+        return 0
+
+    cdef cnp.ndarray target(self, out, cnp.ndarray like, str word):
+        """The array on one of the user for a result, checked."""
+        cdef cnp.ndarray array = array_of(out, f"{self.name}: {word}")
+        shape = (<object>self.values).shape
+        if self.is_scattered and cnp.PyArray_NDIM(array):  # the call checks its rows
+            shape = (cnp.PyArray_DIM(array, 0), *shape[1:])
+        check_output(array, like, shape, self.name)
+        return array
+
+    def make(self, buf):
+        """Make the call on elements of both, and know the arrays for the result."""
+        cdef cnp.ndarray block = None
+        if self.is_scattered and self.targets:
+            block = np.empty(self.targets[0].shape, (<object>self.pairs).dtype)
+        given = {} if block is None else {"out": block}
+        self.found = self.call(self.pairs, self.runner, self.op, **given)
+        if self.found is None:
+            return
+        self.result = self.results(buf) if self.out is None else self.out
+
+    cdef object results(self, buf):
+        """What the call returns if the user has passed no arrays for that."""
+        shape = (<object>self.found).shape
+        if self.is_index:
+            result, target = new_of_integers(buf, shape, self.name)
+            self.targets = [target]
+            return result
+        if self.targets:
+            return buf
+        found, self.targets = [], []
+        for given, like in zip(buf, (self.values, self.indices)):
+            result, target = result_array(given, None, like, shape, self.name)
+            found.append(result)
+            self.targets.append(target)
+        return tuple(found)
+
+    def fill(self):
+        """Write the values and indices of this rank to the elements of both."""
+        pairs = <object>self.pairs
+        pairs["value"][...] = self.values
+        pairs["index"][...] = self.runner.rank if self.is_index else self.indices
+
+    def finish(self):
+        """Write the result to the arrays for it."""
+        if self.found is None:
+            return
+        if self.is_exscan and not self.runner.rank:  # which no rank precedes
+            if self.is_index:
+                self.targets[0][...] = -1
+            return
+        found = <object>self.found
+        if self.is_index:
+            self.targets[0][...] = found["index"]
+            return
+        self.targets[0][...] = found["value"]
+        self.targets[1][...] = found["index"]
