@@ -3,6 +3,7 @@
 
 cimport numpy as cnp
 from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memcpy
 
 import numpy as np
@@ -12,6 +13,9 @@ from collalgo._kernels.comm.arrays cimport is_on_device
 from collalgo.engine.arrays import bounds
 
 cnp.import_array()
+
+ctypedef struct memory_span:
+    int64_t low, high  # the addresses of the first byte and after the last
 
 
 cdef inline bint is_plain(cnp.ndarray array) noexcept:
@@ -75,12 +79,14 @@ def shared_pair(written, others):
     """
     cdef list spans = [], active = []
     cdef cnp.ndarray array
+    cdef memory_span where
     if not may_share(written, others):
         return None
     for is_written, arrays in ((True, written), (False, others)):
         for number, array in enumerate(arrays):
             if cnp.PyArray_SIZE(array):
-                spans.append((*span_of(array), number, is_written, array))
+                where = span_of(array)
+                spans.append((where.low, where.high, number, is_written, array))
     spans.sort(key=lambda span: span[0])
     for span in spans:
         active = [other for other in active if other[1] > span[0]]
@@ -91,25 +97,52 @@ def shared_pair(written, others):
     return None
 
 
-cdef bint may_share(written, others):
+cdef bint may_share(written, others) except -1:
     """Whether the spans of any two arrays overlap: a fast check."""
-    cdef list spans = [span_of(array) for array in written]
-    cdef int64_t last = 0, low, high
-    spans.extend([span_of(array) for array in others])
-    spans.sort()
-    for low, high in spans:
-        if low < last:
+    cdef int64_t count = len(written) + len(others), place = 0
+    cdef memory_span *spans = <memory_span *>malloc(count * sizeof(memory_span) + 1)
+    if spans is NULL:
+        raise MemoryError
+    try:
+        for arrays in (written, others):
+            for array in arrays:
+                spans[place] = span_of(array)
+                place += 1
+        return do_overlap(spans, count)
+    finally:
+        free(spans)
+
+
+cdef bint do_overlap(memory_span *spans, int64_t count) noexcept:
+    """Whether any two spans overlap, which it sorts unless they are in order."""
+    cdef int64_t place, last = 0
+    for place in range(1, count):
+        if spans[place].low < spans[place - 1].low:
+            qsort(spans, count, sizeof(memory_span), by_low)
+            break
+    for place in range(count):
+        if spans[place].low < last:
             return True
-        last = max(last, high)
+        last = max(last, spans[place].high)
     return False
 
 
-cdef tuple span_of(cnp.ndarray array):
+cdef int by_low(const void *one, const void *other) noexcept nogil:
+    """The order of two spans by their first bytes."""
+    cdef int64_t left = (<const memory_span *>one).low
+    cdef int64_t right = (<const memory_span *>other).low
+    return (left > right) - (left < right)
+
+
+cdef memory_span span_of(cnp.ndarray array) except *:
     """The addresses of the first byte of an array and after the last."""
-    cdef int64_t low = <int64_t>cnp.PyArray_BYTES(array)
+    cdef memory_span found
+    found.low = <int64_t>cnp.PyArray_BYTES(array)
     if cnp.PyArray_IS_C_CONTIGUOUS(array):
-        return low, low + cnp.PyArray_NBYTES(array)
-    return bounds(array)
+        found.high = found.low + cnp.PyArray_NBYTES(array)
+    else:
+        found.low, found.high = bounds(array)
+    return found
 
 
 cdef bint are_at_odds(tuple one, tuple other) except -1:

@@ -10,12 +10,14 @@ cdef class TreeCall:
     cdef str name
     cdef object buf, keys, algorithm
     cdef list sources, targets, names
-    cdef bint reduces
+    cdef bint reduces, is_plain
 
     cdef str place_of(self, int64_t number)
     cdef int write_to(self, buf, out) except -1
     cdef int check_shared(self, str word) except -1
     cdef list messages(self)
+    cdef str text_of(self, list places)
+    cdef bytes counts_of(self, list places)
     cdef object part(self, list places, bint is_first)
     cdef cnp.ndarray buffer_for(self, list places)
     cdef int in_place(self, call, bint reads, bint writes) except -1

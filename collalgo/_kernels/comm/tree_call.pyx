@@ -6,6 +6,7 @@ a reduction those of one dtype. Long arrays have a call each, without a copy.
 """
 
 cimport numpy as cnp
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 
 from functools import partial
@@ -30,6 +31,7 @@ cdef enum:
     LONG = 1 << 16  # bytes from which on an array has a call of its own
 
 cdef dict descriptions = {}  # of dtypes
+cdef dict texts = {}  # of the counts of arrays, by their bytes
 
 
 cdef class TreeCall:
@@ -43,13 +45,17 @@ cdef class TreeCall:
 
     def __init__(self, Reducing runner, str name, buf, algorithm):
         self.runner, self.name, self.algorithm = runner, name, algorithm
-        self.buf, self.keys = buf, keys_of(buf)
+        self.buf, self.targets = buf, []
+        self.is_plain = are_plain(buf)
+        if self.is_plain:
+            self.sources = list(buf)
+            return
+        self.keys = keys_of(buf)
         self.sources = [
             leaf if type(leaf) is cnp.ndarray
             else array_of(leaf, f"{name}: buf{self.place_of(number)}")
             for number, leaf in enumerate(leaves_of(buf))
         ]
-        self.targets = []
 
     cdef str place_of(self, int64_t number):
         """The place of an array in the tree."""
@@ -118,7 +124,14 @@ cdef class TreeCall:
 
     cdef object part(self, list places, bint is_first):
         """The call of a message as a part of that of the user."""
+        counted = WHOLE_CALL if is_first else PART_OF_LAST
+        return Part(self.algorithm, self.text_of(places), counted)
+
+    cdef str text_of(self, list places):
+        """The arrays of a message in words, which the ranks compare."""
         cdef cnp.ndarray array
+        if self.reduces and self.keys is None:
+            return recalled(texts, self.counts_of(places), counts_in_words)
         counts = []
         for place in places:
             array = self.sources[place]
@@ -127,9 +140,19 @@ cdef class TreeCall:
                 dtype = (<object>array).dtype
                 count += " " + recalled(descriptions, dtype, dtype_description)
             counts.append(count if self.keys is None else f"{count} {self.keys[place]}")
-        return Part(
-            self.algorithm, "+".join(counts), WHOLE_CALL if is_first else PART_OF_LAST
-        )
+        return "+".join(counts)
+
+    cdef bytes counts_of(self, list places):
+        """The numbers of elements of arrays, each in eight bytes."""
+        cdef bytes found = PyBytes_FromStringAndSize(NULL, 8 * len(places))
+        cdef int64_t *numbers = <int64_t *>PyBytes_AS_STRING(found)
+        cdef int64_t number = 0
+        cdef cnp.ndarray array
+        for place in places:
+            array = self.sources[place]
+            numbers[number] = cnp.PyArray_SIZE(array)
+            number += 1
+        return found
 
     cdef cnp.ndarray buffer_for(self, list places):
         """A buffer for the arrays of a message."""
@@ -157,8 +180,8 @@ cdef class TreeCall:
         cdef list places, sources, targets
         for number, places in enumerate(self.messages()):
             part = self.part(places, number == 0)
-            sources = [self.sources[place] for place in places]
-            targets = [self.targets[place] for place in places] if writes else []
+            sources = chosen(self.sources, places)
+            targets = chosen(self.targets, places) if writes else []
             if len(places) == 1:
                 call(sources[0], targets[0] if writes else None, part)
                 continue
@@ -172,11 +195,34 @@ cdef class TreeCall:
 
     cdef bint is_deferred(self) except -1:
         """Whether the call must be made after those in the background."""
-        return must_be_later(self.runner, self.sources, self.name)
+        arrays = [] if self.is_plain else self.sources
+        return must_be_later(self.runner, arrays, self.name)
 
     cdef object later(self, function, tuple args):
         """Make the call after those in the background."""
         return self.runner.submit(self.name, partial(function, *args)).wait()
+
+
+cdef bint are_plain(buf):
+    """Whether these are arrays of the host in one list: a fast check."""
+    if type(buf) is not list and type(buf) is not tuple:
+        return False
+    for leaf in buf:
+        if type(leaf) is not cnp.ndarray:
+            return False
+    return True
+
+
+cdef list chosen(list arrays, list places):
+    """The arrays at some places, in ascending order."""
+    if len(places) == len(arrays):
+        return arrays
+    return [arrays[place] for place in places]
+
+
+def counts_in_words(bytes counts):
+    """The numbers of elements of arrays, as the ranks compare them."""
+    return "+".join(map(str, np.frombuffer(counts, np.int64).tolist()))
 
 
 cdef inline bint are_of_a_kind(cnp.ndarray array, cnp.ndarray other):
