@@ -46,11 +46,29 @@ RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
 #: The variables of rank and size of each launcher.
 PAIRS = (TORCH[:2], HOROVOD[:2], OPEN_MPI, MPICH, MVAPICH, JSRUN, PALS)
 
+#: The variables that an MPI reads as it starts, of rank, size and connections to its
+#: launcher: their names, and how those of more begin.
+OF_MPI = {*OPEN_MPI, *MPICH, *MVAPICH, *JSRUN, *PALS, "PMI_FD", "PMI_PORT", "PMI_ID"}
+OF_MPI_PREFIXES = ("OMPI_COMM_WORLD_", "PMIX_SERVER_", "PMIX_RANK", "PMIX_NAMESPACE")
+
 #: The most ranks of a job.
 MOST_RANKS = 1 << 17
 
 #: The greatest number of a port.
 MOST_PORT = 65535
+
+
+def is_of_mpi(name: str) -> bool:
+    """Whether a variable tells a rank of an MPI who it is, and how it connects."""
+    return name in OF_MPI or name.startswith(OF_MPI_PREFIXES)
+
+
+def place_in_mpi(env: Mapping[str, str]) -> tuple[str, str, str] | None:
+    """The variable of the rank, rank and size of one of several ranks of an MPI."""
+    for rank, size in PAIRS[2:]:
+        if env.get(rank, "").strip() and env.get(size, "").strip() not in ("", "1"):
+            return rank, env[rank].strip(), env[size].strip()
+    return None
 
 
 def refuse_half(env: Mapping[str, str]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from collalgo.base.environment import INTERFACES, JOB, VARIABLES
 from collalgo.bootstrap.interfaces import rdma_devices
-from collalgo.bootstrap.launcher_variables import RESTART_COUNT
+from collalgo.bootstrap.launcher_variables import RESTART_COUNT, is_of_mpi
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
 
@@ -47,9 +47,14 @@ DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 def inherited() -> dict[str, str]:
     """The variables of this process that ranks of a new job on this host get too.
 
-    Not those of the job that this process may be a rank of.
+    Not those of the job that this process may be a rank of: an MPI in the new ranks
+    would take the connection of this process to its launcher for theirs.
     """
-    return {name: v for name, v in os.environ.items() if name not in OF_A_RANK}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name not in OF_A_RANK and not is_of_mpi(name)
+    }
 
 
 def forwarded() -> dict[str, str]:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from collalgo.bootstrap.launcher_variables import place_in_mpi
 from collalgo.launch.allocation import Allocation, allocation
 from collalgo.launch.batch_command import in_lsf, in_slurm
 from collalgo.launch.hosts import MAX_SLOTS, Host, assign_ranks, check_ranks
@@ -44,6 +45,7 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
     _check_nodes(options)
+    _refuse_inside_mpi(options)
     if options.discover is not None:
         from collalgo.launch.elastic_launch import ElasticLaunch
 
@@ -184,6 +186,19 @@ def number_of_ranks(options: LaunchOptions, choice: Choice) -> int:
             "the number of ranks is missing; pass -n 4, or hosts with slots"
         )
     return size
+
+
+def _refuse_inside_mpi(options: LaunchOptions) -> None:
+    """Refuse one of several launchers that an mpiexec has started, but of nodes."""
+    found = place_in_mpi(os.environ)
+    if found is not None and not options.elastic:
+        variable, rank, size = found
+        raise OptionError(
+            f"this is one of {size} launchers, started by an mpiexec ({variable}="
+            f"{rank}), each of which would start a job of its own; leave out one of "
+            f"them: mpiexec -n {size} python script.py, or collalgo run -n {size} "
+            f"script.py. If you want {size} jobs, unset {variable}"
+        )
 
 
 def _check_nodes(options: LaunchOptions) -> None:

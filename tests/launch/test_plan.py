@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from collalgo.bootstrap.launcher_variables import MPICH, OPEN_MPI, PALS
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment
 from collalgo.launch.agent import AgentJob
@@ -84,6 +85,27 @@ def test_options_that_contradict_each_other_are_refused():
         LaunchOptions(["true"], 2, start_timeout=0)
     with pytest.raises(BootstrapError, match="4 ranks do not fit into 3 slots"):
         planned(["true"], 4, HOSTS)
+
+
+@pytest.mark.parametrize("pair", [MPICH, OPEN_MPI, PALS])
+def test_one_of_several_launchers_of_an_mpiexec_is_refused(pair, monkeypatch):
+    variable, of_size = pair
+    monkeypatch.setenv(variable, "1")
+    monkeypatch.setenv(of_size, "4")
+    with pytest.raises(OptionError, match=rf"one of 4 launchers.*{variable}=1.*-n 4"):
+        planned(["true"], 2)
+    monkeypatch.setenv(of_size, "1")  # as under mpiexec -n 1
+    assert planned(["true"], 2)
+
+
+def test_ranks_get_no_connection_of_an_mpi_to_its_launcher(monkeypatch):
+    names = ("PMI_FD", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_NAMESPACE")
+    kept = {"OMPI_MCA_btl": "self", "MPIR_CVAR_DEBUG_HOLD": "0"}
+    for name, value in {**dict.fromkeys(names, "1"), **kept}.items():
+        monkeypatch.setenv(name, value)
+    environment = planned(["true"], 1).specs[0].environment
+    assert not environment.keys() & set(names)
+    assert kept.items() <= environment.items()
 
 
 def test_a_command_line_that_contradicts_itself_is_an_error_of_usage(tmp_path):

@@ -90,8 +90,9 @@ def allreduce(
     [array([2., 2.], dtype=float32), array([2., 2.], dtype=float32)]
     """
     if finds_place(buf, op):
-        given = {"reproducible": reproducible, "timeout": timeout}
-        call = partial(allreduce, algorithm=algorithm, **given)
+        call = partial(
+            allreduce, algorithm=algorithm, reproducible=reproducible, timeout=timeout
+        )
         return reduce_places(call, runner_of(comm), buf, op, out)
     if isinstance(buf, (list, tuple, dict)):
         return allreduce_tree(
@@ -142,8 +143,13 @@ def reduce(
         The result at the root, None elsewhere.
     """
     if finds_place(buf, op):
-        given = {"reproducible": reproducible, "timeout": timeout}
-        call = partial(reduce, root=root, algorithm=algorithm, **given)
+        call = partial(
+            reduce,
+            root=root,
+            algorithm=algorithm,
+            reproducible=reproducible,
+            timeout=timeout,
+        )
         is_root = runner_of(comm).rank == runner_of(comm).root_of(root, "reduce")
         return reduce_places(call, runner_of(comm), buf, op, out, is_root)
     if isinstance(buf, (list, tuple, dict)):

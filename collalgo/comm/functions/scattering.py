@@ -54,8 +54,13 @@ def reduce_scatter(
         Of shape ``(counts[rank], *buf.shape[1:])``.
     """
     if finds_place(buf, op):
-        given = {"reproducible": reproducible, "timeout": timeout}
-        call = partial(reduce_scatter, counts=counts, algorithm=algorithm, **given)
+        call = partial(
+            reduce_scatter,
+            counts=counts,
+            algorithm=algorithm,
+            reproducible=reproducible,
+            timeout=timeout,
+        )
         return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatter(
         buf, op, counts, out, algorithm, reproducible, timeout
@@ -100,8 +105,12 @@ def reduce_scatter_block(
         Of shape ``(len(buf) // size, *buf.shape[1:])``.
     """
     if finds_place(buf, op):
-        given = {"reproducible": reproducible, "timeout": timeout}
-        call = partial(reduce_scatter_block, algorithm=algorithm, **given)
+        call = partial(
+            reduce_scatter_block,
+            algorithm=algorithm,
+            reproducible=reproducible,
+            timeout=timeout,
+        )
         return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatter_block(
         buf, op, out, algorithm, reproducible, timeout
@@ -149,8 +158,13 @@ def reduce_scatterv(
         Of shape ``(counts[rank], *buf.shape[1:])``.
     """
     if finds_place(buf, op):
-        given = {"reproducible": reproducible, "timeout": timeout}
-        call = partial(reduce_scatterv, counts=counts, algorithm=algorithm, **given)
+        call = partial(
+            reduce_scatterv,
+            counts=counts,
+            algorithm=algorithm,
+            reproducible=reproducible,
+            timeout=timeout,
+        )
         return reduce_places(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatterv(
         buf, op, counts, out, algorithm, reproducible, timeout
