@@ -265,7 +265,7 @@ def _end(membership: Membership, store: Client, engine: Engine, wire: Wire) -> N
     _leave(membership, store)
     if membership.all_have_left:
         wire.all_have_left = True
-    engine.end(peer_died=membership.peer_died)
+    engine.end(peer_died=membership.peer_died, has_failed=membership.has_failed)
 
 
 def store_address(environment: Mapping[str, str]) -> StoreAddress:

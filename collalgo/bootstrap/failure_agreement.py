@@ -253,6 +253,7 @@ class FailureAgreement:
         except StoreError:  # the store cannot be asked
             pass
         found = self._failure = self._failure or self._alone(failure)
+        self._job.has_failed = True
         if found["kind"] == "peer" and found["culprit"] >= 0:
             gone = self._job.is_gone(self._ranks[found["culprit"]])
             self._job.peer_died |= gone

@@ -27,6 +27,7 @@ class Job(Protocol):
     store_rank: int | None
     store_is_late: bool
     peer_died: bool
+    has_failed: bool
 
     def is_gone(self, rank: int) -> bool:
         """Whether a process has ended, or cannot be reached."""

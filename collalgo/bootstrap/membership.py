@@ -56,6 +56,8 @@ class Membership:
     ----------
     peer_died : bool
         Whether a call has failed because a process has ended or its host was lost.
+    has_failed : bool
+        Whether a call has failed, so that messages of it may be under way.
     all_have_left : bool
         Whether all processes have left all worlds, so that none waits for another.
     store_is_late : bool
@@ -65,7 +67,7 @@ class Membership:
     """
 
     store: KeyValueStore
-    peer_died = all_have_left = False
+    peer_died = has_failed = all_have_left = False
     store_is_late = False
 
     def __init__(

@@ -32,7 +32,7 @@ class Wireless:
         if self.fails == "wire":
             raise BootstrapError("no wire")
 
-    def end(self, *, peer_died):
+    def end(self, *, peer_died, has_failed):
         self.ended += 1
 
 

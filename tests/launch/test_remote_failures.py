@@ -60,6 +60,28 @@ def test_after_a_death_ucx_does_not_complain(tmp_path):
     assert "UCX" not in done.stdout + done.stderr
 
 
+DIFFERING = """
+import numpy as np, collalgo
+comm = collalgo.init()
+comm.barrier()
+try:
+    comm.allreduce(np.ones(1_000_000 if comm.rank else 500_000))
+except collalgo.MismatchError as error:
+    print("told", flush=True)
+"""
+
+
+@pytest.mark.deadline
+@pytest.mark.usefixtures("rsh")
+def test_after_a_call_that_fails_ucx_does_not_complain(tmp_path):
+    """Of the messages of the call, which nobody will receive."""
+    script = tmp_path / "differing.py"
+    script.write_text(DIFFERING)
+    done = run("a:1,b:1", script)
+    assert done.stdout.count("told") == 2, done.stdout + done.stderr
+    assert "UCX" not in done.stdout + done.stderr
+
+
 @pytest.mark.usefixtures("rsh")
 def test_a_host_that_cannot_be_reached_is_named_with_the_command():
     done = run("a:1,nowhere:1", SCRIPT, "groups", "1+1")

@@ -41,8 +41,8 @@ class Engine(Protocol):
     def title(self) -> str:
         """Its name and version."""
 
-    def end(self, *, peer_died: bool) -> None:
-        """Release all resources as the process ends; ``peer_died`` after a death."""
+    def end(self, *, peer_died: bool, has_failed: bool) -> None:
+        """Release all resources as the process ends, after a death or a failed call."""
 
 
 def takes_devices() -> bool:

@@ -98,7 +98,7 @@ class Mpi:
         title = f"MPI ({name} {'.'.join(map(str, numbers))})"
         return title + CUDA_AWARE * is_cuda_aware(_library())
 
-    def end(self, *, peer_died: bool) -> None:
+    def end(self, *, peer_died: bool, has_failed: bool) -> None:  # noqa: ARG002
         """Leave the end to mpi4py or, if a peer has died, call MPI_Abort.
 
         MPI_Finalize would wait for the peer without end, here and on all other ranks.

@@ -105,10 +105,10 @@ class Ucx:
         """Its name and version, and whether it takes memory of CUDA devices."""
         return f"UCX {version(self._functions)}" + CUDA_AWARE * self.is_cuda_aware
 
-    def end(self, *, peer_died: bool) -> None:
+    def end(self, *, peer_died: bool, has_failed: bool) -> None:
         """Flush pending sends, and destroy the worker."""
         if self._wire is not None:
-            self._wire.close(peer_died)
+            self._wire.close(peer_died or has_failed)
 
 
 def _addresses(store: Any, size: int, timeout: float) -> list[bytes]:

@@ -157,15 +157,15 @@ cdef class UcxWire(Wire):
         for rank, address in enumerate(addresses):
             self.address_of[rank] = <const char *><bytes>address
 
-    def close(self, bint peer_died=False):
+    def close(self, bint has_failed=False):
         """Flush pending sends, for a short time, and destroy the worker.
 
-        After the death of a peer UCX does not warn of messages that stay unreceived.
+        After a failed call UCX does not warn of messages that stay unreceived.
         """
         if self.worker == NULL or self.closes:
             return
         self.closes = True
-        if peer_died:
+        if has_failed:
             push = <push_handler_type>self.find("ucs_log_push_handler")
             push(<void *>&ucx_log_errors_only)
         with nogil:  # other threads renew the leases of this process meanwhile
@@ -174,7 +174,7 @@ cdef class UcxWire(Wire):
         (<release_type>self.find("ucp_worker_destroy"))(self.worker)
         (<release_type>self.find("ucp_cleanup"))(self.context)
         self.worker = self.context = NULL
-        if peer_died:
+        if has_failed:
             (<pop_handler_type>self.find("ucs_log_pop_handler"))()
 
     cdef void close_endpoints(self) noexcept nogil:
