@@ -55,7 +55,8 @@ def test_workers_of_ray_train_call_through_us():
     needs("ray/train")
     needs("pyarrow")
     script = (BIN / "python", SCRIPTS / "script_ray_train.py")
-    (ours,), (others,) = result(*script, "collalgo"), result(*script, "gloo")
+    # Ray may repeat a line.
+    (ours,), (others,) = ({*result(*script, each)} for each in ("collalgo", "gloo"))
     assert ours == ("collalgo", others[1])
 
 

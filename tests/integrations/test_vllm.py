@@ -3,13 +3,12 @@
 vLLM is large, and pins many packages: ``make vllm`` gives it an environment of its own.
 """
 
-import os
-import re
 import subprocess
 
 import pytest
+from collalgo.bench.vllm import RESULT
 
-from tests.support.paths import ROOT, SCRIPTS
+from tests.support.paths import ROOT
 
 BIN = ROOT / ".venv-vllm" / "bin"
 
@@ -21,21 +20,21 @@ pytestmark = [
 ]
 
 
-def results(path, folder):
-    """The hash of the tokens, and the number of different ones, over some path."""
+def tokens(way):
+    """By the number of sequences, the hash of the tokens and how many differ."""
     done = subprocess.run(
-        [BIN / "python", SCRIPTS / "script_vllm.py", path, folder],
+        [BIN / "python", "-m", "collalgo.bench.vllm", "engine", way, "--tokens=16"],
         cwd=ROOT, capture_output=True, text=True, timeout=500, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    found = re.findall(rf"result {path} (\w+) (\d+) [\d.]+", done.stdout)
-    assert len(found) == 3, done.stdout
-    return set(found)
+    found = RESULT.findall(done.stdout)
+    assert len(found) == 6, done.stdout
+    return {(sequences, text, int(number)) for _, sequences, text, number, _ in found}
 
 
-def test_a_decoder_on_two_ranks_makes_the_tokens_of_vllm(tmp_path):
-    ours = results("collalgo", tmp_path)
-    assert ours == results("shm", tmp_path) == results("gloo", tmp_path)
-    ((_, different),) = ours
-    assert int(different) > 4  # or the weights would be nothing
+@pytest.mark.timeout(1600)  # it starts three engines
+def test_a_decoder_on_two_ranks_makes_the_tokens_of_vllm():
+    ours = tokens("collalgo")
+    assert ours == tokens("shm") == tokens("gloo")
+    assert {sequences for sequences, *_ in ours} == {"1", "4"}
+    assert max(number for *_, number in ours) > 4  # or the weights would be nothing

@@ -20,14 +20,15 @@ def train():
         model(torch.ones(2, 4) * (dist.get_rank() + 1)).square().mean().backward()
         optimizer.step()
     total = sum(each.sum().item() for each in model.parameters())
-    ray.train.report({"backend": dist.get_backend(), "total": total})
+    if dist.get_rank() == 0:  # as Ray keeps metrics with checkpoints only
+        print(f"result {dist.get_backend()} {total:.6f}", flush=True)
 
 
-ray.init(num_cpus=2, include_dashboard=False)
+# With two a job did not begin within minutes on two busy cores, also not with gloo.
+ray.init(num_cpus=4, include_dashboard=False)
 trainer = TorchTrainer(
     train,
     torch_config=TorchConfig(backend=sys.argv[1]),
     scaling_config=ScalingConfig(num_workers=2),
 )
-metrics = trainer.fit().metrics
-print(f"result {metrics['backend']} {metrics['total']:.6f}")
+trainer.fit()
