@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import collalgo
 from collalgo.comm.current import runner_of
+from collalgo.engine.ufuncs import UFUNCS
 from docs.pages import GENERATED, write_page
 
 PAGE = Path(__file__).parent / "coverage.md"
@@ -48,10 +49,7 @@ OPS = (
 
 #: NumPy's form of an op for two contributions.
 EXPECTED: dict[str, Callable[[Any, Any], Any]] = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "min": np.minimum,
-    "max": np.maximum,
+    **{name: UFUNCS[name] for name in ("sum", "prod", "min", "max")},
     "avg": lambda a, b: (a + b) // 2 if a.dtype.kind in "iu" else (a + b) / 2,
     "band": np.bitwise_and,
     "bor": np.bitwise_or,
@@ -68,8 +66,7 @@ EXPECTED: dict[str, Callable[[Any, Any], Any]] = {
     "hypot": np.hypot,
 }
 
-#: The ops whose results are ranks.
-PLACES = ("argmin", "argmax")
+PLACES = ("argmin", "argmax")  # whose results are ranks
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
 
@@ -107,7 +104,7 @@ def contribution(rank: int, dtype: Any) -> NDArray[Any]:
     return numbers.astype(dtype)
 
 
-#: By the kind of array, its form on the same elements, which calls write to.
+#: By the kind of array, its form on the elements.
 KINDS: dict[str, Callable[[NDArray[Any]], Any]] = {
     "array": lambda array: array.copy(),
     "strided": lambda array: np.repeat(array, 2, axis=-1)[..., ::2],
@@ -232,10 +229,7 @@ the last two.
 
 """
 
-MOVED = """
-## Calls that only move elements
-
-"""
+MOVED = "\n## Calls that only move elements\n\n"
 
 ARRAYS = """
 ## Kinds of arrays
