@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import click
-from collalgo.bench.corrections import measure_ratios
+from collalgo.bench.corrections import carried_over, measure_ratios
 
 from collalgo.base.console import patience
 from collalgo.base.units import counted, human_time
@@ -40,10 +40,11 @@ def calibrate_command(show: bool, quick: bool) -> None:
     measurements; the spread is the range of the middle half.
     """
     with patience("measuring this machine"):
+        before = kept_profile()
         profile = host_profile() if show else calibrate()
     is_kept = kept_profile() == profile
     if is_kept and not (show or quick):
-        _measure_collectives(profile)
+        _measure_collectives(before, profile)
     _echo(profile, is_kept)
     for line in _corrections(known(profile)):
         click.echo(line)
@@ -56,7 +57,7 @@ def calibrate_command(show: bool, quick: bool) -> None:
         )
 
 
-def _measure_collectives(profile: HostProfile) -> None:
+def _measure_collectives(before: HostProfile | None, profile: HostProfile) -> None:
     """Keep the measured over the predicted times of collectives, as they are found."""
     found: list[Ratio] = []
     with patience("measuring collectives") as tell:
@@ -64,7 +65,8 @@ def _measure_collectives(profile: HostProfile) -> None:
             profile, lambda part: tell(f"measuring collectives: {part:.0%}")
         ):
             found += some
-            keep(profile, found)
+            earlier = carried_over(before, profile, found) if before else []
+            keep(profile, found + earlier)
 
 
 def _echo(profile: HostProfile, is_kept: bool) -> None:
@@ -81,10 +83,12 @@ def _corrections(found: Corrections) -> Iterator[str]:
     """The lines on the measured collectives."""
     if not found.ratios:
         yield "no collectives measured: collalgo calibrate (without --quick) does"
-    for ranks, (least, most, spread) in summary(found.ratios).items():
+    for one in summary(found.ratios):
+        apart = f" at a handoff of {human_time(one.distance)}" if one.distance else ""
         yield (
-            f"collectives of {counted(ranks, 'rank')}: measured {least:.2f} to "
-            f"{most:.2f} times the price by the profile (median spread {spread:.0%})"
+            f"collectives of {counted(one.ranks, 'rank')}{apart}: measured "
+            f"{one.least:.2f} to {one.most:.2f} times the price by the profile (median "
+            f"spread {one.spread:.0%})"
         )
 
 

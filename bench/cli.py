@@ -16,6 +16,7 @@ from collalgo.bench.jobs import measured
 from collalgo.bench.options import split_names, sweep_options
 from collalgo.bench.page import Results
 from collalgo.bench.plot import plot as draw
+from collalgo.bench.prices import prices
 from collalgo.bench.records import (
     CSV,
     RESULTS,
@@ -274,5 +275,5 @@ def _parts(words: tuple[str, ...]) -> tuple[Sequence[str], str, Sequence[str]]:
     return files[:-1], files[-1], chosen or tuple(PLACES)
 
 
-for command in (start, limits, groups, sizes, inference, invariance):
+for command in (start, limits, groups, sizes, inference, invariance, prices):
     main.add_command(command)

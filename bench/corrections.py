@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from collalgo.bench.cells import PLACES, Bench, Cell, ops_of
@@ -11,7 +12,15 @@ from collalgo.bench.peers.worker import writer
 from collalgo.bench.timing import race
 
 from collalgo import Communicator, spawn
-from collalgo.cost.corrections import MOST, Ratio
+from collalgo.cost.corrections import (
+    MOST,
+    SAME,
+    Ratio,
+    distinct_distances,
+    known,
+    same_distance,
+)
+from collalgo.cost.distance import distance_now
 from collalgo.cost.host_profile import HostProfile
 from collalgo.selection.choice import select
 from collalgo.selection.on_host import HostPricer
@@ -38,8 +47,16 @@ TURNS, FURTHER = 3, 2
 #: The spread of a cell that is stable.
 STABLE = 0.1
 
-#: The measured seconds of each cell, one for each turn.
-Times = dict[Cell, list[float]]
+
+class Sample(NamedTuple):
+    """The measured seconds of a call, and the distance of the cores meanwhile."""
+
+    seconds: float
+    distance: float
+
+
+#: The samples of each cell, one for each turn in which the distance stayed.
+Samples = dict[Cell, list[Sample]]
 
 #: Called before each turn with the part of all turns that is done.
 Progress = Callable[[float], None]
@@ -50,12 +67,12 @@ def numbers_of_ranks(cores: int) -> list[int]:
     return sorted({2, *(min(max(cores * n, 2), MOST_RANKS) for n in CROWDS)})
 
 
-def cells(ranks: int) -> Iterator[Cell]:
+def cells(ranks: int, sizes: Sequence[int] = SIZES) -> Iterator[Cell]:
     """A cell for each collective and size, of those that fit in memory."""
-    fit = [nbytes for nbytes in SIZES if nbytes * ranks <= MOST_BYTES]
+    fit = [nbytes for nbytes in sizes if nbytes * ranks <= MOST_BYTES]
     for collective, places in PLACES.items():
-        sizes = fit if collective != "barrier" else (0,)
-        for nbytes, op in product(sizes, ops_of(collective, "sum")):
+        chosen = fit if collective != "barrier" else (0,)
+        for nbytes, op in product(chosen, ops_of(collective, "sum")):
             yield Cell(collective, nbytes, op=op, place=places[0])
 
 
@@ -82,33 +99,86 @@ def measure_ratios(
     """
     sizes, turns = list(ranks) or numbers_of_ranks(profile.cores), TURNS + FURTHER
     for done, size in enumerate(sizes):
-        times: Times = defaultdict(list)
+        samples: Samples = defaultdict(list)
         some = list(chosen) or [*cells(size)]
         for turn in range(turns):
             progress((done + turn / turns) / len(sizes))
-            _add(times, size, some if turn < TURNS else _unstable(times))
-        yield [_ratio(size, cell, one, profile) for cell, one in times.items()]
+            _add(samples, size, some if turn < TURNS else _unstable(samples))
+        yield [
+            ratio
+            for cell, found in samples.items()
+            for ratio in _ratios(size, cell, found, profile)
+        ]
 
 
-def _add(times: Times, size: int, some: Sequence[Cell]) -> None:
+def carried_over(
+    old: HostProfile, profile: HostProfile, found: Sequence[Ratio]
+) -> list[Ratio]:
+    """The ratios of an earlier profile for what was not measured this time.
+
+    That are other collectives, numbers of ranks and distances of the cores.
+    """
+    seen: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for one in found:
+        seen[one.collective, one.ranks].append(one.distance)
+    return [
+        one._replace(
+            ratio=_bounded(one.ratio * _price(one, old) / _price(one, profile))
+        )
+        for one in known(old).ratios
+        if not any(
+            each / SAME <= one.distance <= each * SAME
+            for each in seen[one.collective, one.ranks]
+        )
+    ]
+
+
+def _add(samples: Samples, size: int, some: Sequence[Cell]) -> None:
     """Measure some cells once more."""
     if some:
-        found = spawn(partial(_seconds, some=some), size)[0]
-        for cell, seconds in zip(some, found, strict=True):
-            times[cell].append(seconds)
+        found = spawn(partial(_samples, some=some), size)[0]
+        for cell, sample in zip(some, found, strict=True):
+            samples[cell] += [sample] if sample else []
 
 
-def _unstable(times: Times) -> list[Cell]:
-    """The cells whose measurements differ."""
-    return [cell for cell, seconds in times.items() if _spread(seconds) > STABLE]
+def _unstable(samples: Samples) -> list[Cell]:
+    """The cells whose measurements differ at a distance, or of which there are none."""
+    return [
+        cell
+        for cell, found in samples.items()
+        if not found or any(_spread(each) > STABLE for each in _by_distance(found))
+    ]
 
 
-def _seconds(comm: Communicator, some: Iterable[Cell]) -> list[float]:
-    """The median seconds of a call of each cell, on one of the ranks."""
-    return [_of_cell(comm, cell) for cell in some]
+def _by_distance(samples: Sequence[Sample]) -> list[list[Sample]]:
+    seen = distinct_distances(one.distance for one in samples)
+    found: dict[float, list[Sample]] = {one: [] for one in seen}
+    for one in samples:
+        found[same_distance(one.distance, seen)].append(one)
+    return [*found.values()]
 
 
-def _of_cell(comm: Communicator, cell: Cell) -> float:
+def _samples(comm: Communicator, some: Iterable[Cell]) -> list[Sample | None]:
+    """A sample of each cell, on one of the ranks; None if the distance has changed."""
+    found: list[Sample | None] = []
+    before = of_cores(comm)
+    for cell in some:
+        seconds, after = seconds_of(comm, cell), of_cores(comm)
+        low, high = sorted((before, after))
+        stayed = high <= SAME * low
+        found.append(Sample(seconds, (low * high) ** 0.5) if stayed else None)
+        before = after
+    return found
+
+
+def of_cores(comm: Communicator) -> float:
+    """The distance of the cores now, on all ranks, of which the others wait for one."""
+    found = np.array([distance_now() if comm.rank == 0 else 0.0])
+    return float(comm.broadcast(found)[0])
+
+
+def seconds_of(comm: Communicator, cell: Cell) -> float:
+    """The median seconds of a call of a cell."""
     bench = Bench(cell, comm)
     spec = {**cell._asdict(), "fresh": True}
     timed = partial(
@@ -123,17 +193,36 @@ def _of_cell(comm: Communicator, cell: Cell) -> float:
     return float(np.median(timed(iterations=calls, warmup=0)))
 
 
-def _spread(seconds: Sequence[float]) -> float:
+def _spread(samples: Sequence[Sample]) -> float:
     """The range of the middle half of measurements, as a part of their median."""
-    low, middle, high = np.percentile(seconds, [25, 50, 75])
+    low, middle, high = np.percentile([one.seconds for one in samples], [25, 50, 75])
     return float((high - low) / middle)
 
 
-def _ratio(
-    size: int, cell: Cell, seconds: Sequence[float], profile: HostProfile
-) -> Ratio:
+def _ratios(
+    size: int, cell: Cell, samples: Sequence[Sample], profile: HostProfile
+) -> Iterator[Ratio]:
+    """The ratio of a cell at each distance that was seen."""
     nbytes = cell.counts(size)[1] * np.dtype(cell.dtype).itemsize
-    found = select(cell.collective, nbytes, topology=HostPricer(size, profile))
-    predicted = found.seconds / found.correction
-    ratio = float(np.clip(np.median(seconds) / predicted, 1 / MOST, MOST))
-    return Ratio(cell.collective, size, nbytes, ratio, _spread(seconds))
+    for some in _by_distance(samples):
+        seconds, apart = np.median(some, axis=0)
+        found = Ratio(cell.collective, size, nbytes, 1.0, _spread(some), float(apart))
+        ratio = _bounded(float(seconds) / _price(found, profile))
+        yield found._replace(ratio=ratio)
+
+
+def _price(cell: Ratio, profile: HostProfile) -> float:
+    """The predicted seconds of a cell, without a correction."""
+    pricer = HostPricer(cell.ranks, profile)
+    found = select(cell.collective, cell.nbytes, topology=pricer)
+    return found.seconds / found.correction
+
+
+def _by_profile(one: Ratio, old: HostProfile, new: HostProfile) -> Ratio:
+    """The ratio of the same measured time to the price by another profile."""
+    ratio = one.ratio * _price(one, old) / _price(one, new)
+    return one._replace(ratio=_bounded(ratio))
+
+
+def _bounded(ratio: float) -> float:
+    return float(np.clip(ratio, 1 / MOST, MOST))

@@ -53,17 +53,30 @@ def _fastest(work: Callable[[], object]) -> float:
     return min(times)
 
 
-def round_trips(lanes: int, rounds: int, *, same_core: bool = False) -> float:
-    """Seconds per step in which two threads exchange a token on each lane."""
-    transports = thread.world(2, SHARING if same_core else None)
+def round_trips(
+    lanes: int, rounds: int, *, cores: tuple[int, int] | None = None, trials: int = 3
+) -> float:
+    """Seconds per step in which two threads exchange a token on each lane.
+
+    Parameters
+    ----------
+    lanes, rounds
+        The number of tokens, and of steps in a trial.
+    cores
+        Pins the threads to these of the cores that they may use, by number.
+    trials
+        The number of trials, of which the fastest counts.
+    """
+    shares_core = cores is not None and cores[0] == cores[1]
+    transports = thread.world(2, SHARING if shares_core else None)
 
     def turn(rank: int) -> Turn:
-        if same_core:
-            _stay(0)
+        if cores is not None:
+            _stay(cores[rank])
         program = _tokens(rank, lanes)
         return Turn(lambda: None, lambda: program.repeat(transports[rank], rounds))
 
-    return _of_two(turn, 3) / rounds
+    return _of_two(turn, trials) / rounds
 
 
 def _tokens(rank: int, lanes: int) -> Program:

@@ -6,9 +6,13 @@ and on the size much more than on the algorithm. So ``collalgo calibrate`` measu
 each collective on some numbers of ranks and some sizes; the ratio of the measured and
 the predicted time corrects the predicted times of all its algorithms, and leaves their
 order as it is.
+
+On a virtual machine the ratios also depend on the :mod:`.distance` of the cores at the
+moment, so that each distance that was seen has ratios of its own.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,17 +23,20 @@ from collalgo.base import disk_cache
 from collalgo.cost.host_profile import HostProfile
 
 #: The subfolder of the files, and their format.
-KIND, FORMAT = "corrections", "corrections/1"
+KIND, FORMAT = "corrections", "corrections/2"
 
 #: The most by which a price is corrected; more shows that a measurement went wrong.
 MOST = 100.0
+
+#: Distances within this factor are the same: repeated measurements differ so far.
+SAME = 1.5
 
 
 class Ratio(NamedTuple):
     """The measured over the predicted time of a cell, and the spread of measurements.
 
     The spread is the range of the middle half of the measurements, as a part of their
-    median.
+    median. The distance of the cores is in seconds; 0 on one core.
     """
 
     collective: str
@@ -37,6 +44,7 @@ class Ratio(NamedTuple):
     nbytes: int
     ratio: float
     spread: float = 0.0
+    distance: float = 0.0
 
 
 class Corrections:
@@ -60,23 +68,41 @@ class Corrections:
 
     def __init__(self, ratios: Iterable[Ratio] = ()):
         self.ratios = tuple(sorted(ratios))
-        self._rows: dict[str, dict[int, list[Ratio]]] = {}
+        #: The distances that were seen.
+        self.distances = distinct_distances(one.distance for one in self.ratios)
+        self._rows: dict[str, dict[int, dict[float, list[Ratio]]]] = {}
         for one in self.ratios:
-            rows = self._rows.setdefault(one.collective, {})
-            rows.setdefault(one.ranks, []).append(one)
+            by_ranks = self._rows.setdefault(one.collective, {})
+            by_distance = by_ranks.setdefault(one.ranks, defaultdict(list))
+            by_distance[same_distance(one.distance, self.distances)].append(one)
 
-    def factor(self, collective: str, ranks: int, nbytes: float) -> float:
+    def factor(
+        self, collective: str, ranks: int, nbytes: float, distance: float = 0.0
+    ) -> float:
         """The factor of a predicted time; 1 for what was not measured.
 
-        Between two measured sizes, and between two measured numbers of ranks, the
+        Between two measured sizes, two numbers of ranks and two distances of cores, the
         logarithm of the factor is interpolated over that of the number; beyond them it
         is that of the nearest.
         """
         rows = self._rows.get(collective)
         if not rows or ranks < 2:
             return 1.0
-        logs = [_of_size(row, nbytes) for row in rows.values()]
+        logs = [_of_distance(row, nbytes, distance) for row in rows.values()]
         return float(np.exp(np.interp(np.log(ranks), np.log([*rows]), logs)))
+
+
+def _of_distance(
+    rows: Mapping[float, Sequence[Ratio]], nbytes: float, distance: float
+) -> float:
+    """The logarithm of the factor for a size and a distance."""
+    apart = np.log([max(seen, TINY) for seen in sorted(rows)])
+    logs = [_of_size(rows[seen], nbytes) for seen in sorted(rows)]
+    return float(np.interp(np.log(max(distance, TINY)), apart, logs))
+
+
+#: A distance below that of any cores.
+TINY = 1e-12
 
 
 def _of_size(row: Sequence[Ratio], nbytes: float) -> float:
@@ -84,6 +110,24 @@ def _of_size(row: Sequence[Ratio], nbytes: float) -> float:
     sizes = np.log([max(one.nbytes, 1) for one in row])
     logs = np.log([one.ratio for one in row])
     return float(np.interp(np.log(max(nbytes, 1.0)), sizes, logs))
+
+
+def distinct_distances(found: Iterable[float]) -> tuple[float, ...]:
+    """The least of each group of the same distances, in order.
+
+    >>> distinct_distances([9.1, 1.2, 9.0, 1.0, 1.4])
+    (1.0, 9.0)
+    """
+    least: list[float] = []
+    for one in sorted(found):
+        if not least or one > SAME * least[-1]:
+            least.append(one)
+    return tuple(least)
+
+
+def same_distance(distance: float, seen: Sequence[float]) -> float:
+    """The one of some distances in order that is the same; the least if none is."""
+    return max((one for one in seen if one <= distance), default=seen[0])
 
 
 def keep(profile: HostProfile, ratios: Iterable[Ratio]) -> None:
@@ -108,23 +152,41 @@ def _key(profile: HostProfile) -> str:
 
 def _ratio(fields: Any) -> Ratio:
     """A ratio of a file; ValueError or TypeError if the fields are wrong."""
-    collective, ranks, nbytes, ratio, spread = fields
-    found = Ratio(str(collective), int(ranks), int(nbytes), float(ratio), float(spread))
-    if not (found.ranks > 0 <= found.nbytes and 1 / MOST <= found.ratio <= MOST):
+    collective, ranks, nbytes, *others = fields
+    ratio, spread, distance = map(float, others)
+    found = Ratio(str(collective), int(ranks), int(nbytes), ratio, spread, distance)
+    is_ratio = found.ranks > 0 <= found.nbytes and 1 / MOST <= found.ratio <= MOST
+    if not (is_ratio and 0 <= found.distance < 1):
         raise ValueError(f"no ratio of times: {found}")
     return found
 
 
-def summary(ratios: Iterable[Ratio]) -> Mapping[int, tuple[float, float, float]]:
-    """By number of ranks: the least and the largest ratio, and the median spread."""
-    rows: dict[int, list[Ratio]] = {}
-    for one in ratios:
-        rows.setdefault(one.ranks, []).append(one)
-    return {
-        ranks: (
+class Group(NamedTuple):
+    """The ratios of a number of ranks at a distance: the least, the most, the spread.
+
+    The spread is the median of those of the cells.
+    """
+
+    ranks: int
+    distance: float
+    least: float
+    most: float
+    spread: float
+
+
+def summary(ratios: Iterable[Ratio]) -> list[Group]:
+    """A row for each number of ranks and distance, in order."""
+    found = Corrections(ratios)
+    rows: dict[tuple[int, float], list[Ratio]] = defaultdict(list)
+    for one in found.ratios:
+        rows[one.ranks, same_distance(one.distance, found.distances)].append(one)
+    return [
+        Group(
+            ranks,
+            distance,
             min(one.ratio for one in row),
             max(one.ratio for one in row),
             float(np.median([one.spread for one in row])),
         )
-        for ranks, row in sorted(rows.items())
-    }
+        for (ranks, distance), row in sorted(rows.items())
+    ]

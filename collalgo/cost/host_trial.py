@@ -79,7 +79,7 @@ def measure() -> Trial:
     return Trial(
         latency=round_trips(1, 2000),
         tokens=round_trips(TOKENS, 500),
-        switch=round_trips(1, 200, same_core=True),
+        switch=round_trips(1, 200, cores=(0, 0)),
         copy=copy,
         reduce=reduce,
         exchange=swap(fetched=False),

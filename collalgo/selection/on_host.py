@@ -12,6 +12,7 @@ from collalgo.base.cache import computing
 from collalgo.base.units import counted
 from collalgo.cost.copy_policy import CopyPolicy
 from collalgo.cost.corrections import known
+from collalgo.cost.distance import distance
 from collalgo.cost.host_price import HostPrice
 from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.sampled_price import ALL_RANKS, FEW_RANKS, SampledPrice, chain_of
@@ -77,7 +78,13 @@ class HostPricer(NamedTuple):
 
     def correction(self, collective: str, nbytes: float) -> float:
         """The measured over the predicted times of a collective; 1 if not known."""
-        return known(self.host_profile).factor(collective, self.size, nbytes)
+        found = known(self.host_profile)
+        return found.factor(collective, self.size, nbytes, self._distance)
+
+    @property
+    def _distance(self) -> float:
+        """The distance of the cores at the moment; 0 if it makes no difference."""
+        return distance() if len(known(self.host_profile).distances) > 1 else 0.0
 
     @property
     def basis(self) -> str:
@@ -96,8 +103,11 @@ class HostPricer(NamedTuple):
     @property
     def _corrected(self) -> str:
         """Whether collectives were measured, too."""
-        measured = known(self.host_profile).ratios
-        return "; corrected by measured collectives" if measured else ""
+        if not known(self.host_profile).ratios:
+            return ""
+        apart = self._distance
+        now = f" at a handoff of {apart * 1e6:.2f} us, as now" if apart else ""
+        return f"; corrected by measured collectives{now}"
 
     @property
     def _shared(self) -> str:

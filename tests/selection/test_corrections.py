@@ -73,10 +73,12 @@ def test_corrections_belong_to_the_profile_that_they_were_measured_with():
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "{", "null", "7", "[1]", '["scan"]', '[["scan", 2, 8, 1.0]]', "[" * 9999),
-        *(f'[["scan", 2, 8, {ratio}, 0]]' for ratio in (0, -1, "NaN", 2 * MOST, "[]")),
-        *(f'[["scan", {ranks}, {size}, 1, 0]]' for ranks, size in [(0, 8), (2, -1)]),
-        '[["scan", 1e999, 8, 1, 0]]',
+        *("", "{", "null", "7", "[1]", '["scan"]', "[" * 9999),
+        *(f'[["scan", 2, 8{more}]]' for more in (", 1", ", 1, 0", ", 1, 0, 0, 0")),
+        *(f'[["scan", 2, 8, {x}, 0, 0]]' for x in (0, -1, "NaN", 2 * MOST, "[]")),
+        *(f'[["scan", {ranks}, {size}, 1, 0, 0]]' for ranks, size in [(0, 8), (2, -1)]),
+        *(f'[["scan", 2, 8, 1, 0, {apart}]]' for apart in (-1, "NaN", 1, "[]")),
+        '[["scan", 1e999, 8, 1, 0, 0]]',
     ],
 )
 def test_a_file_that_has_no_ratios_corrects_nothing(text):
@@ -92,7 +94,48 @@ def test_the_basis_of_a_price_says_whether_it_is_corrected():
     assert "corrected by measured collectives" in selected("scan", 2, 8).basis
 
 
-def test_the_summary_has_a_row_for_each_number_of_ranks():
-    ratios = [Ratio("scan", 2, 8, 2.0, 0.1), Ratio("gather", 2, 8, 0.5, 0.3)]
-    found = summary([*ratios, Ratio("scan", 4, 8, 1.0, 0.0)])
-    assert found == {2: (0.5, 2.0, pytest.approx(0.2)), 4: (1.0, 1.0, 0.0)}
+def test_the_summary_has_a_row_for_each_number_of_ranks_and_distance():
+    ratios = [
+        Ratio("scan", 2, 8, 2.0, 0.1, 1e-7),
+        Ratio("gather", 2, 8, 0.5, 0.3, 1e-7),
+    ]
+    others = [Ratio("scan", 4, 8, 1.0, 0.0, 1e-7), Ratio("scan", 2, 8, 3.0, 0.0, 4e-7)]
+    assert summary([*ratios, *others]) == [
+        (2, 1e-7, 0.5, 2.0, pytest.approx(0.2)),
+        (2, 4e-7, 3.0, 3.0, 0.0),
+        (4, 1e-7, 1.0, 1.0, 0.0),
+    ]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 5, 8])
+@pytest.mark.parametrize("apart", [0.0, 5e-8, 1e-7, 2e-7, 4e-7, 1e-6])
+def test_between_two_distances_a_correction_lies_between_theirs(ranks, apart):
+    ratios = [Ratio("scan", 2, 8, *one) for one in ((2.0, 0, 1e-7), (0.5, 0, 4e-7))]
+    factor = Corrections(ratios).factor("scan", ranks, 64, apart)
+    if 1e-7 < apart < 4e-7:
+        assert 0.5 < factor < 2.0
+    else:
+        assert factor == pytest.approx(2.0 if apart < 4e-7 else 0.5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 8])
+def test_a_price_takes_the_correction_of_the_distance_at_the_moment(monkeypatch, size):
+    price = selected("scan", size, 64).seconds
+    keep(
+        PROFILE,
+        [Ratio("scan", 2, 8, 2.0, 0.0, 1e-7), Ratio("scan", 2, 8, 4.0, 0.0, 4e-7)],
+    )
+    for apart, ratio in ((9e-8, 2.0), (4e-7, 4.0), (2e-7, 2.0 * 2**0.5)):
+        monkeypatch.setattr(
+            "collalgo.selection.on_host.distance", lambda now=apart: now
+        )
+        found = selected("scan", size, 64)
+        assert found.seconds == pytest.approx(price * ratio)
+        assert f"a handoff of {apart * 1e6:.2f} us, as now" in found.basis
+
+
+def test_the_distance_is_not_measured_where_it_makes_no_difference(monkeypatch):
+    monkeypatch.setattr("collalgo.selection.on_host.distance", lambda: 1 / 0)
+    assert selected("scan", 2, 8).seconds > 0
+    keep(PROFILE, [Ratio("scan", 2, 8, 2.0, 0.0, 1e-7)])
+    assert selected("scan", 2, 8).correction == pytest.approx(2.0)
