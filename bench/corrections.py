@@ -16,9 +16,9 @@ from collalgo.cost.corrections import (
     MOST,
     SAME,
     Ratio,
-    distinct_distances,
     known,
-    same_distance,
+    level_of,
+    levels,
 )
 from collalgo.cost.distance import distance_now
 from collalgo.cost.host_profile import HostProfile
@@ -104,11 +104,7 @@ def measure_ratios(
         for turn in range(turns):
             progress((done + turn / turns) / len(sizes))
             _add(samples, size, some if turn < TURNS else _unstable(samples))
-        yield [
-            ratio
-            for cell, found in samples.items()
-            for ratio in _ratios(size, cell, found, profile)
-        ]
+        yield [*_ratios(size, samples, profile)]
 
 
 def carried_over(
@@ -122,15 +118,16 @@ def carried_over(
     for one in found:
         seen[one.collective, one.ranks].append(one.distance)
     return [
-        one._replace(
-            ratio=_bounded(one.ratio * _price(one, old) / _price(one, profile))
-        )
+        _by_profile(one, old, profile)
         for one in known(old).ratios
-        if not any(
-            each / SAME <= one.distance <= each * SAME
-            for each in seen[one.collective, one.ranks]
-        )
+        if not any(_is_same(one.distance, x) for x in seen[one.collective, one.ranks])
     ]
+
+
+def _is_same(one: float, other: float) -> bool:
+    """Whether the cores are as far apart."""
+    low, high = sorted((one, other))
+    return high <= SAME * low
 
 
 def _add(samples: Samples, size: int, some: Sequence[Cell]) -> None:
@@ -143,19 +140,20 @@ def _add(samples: Samples, size: int, some: Sequence[Cell]) -> None:
 
 def _unstable(samples: Samples) -> list[Cell]:
     """The cells whose measurements differ at a distance, or of which there are none."""
-    return [
-        cell
-        for cell, found in samples.items()
-        if not found or any(_spread(each) > STABLE for each in _by_distance(found))
-    ]
+    found = _by_level(samples)
+    unstable = {cell for (cell, _), some in found.items() if _spread(some) > STABLE}
+    missing = {*samples} - {cell for cell, _ in found}
+    return [cell for cell in samples if cell in unstable | missing]
 
 
-def _by_distance(samples: Sequence[Sample]) -> list[list[Sample]]:
-    seen = distinct_distances(one.distance for one in samples)
-    found: dict[float, list[Sample]] = {one: [] for one in seen}
-    for one in samples:
-        found[same_distance(one.distance, seen)].append(one)
-    return [*found.values()]
+def _by_level(samples: Samples) -> dict[tuple[Cell, float], list[Sample]]:
+    """The samples of each cell and level of distances."""
+    seen = levels(one.distance for some in samples.values() for one in some)
+    found: dict[tuple[Cell, float], list[Sample]] = defaultdict(list)
+    for cell, some in samples.items():
+        for one in some:
+            found[cell, level_of(one.distance, seen)].append(one)
+    return found
 
 
 def _samples(comm: Communicator, some: Iterable[Cell]) -> list[Sample | None]:
@@ -164,9 +162,8 @@ def _samples(comm: Communicator, some: Iterable[Cell]) -> list[Sample | None]:
     before = of_cores(comm)
     for cell in some:
         seconds, after = seconds_of(comm, cell), of_cores(comm)
-        low, high = sorted((before, after))
-        stayed = high <= SAME * low
-        found.append(Sample(seconds, (low * high) ** 0.5) if stayed else None)
+        apart = (before * after) ** 0.5
+        found.append(Sample(seconds, apart) if _is_same(before, after) else None)
         before = after
     return found
 
@@ -199,16 +196,13 @@ def _spread(samples: Sequence[Sample]) -> float:
     return float((high - low) / middle)
 
 
-def _ratios(
-    size: int, cell: Cell, samples: Sequence[Sample], profile: HostProfile
-) -> Iterator[Ratio]:
-    """The ratio of a cell at each distance that was seen."""
-    nbytes = cell.counts(size)[1] * np.dtype(cell.dtype).itemsize
-    for some in _by_distance(samples):
-        seconds, apart = np.median(some, axis=0)
-        found = Ratio(cell.collective, size, nbytes, 1.0, _spread(some), float(apart))
-        ratio = _bounded(float(seconds) / _price(found, profile))
-        yield found._replace(ratio=ratio)
+def _ratios(size: int, samples: Samples, profile: HostProfile) -> Iterator[Ratio]:
+    """The ratio of each cell at each level of distances."""
+    for (cell, level), some in _by_level(samples).items():
+        nbytes = cell.counts(size)[1] * np.dtype(cell.dtype).itemsize
+        found = Ratio(cell.collective, size, nbytes, 1.0, _spread(some), level)
+        seconds = float(np.median([one.seconds for one in some]))
+        yield found._replace(ratio=_bounded(seconds / _price(found, profile)))
 
 
 def _price(cell: Ratio, profile: HostProfile) -> float:

@@ -15,6 +15,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +31,9 @@ MOST = 100.0
 
 #: Distances within this factor are the same: repeated measurements differ so far.
 SAME = 1.5
+
+#: The factor between sorted distances that shows that the cores have moved.
+APART = 1.3
 
 
 class Ratio(NamedTuple):
@@ -69,12 +73,12 @@ class Corrections:
     def __init__(self, ratios: Iterable[Ratio] = ()):
         self.ratios = tuple(sorted(ratios))
         #: The distances that were seen.
-        self.distances = distinct_distances(one.distance for one in self.ratios)
+        self.distances = sorted({one.distance for one in self.ratios})
         self._rows: dict[str, dict[int, dict[float, list[Ratio]]]] = {}
         for one in self.ratios:
             by_ranks = self._rows.setdefault(one.collective, {})
             by_distance = by_ranks.setdefault(one.ranks, defaultdict(list))
-            by_distance[same_distance(one.distance, self.distances)].append(one)
+            by_distance[one.distance].append(one)
 
     def factor(
         self, collective: str, ranks: int, nbytes: float, distance: float = 0.0
@@ -112,22 +116,23 @@ def _of_size(row: Sequence[Ratio], nbytes: float) -> float:
     return float(np.interp(np.log(max(nbytes, 1.0)), sizes, logs))
 
 
-def distinct_distances(found: Iterable[float]) -> tuple[float, ...]:
-    """The least of each group of the same distances, in order.
+def levels(found: Iterable[float]) -> tuple[float, ...]:
+    """The median of each group of distances without a gap, in order.
 
-    >>> distinct_distances([9.1, 1.2, 9.0, 1.0, 1.4])
-    (1.0, 9.0)
+    >>> levels([9.1, 1.2, 9.0, 1.0, 1.1, 8.9])
+    (1.1, 9.0)
     """
-    least: list[float] = []
+    groups: list[list[float]] = []
     for one in sorted(found):
-        if not least or one > SAME * least[-1]:
-            least.append(one)
-    return tuple(least)
+        if not groups or one > APART * groups[-1][-1]:
+            groups.append([])
+        groups[-1].append(one)
+    return tuple(median(group) for group in groups)
 
 
-def same_distance(distance: float, seen: Sequence[float]) -> float:
-    """The one of some distances in order that is the same; the least if none is."""
-    return max((one for one in seen if one <= distance), default=seen[0])
+def level_of(distance: float, known: Sequence[float]) -> float:
+    """The nearest of some levels."""
+    return min(known, key=lambda one: abs(np.log(max(one, TINY) / max(distance, TINY))))
 
 
 def keep(profile: HostProfile, ratios: Iterable[Ratio]) -> None:
@@ -176,10 +181,9 @@ class Group(NamedTuple):
 
 def summary(ratios: Iterable[Ratio]) -> list[Group]:
     """A row for each number of ranks and distance, in order."""
-    found = Corrections(ratios)
     rows: dict[tuple[int, float], list[Ratio]] = defaultdict(list)
-    for one in found.ratios:
-        rows[one.ranks, same_distance(one.distance, found.distances)].append(one)
+    for one in ratios:
+        rows[one.ranks, one.distance].append(one)
     return [
         Group(
             ranks,
