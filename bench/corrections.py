@@ -152,7 +152,9 @@ def _by_level(samples: Samples) -> dict[tuple[Cell, float], list[Sample]]:
     found: dict[tuple[Cell, float], list[Sample]] = defaultdict(list)
     for cell, some in samples.items():
         for one in some:
-            found[cell, level_of(one.distance, seen)].append(one)
+            level = level_of(one.distance, seen)
+            if _is_same(one.distance, level):
+                found[cell, level].append(one)
     return found
 
 

@@ -32,8 +32,9 @@ MOST = 100.0
 #: Distances within this factor are the same: repeated measurements differ so far.
 SAME = 1.5
 
-#: The factor between sorted distances that shows that the cores have moved.
-APART = 1.3
+#: The factor between sorted distances that shows that the cores have moved, and the
+#: least part of them that shows more than a disturbance.
+APART, FEW = 1.3, 0.05
 
 
 class Ratio(NamedTuple):
@@ -123,11 +124,13 @@ def levels(found: Iterable[float]) -> tuple[float, ...]:
     (1.1, 9.0)
     """
     groups: list[list[float]] = []
-    for one in sorted(found):
+    measured = sorted(found)
+    for one in measured:
         if not groups or one > APART * groups[-1][-1]:
             groups.append([])
         groups[-1].append(one)
-    return tuple(median(group) for group in groups)
+    least = FEW * len(measured)
+    return tuple(median(group) for group in groups if len(group) > least)
 
 
 def level_of(distance: float, known: Sequence[float]) -> float:

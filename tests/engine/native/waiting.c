@@ -1,6 +1,7 @@
 /* A background call leaves the core to its caller while that computes, and only then; a wait in
  * a pipelined call sleeps sooner; a core counts as busy the longer, the more yields in a row
- * are long; and a rank that shares a core moves to one with fewer ranks. */
+ * are long; a rank sleeps where yields are in vain; and a rank that shares a core moves to one
+ * with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -198,9 +199,38 @@ static void sleeps_sooner_in_slices(void) {
     if (pauses_before_sleep(1) != 51 || pauses_before_sleep(0) != 11) abort();
 }
 
+/* A rank that is ready on this core and does not get it by yields gets it by a sleep. */
+static void sleeps_if_yields_are_in_vain(void) {
+    cpu_set_t before, here;
+    sched_getaffinity(0, sizeof before, &before);
+    int core = sched_getcpu();
+    CPU_ZERO(&here);
+    CPU_SET(core, &here);
+    sched_setaffinity(0, sizeof here, &here);
+    char *base = new_world();
+    endpoint *e = endpoint_new(base, NULL, 0, 0, 3, 1, 0);
+    endpoint_announce(e);
+    header(e, 0)->place = header(e, 1)->place = core + 1, header(e, 2)->place = core + 2;
+    header(e, 1)->asleep = 1;
+    for (int turn = 0; turn < 4 * VAIN_YIELDS; turn++)
+        if (is_yield_in_vain(e, QUICK_YIELD - 1)) abort(); /* nobody is ready here */
+    header(e, 1)->asleep = 0;
+    for (int turn = 0; turn < 4 * VAIN_YIELDS; turn++) /* one of them was long */
+        if (is_yield_in_vain(e, turn % VAIN_YIELDS ? 0 : QUICK_YIELD)) abort();
+    e->usual = (wait_policy){.yields = 50};
+    e->brief = 1;
+    int64_t idle = 0, pauses = 0;
+    for (; !LOAD(&e->me->asleep); pauses++) endpoint_pause(e, &idle);
+    if (pauses != 2) abort(); /* the last of the quick yields in a row, and its end */
+    endpoint_free(e);
+    munmap(base, (size_t)segment_bytes(4));
+    sched_setaffinity(0, sizeof before, &before);
+}
+
 int main(void) {
     yields_core();
     sleeps_sooner_in_slices();
+    sleeps_if_yields_are_in_vain();
     finds_a_less_loaded_core();
     stays_after_a_mistake();
     forgets_a_single_long_yield();

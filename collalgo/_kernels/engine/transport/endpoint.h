@@ -100,7 +100,9 @@ struct endpoint {
     int64_t caller_read_at, caller_used; /* the time of its last reading, its value, in ns */
     int caller_idle;
     busy_spell by_others, by_ranks, by_caller; /* periods in which these use this core */
+    busy_spell by_sessions; /* and one in which yields let no other rank run */
     int64_t slow_yield;  /* the ticks at the end of the last slow yield */
+    int64_t quick_yields; /* the number of quick yields in a row */
     int64_t spread_at;   /* the time of the next search for a core with fewer ranks, */
     int64_t moved, stay; /* of the last move, and the pause after a move that was a mistake */
     int64_t spin_ends; /* the ticks, or 0 if none began since the last message */
