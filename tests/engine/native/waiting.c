@@ -1,7 +1,7 @@
 /* A background call leaves the core to its caller while that computes, and only then; a wait in
  * a pipelined call sleeps sooner; a core counts as busy the longer, the more yields in a row
- * are long; a rank sleeps where yields are in vain; and a rank that shares a core moves to one
- * with fewer ranks. */
+ * are long; a rank sleeps where yields are in vain, but polls an engine on while nobody else runs
+ * on its core; and a rank that shares a core moves to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +15,12 @@ static int64_t steady_ticks(void) {
     return ++now;
 }
 #define ticks steady_ticks
+static int64_t switches_of_test(void);
+#define count_switches switches_of_test
 #include "waiting.h"
+
+static int64_t lost = 0; /* the number of times that this thread has lost its core */
+static int64_t switches_of_test(void) { return lost; }
 
 enum { COMPUTES, RESTS_NOW, LEAVES };
 static int does = COMPUTES;
@@ -227,10 +232,39 @@ static void sleeps_if_yields_are_in_vain(void) {
     sched_setaffinity(0, sizeof before, &before);
 }
 
+/* Pauses of a wait without its checks for failures, until the rank sleeps. */
+static int pause_often(endpoint *e, int64_t *idle, int times) {
+    for (int i = 0; i < times && !LOAD(&e->me->asleep); i++) {
+        e->waiting_since = 0;
+        if (endpoint_pause(e, idle) != GO_ON) abort();
+    }
+    return LOAD(&e->me->asleep) != 0;
+}
+
+/* Until another process runs on its core, a rank that must poll an engine does not sleep. */
+static void polls_on_while_its_core_is_its_own(void) {
+    char *base = new_world();
+    endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1, 0);
+    endpoint_announce(e);
+    e->usual = (wait_policy){.spins = 3, .yields = 20};
+    e->brief = e->polls = 1;
+    for (int turn = 0; turn < 3; turn++) {
+        int64_t idle = 0;
+        if (pause_often(e, &idle, 1000)) abort();
+        if (turn < 2) lost++;
+        else e->polls_until = 0; /* it has polled for long */
+        if (!pause_often(e, &idle, 21)) abort();
+        endpoint_resume(e);
+    }
+    endpoint_free(e);
+    munmap(base, (size_t)segment_bytes(4));
+}
+
 int main(void) {
     yields_core();
     sleeps_sooner_in_slices();
     sleeps_if_yields_are_in_vain();
+    polls_on_while_its_core_is_its_own();
     finds_a_less_loaded_core();
     stays_after_a_mistake();
     forgets_a_single_long_yield();

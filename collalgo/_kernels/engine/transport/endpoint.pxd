@@ -29,6 +29,7 @@ cdef extern from "transport.h" nogil:
         int64_t small_bytes, recycled_count
         wait_policy usual, background
         int64_t first_sleep
+        int polls
         double timeout, waiting_since, checked
 
 cdef extern from "waiting.h" nogil:

@@ -9,6 +9,7 @@
 #define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
 #define QUICK_YIELD 2500       /* ticks, a microsecond, in which nobody else has run */
 #define VAIN_YIELDS 8          /* quick yields in a row that show that yields are in vain */
+#define POLLS_AT_MOST 50000000 /* ticks, about twenty milliseconds */
 #define BUSY_AT_LEAST 8000000  /* ticks, a few milliseconds */
 #define BUSY_AT_MOST 300000000 /* ticks, about a tenth of a second */
 #define BUSY_AGAIN 4           /* the growth of a busy spell, and of the gap that ends it */
@@ -164,6 +165,18 @@ static inline int sleep_once(endpoint *e) {
     return !rang && LOAD(&e->me->bell) == e->bell_seen;
 }
 
+/* Begin to yield in a wait in which an engine must be polled. */
+static inline void begin_polls(endpoint *e) {
+    e->polls_until = ticks() + POLLS_AT_MOST;
+    e->switches = count_switches();
+}
+
+/* Whether a rank that must poll an engine goes on, as nobody else has run on its core since it
+ * began to yield: a sleep would give the core to nobody, and end late. */
+static inline int polls_on(const endpoint *e) {
+    return e->polls && ticks() < e->polls_until && count_switches() == e->switches;
+}
+
 /* Pause once after a poll without progress; the engine polls between two pauses. */
 static inline int endpoint_pause(endpoint *e, int64_t *idle) {
     const wait_policy *policy = caller_computes(e) ? &e->background : &e->usual;
@@ -177,7 +190,12 @@ static inline int endpoint_pause(endpoint *e, int64_t *idle) {
         relax();
         return GO_ON;
     }
+    if (turn == policy->spins && e->polls) begin_polls(e);
     if (turn < to_sleep && yield_core(e)) return has_failed(e, e->sequence) ? STOP : GO_ON;
+    if (turn == to_sleep && policy == &e->usual && polls_on(e)) {
+        *idle = policy->spins + 1;
+        return check(e, 0);
+    }
     *idle = to_sleep; /* the next pauses sleep at once */
     if (!LOAD(&e->me->asleep)) {
         announce_sleep(e);
