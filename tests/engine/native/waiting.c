@@ -255,6 +255,10 @@ static void polls_on_while_its_core_is_its_own(void) {
         else e->polls_until = 0; /* it has polled for long */
         if (!pause_often(e, &idle, 21)) abort();
         endpoint_resume(e);
+        idle = 0;
+        if (pause_often(e, &idle, 24) != (turn < 2)) abort(); /* others want the core again */
+        endpoint_resume(e);
+        e->contested.until = 0;
     }
     endpoint_free(e);
     munmap(base, (size_t)segment_bytes(4));

@@ -104,7 +104,8 @@ struct endpoint {
     int64_t slow_yield;  /* the ticks at the end of the last slow yield */
     int64_t quick_yields; /* the number of quick yields in a row */
     int polls;            /* whether this rank must poll an engine while it waits; */
-    int64_t polls_until, switches; /* its longest polls, and its switches when they began */
+    int64_t polls_until, switches; /* its longest polls, its switches when they began, */
+    busy_spell contested;          /* and a period in which others want its core */
     int64_t spread_at;   /* the time of the next search for a core with fewer ranks, */
     int64_t moved, stay; /* of the last move, and the pause after a move that was a mistake */
     int64_t spin_ends; /* the ticks, or 0 if none began since the last message */

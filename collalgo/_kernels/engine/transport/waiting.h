@@ -173,8 +173,12 @@ static inline void begin_polls(endpoint *e) {
 
 /* Whether a rank that must poll an engine goes on, as nobody else has run on its core since it
  * began to yield: a sleep would give the core to nobody, and end late. */
-static inline int polls_on(const endpoint *e) {
-    return e->polls && ticks() < e->polls_until && count_switches() == e->switches;
+static inline int polls_on(endpoint *e) {
+    int64_t now = ticks();
+    if (!e->polls || now >= e->polls_until || now < e->contested.until) return 0;
+    if (count_switches() == e->switches) return 1;
+    expect_busy(&e->contested, now, now);
+    return 0;
 }
 
 /* Pause once after a poll without progress; the engine polls between two pauses. */
