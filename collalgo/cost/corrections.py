@@ -36,6 +36,9 @@ SAME = 1.5
 #: least part of them that shows more than a disturbance.
 APART, FEW = 1.3, 0.05
 
+#: A distance below that of any cores.
+TINY = 1e-12
+
 
 class Ratio(NamedTuple):
     """The measured over the predicted time of a cell, and the spread of measurements.
@@ -106,10 +109,6 @@ def _of_distance(
     return float(np.interp(np.log(max(distance, TINY)), apart, logs))
 
 
-#: A distance below that of any cores.
-TINY = 1e-12
-
-
 def _of_size(row: Sequence[Ratio], nbytes: float) -> float:
     """The logarithm of the factor for a size, from the ratios of some sizes."""
     sizes = np.log([max(one.nbytes, 1) for one in row])
@@ -117,8 +116,10 @@ def _of_size(row: Sequence[Ratio], nbytes: float) -> float:
     return float(np.interp(np.log(max(nbytes, 1.0)), sizes, logs))
 
 
-def levels(found: Iterable[float]) -> tuple[float, ...]:
+def levels(found: Iterable[float], few: float = FEW) -> tuple[float, ...]:
     """The median of each group of distances without a gap, in order.
+
+    Groups with less than ``few`` of all distances, as a part, are disturbances.
 
     >>> levels([9.1, 1.2, 9.0, 1.0, 1.1, 8.9])
     (1.1, 9.0)
@@ -129,13 +130,13 @@ def levels(found: Iterable[float]) -> tuple[float, ...]:
         if not groups or one > APART * groups[-1][-1]:
             groups.append([])
         groups[-1].append(one)
-    least = FEW * len(measured)
-    return tuple(median(group) for group in groups if len(group) > least)
+    usual = [group for group in groups if len(group) > few * len(measured)]
+    return tuple(map(median, usual or groups))
 
 
-def level_of(distance: float, known: Sequence[float]) -> float:
+def level_of(distance: float, seen: Sequence[float]) -> float:
     """The nearest of some levels."""
-    return min(known, key=lambda one: abs(np.log(max(one, TINY) / max(distance, TINY))))
+    return min(seen, key=lambda one: abs(np.log(max(one, TINY) / max(distance, TINY))))
 
 
 def keep(profile: HostProfile, ratios: Iterable[Ratio]) -> None:
@@ -184,9 +185,11 @@ class Group(NamedTuple):
 
 def summary(ratios: Iterable[Ratio]) -> list[Group]:
     """A row for each number of ranks and distance, in order."""
+    found = list(ratios)
+    seen = levels((one.distance for one in found), few=0)
     rows: dict[tuple[int, float], list[Ratio]] = defaultdict(list)
-    for one in ratios:
-        rows[one.ranks, one.distance].append(one)
+    for one in found:
+        rows[one.ranks, level_of(one.distance, seen)].append(one)
     return [
         Group(
             ranks,
