@@ -139,7 +139,7 @@ def _add(samples: Samples, size: int, some: Sequence[Cell]) -> None:
 
 
 def _unstable(samples: Samples) -> list[Cell]:
-    """The cells whose measurements differ at a distance, or of which there are none."""
+    """The cells whose measurements differ at a distance, or are missing."""
     found = _by_level(samples)
     unstable = {cell for (cell, _), some in found.items() if _spread(some) > STABLE}
     missing = {*samples} - {cell for cell, _ in found}

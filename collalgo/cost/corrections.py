@@ -15,7 +15,6 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from statistics import median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -131,7 +130,7 @@ def levels(found: Iterable[float], few: float = FEW) -> tuple[float, ...]:
             groups.append([])
         groups[-1].append(one)
     usual = [group for group in groups if len(group) > few * len(measured)]
-    return tuple(map(median, usual or groups))
+    return tuple(float(np.median(group)) for group in usual or groups)
 
 
 def level_of(distance: float, seen: Sequence[float]) -> float:

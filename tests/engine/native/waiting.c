@@ -1,7 +1,7 @@
 /* A background call leaves the core to its caller while that computes, and only then; a wait in
  * a pipelined call sleeps sooner; a core counts as busy the longer, the more yields in a row
- * are long; a rank sleeps where yields are in vain, but polls an engine on while nobody else runs
- * on its core; and a rank that shares a core moves to one with fewer ranks. */
+ * are long; a rank sleeps where yields are useless, but polls an engine on until another process
+ * runs on its core; and a rank that shares a core moves to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -205,7 +205,7 @@ static void sleeps_sooner_in_slices(void) {
 }
 
 /* A rank that is ready on this core and does not get it by yields gets it by a sleep. */
-static void sleeps_if_yields_are_in_vain(void) {
+static void sleeps_if_yields_are_useless(void) {
     cpu_set_t before, here;
     sched_getaffinity(0, sizeof before, &before);
     int core = sched_getcpu();
@@ -217,11 +217,11 @@ static void sleeps_if_yields_are_in_vain(void) {
     endpoint_announce(e);
     header(e, 0)->place = header(e, 1)->place = core + 1, header(e, 2)->place = core + 2;
     header(e, 1)->asleep = 1;
-    for (int turn = 0; turn < 4 * VAIN_YIELDS; turn++)
-        if (is_yield_in_vain(e, QUICK_YIELD - 1)) abort(); /* nobody is ready here */
+    for (int turn = 0; turn < 4 * USELESS_YIELDS; turn++)
+        if (is_yield_useless(e, QUICK_YIELD - 1)) abort(); /* no rank is ready here */
     header(e, 1)->asleep = 0;
-    for (int turn = 0; turn < 4 * VAIN_YIELDS; turn++) /* one of them was long */
-        if (is_yield_in_vain(e, turn % VAIN_YIELDS ? 0 : QUICK_YIELD)) abort();
+    for (int turn = 0; turn < 4 * USELESS_YIELDS; turn++) /* one of them was long */
+        if (is_yield_useless(e, turn % USELESS_YIELDS ? 0 : QUICK_YIELD)) abort();
     e->usual = (wait_policy){.yields = 50};
     e->brief = 1;
     int64_t idle = 0, pauses = 0;
@@ -267,7 +267,7 @@ static void polls_on_while_its_core_is_its_own(void) {
 int main(void) {
     yields_core();
     sleeps_sooner_in_slices();
-    sleeps_if_yields_are_in_vain();
+    sleeps_if_yields_are_useless();
     polls_on_while_its_core_is_its_own();
     finds_a_less_loaded_core();
     stays_after_a_mistake();

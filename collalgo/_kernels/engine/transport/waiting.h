@@ -7,8 +7,8 @@
 
 #define SLOW_YIELD 1200000     /* ticks, half a millisecond */
 #define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
-#define QUICK_YIELD 2500       /* ticks, a microsecond, in which nobody else has run */
-#define VAIN_YIELDS 8          /* quick yields in a row that show that yields are in vain */
+#define QUICK_YIELD 2500       /* ticks, a microsecond, in which no other process has run */
+#define USELESS_YIELDS 8       /* quick yields in a row that show that yields are useless */
 #define POLLS_AT_MOST 50000000 /* ticks, about twenty milliseconds */
 #define BUSY_AT_LEAST 8000000  /* ticks, a few milliseconds */
 #define BUSY_AT_MOST 300000000 /* ticks, about a tenth of a second */
@@ -103,9 +103,9 @@ static inline int is_long_yield(endpoint *e, int64_t begun, int64_t ended) {
 /* Whether yields do not let another rank run that is ready on this core. Linux may divide a core
  * among sessions (autogroup), of which each rank has its own under a launcher: whoever yields goes
  * on until its time slice ends, unless it sleeps. */
-static inline int is_yield_in_vain(endpoint *e, int64_t passed) {
+static inline int is_yield_useless(endpoint *e, int64_t passed) {
     e->quick_yields = passed < QUICK_YIELD ? e->quick_yields + 1 : 0;
-    if (e->quick_yields < VAIN_YIELDS) return 0;
+    if (e->quick_yields < USELESS_YIELDS) return 0;
     e->quick_yields = 0;
     for (int64_t r = 0; r < e->size; r++) {
         rank_header *peer = header(e, r);
@@ -140,7 +140,7 @@ static inline int yield_core(endpoint *e) {
     sched_yield();
     int64_t ended = ticks(), passed = ended - begun;
     publish_core(e, ended);
-    if (is_yield_in_vain(e, passed)) expect_busy(&e->by_sessions, begun, ended);
+    if (is_yield_useless(e, passed)) expect_busy(&e->by_sessions, begun, ended);
     if (!is_long_yield(e, begun, ended)) return 1;
     if (ticks_of_other_ranks(e, begun, ended) >= passed / 2) {
         expect_busy(&e->by_ranks, begun, ended);
@@ -171,14 +171,22 @@ static inline void begin_polls(endpoint *e) {
     e->switches = count_switches();
 }
 
-/* Whether a rank that must poll an engine goes on, as nobody else has run on its core since it
- * began to yield: a sleep would give the core to nobody, and end late. */
+/* Whether a rank that must poll an engine goes on, as no other process has run on its core
+ * since it began to yield: a sleep would not help one, and end late. */
 static inline int polls_on(endpoint *e) {
     int64_t now = ticks();
-    if (!e->polls || now >= e->polls_until || now < e->contested.until) return 0;
+    if (!e->polls || LOAD(&e->me->asleep)) return 0;
+    if (now >= e->polls_until || now < e->contested.until) return 0;
     if (count_switches() == e->switches) return 1;
     expect_busy(&e->contested, now, now);
     return 0;
+}
+
+/* Announce a sleep in one pause, and sleep in the next ones. */
+static inline int fall_asleep(endpoint *e) {
+    if (LOAD(&e->me->asleep)) return check(e, sleep_once(e));
+    announce_sleep(e);
+    return GO_ON;
 }
 
 /* Pause once after a poll without progress; the engine polls between two pauses. */
@@ -201,11 +209,7 @@ static inline int endpoint_pause(endpoint *e, int64_t *idle) {
         return check(e, 0);
     }
     *idle = to_sleep; /* the next pauses sleep at once */
-    if (!LOAD(&e->me->asleep)) {
-        announce_sleep(e);
-        return GO_ON;
-    }
-    return check(e, sleep_once(e));
+    return fall_asleep(e);
 }
 
 /* Whether this rank sleeps, or is about to. */
