@@ -11,7 +11,7 @@ from collalgo._kernels.engine.transport.transport cimport (
 cdef enum:
     CARRIED_BYTES = SEGMENT_BYTES + 1  # the shortest message that is carried
     STAGING_KEPT = 1 << 20    # the bytes of staging that each receive of a channel keeps
-    IN_FLIGHT = 2             # messages carried on a channel in each direction
+    IN_FLIGHT = 4             # messages carried on a channel in each direction
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.
     DEVICES_TAG = LANE_LIMIT
