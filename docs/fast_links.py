@@ -52,9 +52,9 @@ Reasons of slower cells: messages of up to 64 KiB are copied into packets, which
 the record of the call, and out of them; longer ones are announced by a packet, which
 takes 4 to 8 us. At 1 Gbit/s the emulated links let a burst of 1 MB pass, so medians of
 64 KiB to 1 MiB depend on what earlier calls have left of it. With more ranks than the
-two cores of this machine, times vary by a factor of two. 16 MiB over Open MPI have two
-states: calls of this size raced alone at 40 Gbit/s take 0.88 to 0.96 of its time, in the
-races up to twice as long. The reason is not known, nor that of alltoalls up to 4 KiB.
+two cores of this machine, times vary by a factor of two. Calls of 16 MiB over Open MPI
+take 0.88 to 1.07 of its time if they are raced alone at 40 Gbit/s, and in the races up
+to twice as long. The reason is not known, nor that of alltoalls up to 4 KiB.
 
 These races ran beside other programs, at a higher priority than these.
 """
