@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from collalgo._kernels.synthesis.packing import Packing
 from collalgo.schedule.transfers import Reals
+from collalgo.synthesis.centres import mean_depth
 from collalgo.synthesis.pair_links import PairLinks
 
 #: The price of a link is its load to the power of 2 to each of these numbers in turn.
@@ -45,18 +46,6 @@ class Trees(NamedTuple):
 
     parents: NDArray[np.int32]
     busy: float
-
-
-def mean_depth(parents: NDArray[np.int32]) -> float:
-    """The depth of the deepest rank of a tree, on average over the trees."""
-    depth = np.zeros(len(parents))
-    at = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
-    while True:
-        up = np.take_along_axis(parents, at, axis=1)
-        at = np.where(up >= 0, up, at)
-        if not (up >= 0).any():
-            return float(depth.mean())
-        depth += (up >= 0).any(axis=1)
 
 
 def packing_of(

@@ -26,8 +26,8 @@ class PairLinks:
         The number of ranks.
     first : ndarray
         The index of the first link of each pair, and the number of all at its end.
-    links, parts : ndarray
-        The directed links, and the part of a message on each.
+    pair, links, parts : ndarray
+        The pairs, their directed links, and the part of a message on each.
     bytes_per_second : ndarray
         The speed of each directed link.
     usable : ndarray of bool
@@ -49,7 +49,7 @@ class PairLinks:
     ):
         self.size = turning.symmetry.size
         self.first: Ints = np.searchsorted(loads.pair, np.arange(self.size**2 + 1))
-        self.links, self.parts = loads.link, loads.part
+        self.pair, self.links, self.parts = loads.pair, loads.link, loads.part
         self.bytes_per_second = bytes_per_second
         self.usable, self.on_one_host, self.turning = usable, on_one_host, turning
         self._loads = loads

@@ -11,13 +11,13 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
-from collalgo.synthesis import kept_plans, traffic
+from collalgo.synthesis import kept_plans, traffic, wave_traffic
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
-from collalgo.synthesis.wave_packing import MOST_EDGES
+from collalgo.synthesis.wave_packing import most_edges
 from collalgo.topology.model import Topology
 
 #: The most ranks that are planned for, and those on equal hosts, where the trees of few
@@ -60,14 +60,15 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
         "allreduce": {
             "trees": (Stage(traffic.allreduce, reduces=True),),
             "blocks": (Stage(traffic.allgather, True, True), Stage(traffic.allgather)),
+            WAVES: (Stage(wave_traffic.allreduce, reduces=True),),
         },
         "broadcast": {
             "trees": (Stage(traffic.broadcast),),
-            WAVES: (Stage(traffic.broadcast_in_waves),),
+            WAVES: (Stage(wave_traffic.broadcast),),
         },
         "reduce": {
             "trees": (Stage(traffic.broadcast, True, True),),
-            WAVES: (Stage(traffic.broadcast_in_waves, True, True),),
+            WAVES: (Stage(wave_traffic.broadcast, True, True),),
         },
         "scatter": {"paths": (Stage(traffic.scatter),)},
         "gather": {"paths": (Stage(traffic.scatter, True),)},
@@ -241,7 +242,8 @@ class Planner:
     def _identity(self, key: PlanKey) -> str:
         """All inputs of a plan, except the code."""
         (make, *how), root, form = key
-        return repr((self._placement.digest, make.__name__, *how, root, *form))
+        name = f"{make.__module__}.{make.__name__}"
+        return repr((self._placement.digest, name, *how, root, *form))
 
     def _traffic_of(self, stage: Stage, root: int) -> Traffic:
         """The traffic of a stage."""
@@ -253,7 +255,12 @@ class Planner:
 
     def obstacle(self, collective: str, form: Form) -> str | None:
         """The reason why a form has too many transfers, or None; the root is rank 0."""
-        if form.way != WAVES or form.rounds * MOST_EDGES <= traffic.MOST_TRANSFERS:
+        if form.way != WAVES:
+            return None
+        if self.size > MOST_RANKS:
+            return f"waves are for at most {MOST_RANKS} ranks, not for {self.size}"
+        most = 2 * form.rounds * most_edges(self.size)  # up each tree, and down again
+        if most <= traffic.MOST_TRANSFERS:
             return None
         with self._lock:
             stages = [self._traffic_of(one, 0) for one in PLANNED[collective][form.way]]

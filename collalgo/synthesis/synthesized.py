@@ -26,6 +26,7 @@ from collalgo.synthesis.planner import (
     WAVES,
     Form,
     Planner,
+    Stage,
     can_plan,
 )
 
@@ -35,7 +36,9 @@ NAME = "synthesized"
 #: The numbers of rounds and the paces that are tried.
 TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
-#: Further forms where some steps may be longer than others, and elsewhere.
+#: Further forms where some steps may be longer than others, and elsewhere. Those of
+#: more rounds than this are tried only without waves, which would be cheaper.
+MANY = 256
 LONGER, SHORTER = (
     ((64, "fifth"), (64, "half"), (128, "fifth")),
     tuple((n, EVEN) for n in (128, 256, 512, 1024)),
@@ -53,9 +56,17 @@ IN_WAVES: Mapping[str, tuple[int, ...]] = MappingProxyType(
 )
 SHORT = 96
 
+#: The same where sums are sent back down the trees meanwhile, which takes more steps.
+IN_WAVES_BOTH_WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {ONE: (96, 192), SEVERAL: (24, 48, 96, 128, 192, 256, 384)}
+)
+
 #: Forms where a rank combines with several peers in a step. They are not tried where
 #: sums are sent back down the trees meanwhile: they were slower on every server.
-JOINT = ((4, EVEN), (16, "half"), (32, "half"), (64, "fifth"))
+JOINT = (
+    *((4, EVEN), (16, "half"), (32, "half"), (192, "half")),
+    *((64, "fifth"), (128, "fifth"), (192, "fifth")),
+)
 
 
 class Synthesized:
@@ -159,25 +170,27 @@ def forms(collective: str, way: str) -> list[Form]:
     """The forms of a way that are tried; of equal ones the first is taken."""
     stages = PLANNED[collective][way]
     if way == WAVES:
-        return _in_waves(stages[0].reduces)
+        return _in_waves(stages[0])
     single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
     joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
     if COLLECTIVES[collective].rooted and not COLLECTIVES[collective].blocks:
         single += OF_ONE_RANK
         joint += OF_ONE_RANK if joint else ()
+    if WAVES in PLANNED[collective]:
+        single = [one for one in single if one[0] <= MANY]
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
         *(Form(way, rounds, pace) for rounds, pace in dict.fromkeys(single)),
     ]
 
 
-def _in_waves(reduces: bool) -> list[Form]:
+def _in_waves(stage: Stage) -> list[Form]:
     """The forms that are tried where all trees carry data in each step."""
-    single = [Form(WAVES, rounds) for rounds in IN_WAVES[ONE]]
-    if not reduces:
-        return single
-    joint = [Form(WAVES, rounds, EVEN, SEVERAL) for rounds in IN_WAVES[SEVERAL]]
-    return joint + [form for form in single if form.rounds >= SHORT]
+    if not stage.reduces:
+        return [Form(WAVES, rounds) for rounds in IN_WAVES[ONE]]
+    tried = IN_WAVES if stage.reverse else IN_WAVES_BOTH_WAYS
+    joint = [Form(WAVES, rounds, EVEN, SEVERAL) for rounds in tried[SEVERAL]]
+    return joint + [Form(WAVES, one) for one in tried[ONE] if one >= SHORT]
 
 
 def form_of(row: Algorithm) -> Form:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.blocks import Blocks
+from collalgo.synthesis.centres import centred
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Pace, Plan, ordered
@@ -18,7 +19,6 @@ from collalgo.synthesis.tree_transfers import (
     down,
     up_and_down,
 )
-from collalgo.synthesis.wave_packing import pack_waves
 
 #: The units of all blocks together, and the most and the least units of a block.
 UNITS, MOST, LEAST = 512, 64, 4
@@ -110,8 +110,7 @@ class Traffic(NamedTuple):
         weights = self.blocks.weights[self.transfers.block]
         counts = np.bincount(pair, weights, self.pairs.size**2)
         load = np.zeros(len(self.pairs.bytes_per_second))
-        of = np.repeat(np.arange(len(counts)), np.diff(self.pairs.first))
-        np.add.at(load, self.pairs.links, counts[of] * self.pairs.parts)
+        np.add.at(load, self.pairs.links, counts[self.pairs.pair] * self.pairs.parts)
         busy = load / self.pairs.bytes_per_second
         fewest = load[busy >= NEARLY * busy.max()].min()
         wanted = -(-IN_STEP * rounds // max(1, int(fewest)))
@@ -264,14 +263,6 @@ def _blocks_of(matrix: ByteMatrix) -> Blocks:
     return Blocks.of(units, matrix.part)
 
 
-def broadcast_in_waves(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
-    """Trees from the root, each of which carries a part of its unit in each step."""
-    trees = pack_waves(pairs, root)
-    unit = np.arange(len(trees.parents))
-    found = down(trees, 0 * unit, unit, to_combine)
-    return Traffic(pairs, Blocks.equal(1, len(unit)), *found, trees.busy, in_waves=True)
-
-
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Trees from the root, each with a unit of the buffer."""
     trees, unit = pack(pairs, [root] * OF_WHOLE), np.arange(OF_WHOLE)
@@ -289,6 +280,7 @@ def allreduce(pairs: PairLinks, _root: int, _to_combine: bool) -> Traffic:
     turns, roots = pairs.turning.count, pairs.turning.symmetry.representatives
     unit = np.arange(-(-OF_WHOLE // turns))
     trees = pack(pairs, [roots[i % len(roots)] for i in unit], both_ways=True)
+    trees = trees._replace(parents=centred(trees.parents))
     units = len(unit) * turns
     blocks = Blocks.equal(1, units)
     return Traffic(pairs, blocks, *up_and_down(trees, 0 * unit, unit), trees.busy)

@@ -13,8 +13,10 @@ from collalgo.cost.placement import Placement
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, prune
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
+from collalgo.synthesis import wave_traffic
 from collalgo.synthesis.planner import (
     EVEN,
+    MOST_RANKS,
     ONE,
     PACES,
     PEERS,
@@ -32,7 +34,7 @@ from collalgo.synthesis.synthesized import (
     forms,
     synthesized,
 )
-from collalgo.synthesis.traffic import MOST_TRANSFERS, broadcast_in_waves
+from collalgo.synthesis.traffic import MOST_TRANSFERS
 from collalgo.synthesis.wave_packing import pack_waves
 from tests.support.host_networks import network
 
@@ -197,7 +199,7 @@ def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
     """All trees carry data in each step, so that links are as busy as on average."""
     pairs = Planner(Placement(network(size, seed=size))).pairs
     trees = pack_waves(pairs, size - 1)
-    waves = broadcast_in_waves(pairs, size - 1, False)
+    waves = wave_traffic.broadcast(pairs, size - 1, False)
     for rounds in (4, 17):
         plan = waves.plan(rounds)
         assert plan.steps <= rounds + deepest(trees) - 1
@@ -209,7 +211,7 @@ def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
 def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
     placement = Placement(Topology.load("dgx_a100", hosts=16))
     planner = Planner(placement)
-    waves = broadcast_in_waves(planner.pairs, 0, False)
+    waves = wave_traffic.broadcast(planner.pairs, 0, False)
     most = MOST_TRANSFERS // len(waves.transfers.source)
     assert min(IN_WAVES[ONE]) < most < max(IN_WAVES[ONE])
     for collective in ("broadcast", "reduce"):
@@ -224,6 +226,13 @@ def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
         "broadcast", f"synthesized(way='waves', rounds={most})", placement
     )
     assert len(waves.plan(4096).transfers.source) <= MOST_TRANSFERS
+
+
+def test_waves_of_sums_are_for_as_many_ranks_as_are_planned_one_by_one():
+    planner = Planner(Placement(Topology.load("dgx_a100", hosts=MOST_RANKS // 8 + 1)))
+    tried = [form_of(row) for row in Synthesis(planner).variants("allreduce")]
+    assert tried
+    assert all(form.way != WAVES for form in tried)
 
 
 def deepest(trees):
