@@ -22,6 +22,9 @@ def checked_late(
 ) -> dict[int, float]:
     """The delay of each late rank in seconds; empty without late ranks.
 
+    The time starts when the last rank arrives, so if all are late, the first to arrive
+    is on time, and the others are late by less.
+
     Raises
     ------
     TypeError, ValueError
@@ -40,7 +43,8 @@ def checked_late(
         rank_of(rank, "late rank", caller, size): _seconds(rank, seconds, caller)
         for rank, seconds in late.items()
     }
-    return {rank: seconds for rank, seconds in delays.items() if seconds}
+    first = min(delays.values()) if len(delays) == size else 0.0
+    return {rank: delay - first for rank, delay in delays.items() if delay > first}
 
 
 def _seconds(rank: int, given: Any, caller: str) -> float:
@@ -49,7 +53,10 @@ def _seconds(rank: int, given: Any, caller: str) -> float:
     if isinstance(given, bool) or not isinstance(given, Real):
         kind = type(given).__name__
         raise TypeError(f"{text}, of type {kind}; pass a number of seconds")
-    seconds = float(given)
+    try:
+        seconds = float(given)
+    except OverflowError:  # of an integer or a fraction
+        seconds = np.inf
     if not 0 <= seconds < np.inf:
         raise TopologyError(f"{text} s; pass seconds from 0")
     return seconds

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from collalgo.base.arguments import shown
 from collalgo.errors import TopologyError
 
 #: The least and the most GB/s of a link or a port, and the most seconds of a link:
@@ -159,8 +160,8 @@ def check(link: Link) -> None:
         check_speed(f"{link}: a bandwidth", link.bandwidth)
     if link.latency is not None and not 0 <= link.latency <= MOST_LATENCY:
         raise TopologyError(
-            f"{link}: a latency of {link.latency:g} s is not possible; links have 0 to "
-            f"{MOST_LATENCY:g} s"
+            f"{link}: a latency of {_short(link.latency)} s is not possible; links "
+            f"have 0 to {MOST_LATENCY:g} s"
         )
     if not 1 <= link.count <= MOST_CABLES:
         raise TopologyError(f"{link}: {link.count} cables are not possible")
@@ -170,9 +171,17 @@ def check_speed(what: str, speed: float) -> None:
     """Refuse a speed in GB/s that no link or port has."""
     if not LEAST_SPEED <= speed <= MOST_SPEED:
         raise TopologyError(
-            f"{what} of {speed:g} GB/s is not possible; speeds are {LEAST_SPEED:g} to "
-            f"{MOST_SPEED:g} GB/s"
+            f"{what} of {_short(speed)} GB/s is not possible; speeds are "
+            f"{LEAST_SPEED:g} to {MOST_SPEED:g} GB/s"
         )
+
+
+def _short(number: float) -> str:
+    """A number in messages, also an integer that no float can be."""
+    try:
+        return f"{number:g}"
+    except OverflowError:
+        return shown(number)
 
 
 #: The rule of cables whose bandwidth is unknown, beside others whose is known.

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from collalgo import Topology, TopologyError, simulate
+from collalgo import Topology, TopologyError, select, simulate
 from collalgo.cli.main import main
 from collalgo.cost.bounds import bound
 
@@ -102,6 +102,8 @@ def test_late_ranks_and_the_start_of_the_time_are_named():
         ({1: -1.0}, "pass seconds from 0"),
         ({1: float("nan")}, "pass seconds from 0"),
         ({1: float("inf")}, "pass seconds from 0"),
+        ({1: 10**400}, "pass seconds from 0"),
+        ({1: Fraction(10**400, 3)}, "pass seconds from 0"),
     ],
 )
 def test_late_ranks_that_cannot_be_are_refused(late, reason):
@@ -160,3 +162,21 @@ def test_a_long_delay_costs_no_precision(delay):
 def test_a_rank_that_is_late_by_nothing_is_on_time():
     server = Topology.load("dgx1v")
     assert allreduce("ring", server, {2: 0.0, 3: 0}) == allreduce("ring", server)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 8])
+def test_ranks_that_are_all_late_by_the_same_are_on_time(size):
+    server = Topology.load("fully_connected", hosts=size)
+    late = dict.fromkeys(range(size), 0.25)
+    assert allreduce("ring", server, late) == allreduce("ring", server)
+    chosen = [
+        select("allreduce", "1M", topology=server, late=one) for one in (late, None)
+    ]
+    assert len({(one.algorithm, one.seconds, one.bound) for one in chosen}) == 1
+
+
+def test_if_all_ranks_are_late_only_the_differences_count():
+    server = Topology.load("fully_connected", hosts=3)
+    found = allreduce("ring", server, {0: 1.0, 1: 1.5, 2: 1.0})
+    assert found == allreduce("ring", server, {1: 0.5})
+    assert found.late == {1: 0.5}

@@ -129,9 +129,11 @@ def test_impossible_links_are_refused_or_omitted():
     machine = small()
     with pytest.raises(TopologyError, match="there is no device x"):
         machine.link("g0", "x", LinkKind.PCIE)
-    for speed in (-1.0, float("nan"), float("inf")):
+    for speed in (-1.0, float("nan"), float("inf"), 10**400):
         with pytest.raises(TopologyError, match="pcie g0 - g1: a bandwidth of"):
             machine.link("g0", "g1", LinkKind.PCIE, speed)
+    with pytest.raises(TopologyError, match="pcie g0 - g1: a latency of"):
+        machine.link("g0", "g1", LinkKind.PCIE, 1.0, latency=10**400)
     before = len(machine.links)
     machine.link("g0", "g0", LinkKind.NVLINK, 25.0)
     assert len(machine.links) == before
