@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
+from collalgo.cost.job import Job
 from collalgo.cost.machine import check_root
 from collalgo.cost.placement import Placement
-from collalgo.cost.placement_bounds import placement_bound
 from collalgo.cost.routing import Routes
-from collalgo.cost.simulation import Job
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
 from collalgo.topology.assumed import marked
 from collalgo.topology.model import Topology
@@ -88,7 +87,7 @@ def exact(
     busy = _busy(job.schedule, routes, root)
     buffers = Fraction(job.whole)  # that the chunks divide
     steps = tuple(buffers * max(loads.values()) for _, loads in sorted(busy.items()))
-    limit = placement_bound(collective, placement, root)
+    limit = job.bound(collective, placement, root)
     used = {link for loads in busy.values() for link in loads}
     assumed = not used.isdisjoint(routes.assumed.tolist())
     return Exact(sum(steps, Fraction(0)), steps, limit, assumed)

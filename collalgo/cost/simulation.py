@@ -14,18 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from collalgo.algorithms.catalogue import find
 from collalgo.algorithms.table import shortened
 from collalgo.base.units import counted, human_time, number_of_bytes
 from collalgo.cost.bounds import Bound
 from collalgo.cost.fluid import FluidSimulation
+from collalgo.cost.job import Job
 from collalgo.cost.late_ranks import checked_late, described, seconds_after_arrival
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import compared
 from collalgo.cost.machine import check_root
-from collalgo.cost.machine_parameters import fitted, unfitted
 from collalgo.cost.placement import Placement
-from collalgo.cost.placement_bounds import placement_bound
 from collalgo.cost.routing import DirectedLink, Routing
 from collalgo.cost.symmetry import check_messages
 from collalgo.cost.uniform_cluster import UniformCluster
@@ -69,6 +67,8 @@ class Simulation(NamedTuple):
         The parameters that would follow the machine, but have the algorithm's default.
     late : dict or None
         The seconds by which ranks come late; None if none does.
+    unbounded : str
+        The reason why a schedule of a part of a collective has no bound; else "".
     """
 
     collective: str
@@ -83,6 +83,7 @@ class Simulation(NamedTuple):
     bound: Bound | None
     defaults: tuple[str, ...] = ()
     late: dict[int, float] | None = None
+    unbounded: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -123,6 +124,8 @@ class Simulation(NamedTuple):
             text += f"\nnot fitted to the machine: {', '.join(self.defaults)} (default)"
         if self.bound is not None and self.ratio is not None:
             text += f"\n{compared(self.seconds, self.bound, self.nbytes)}"
+        elif self.unbounded:
+            text += f"\n{self.unbounded}"
         assumed = dict.fromkeys((*self.assumed, *(self.bound or self).assumed))
         return "\n".join([text, *(f"assumed: {rule}" for rule in assumed)])
 
@@ -203,9 +206,10 @@ def simulate(
     if late:
         after = seconds_after_arrival(placement, job.schedule, outcome[1], late, root)
         outcome = (after, *outcome[1:])
-    limit = placement_bound(collective, placement, root, late)
+    limit = job.bound(collective, placement, root, late)
     about = collective, job.name, model, placement.size, nbytes
-    return Simulation(*about, *outcome, limit, job.defaults, late or None)
+    rest = job.defaults, late or None, job.unbounded(collective)
+    return Simulation(*about, *outcome, limit, *rest)
 
 
 def _check_model(model: str) -> None:
@@ -214,51 +218,6 @@ def _check_model(model: str) -> None:
         raise TopologyError(
             f"there is no model {model!r}; choose one of {', '.join(MODELS)}"
         )
-
-
-class Job(NamedTuple):
-    """A schedule and the bytes that it moves.
-
-    Attributes
-    ----------
-    name : str
-        The name of the algorithm.
-    schedule : callable
-        The function of a group.
-    dims : tuple of int
-        The grid of the schedule, if any.
-    whole : float
-        The bytes of all buffers that the chunks of the schedule divide.
-    defaults : tuple of str
-        The parameters that would follow the machine, but have the algorithm's default.
-    """
-
-    name: str
-    schedule: ScheduleFunction
-    dims: tuple[int, ...]
-    whole: float
-    defaults: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        algorithm: str | ScheduleFunction,
-        collective: str,
-        placement: Placement,
-        nbytes: float,
-    ) -> "Job":
-        """The job of an algorithm, given as a function or by a name.
-
-        Grids, hosts and cycles that the name does not give follow the machine.
-        """
-        whole = nbytes * COLLECTIVES[collective].buffers(placement.size)
-        if callable(algorithm):
-            name = getattr(algorithm, "__name__", "schedule")
-            return cls(name, algorithm, (), whole)
-        row = fitted(find(collective, algorithm, placement.size), placement)
-        dims = tuple(dict(row.parameters).get("dims", ()))
-        defaults = unfitted(row, placement)
-        return cls(row.name, row.schedule, dims, whole, defaults)
 
 
 #: Seconds, seconds of each step, bottleneck of each step, and busy seconds of links.

@@ -17,13 +17,13 @@ from collalgo.base.chrome_trace import Event
 from collalgo.base.plotting import literal, new_figure
 from collalgo.base.units import human, human_time
 from collalgo.cost.fluid import FluidSimulation
+from collalgo.cost.job import Job
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.machine import check_root
 from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
 from collalgo.cost.routing import Routing
-from collalgo.cost.simulation import Job
 from collalgo.errors import TopologyError
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES

@@ -8,6 +8,7 @@ import collalgo
 from collalgo import MismatchError, cartesian, threads, verify
 from collalgo.algorithms.neighbors import OnGraph
 from collalgo.comm.current import runner_of
+from collalgo.cost.exact import exact
 
 #: Graphs of five ranks: with loops, without edges, one-sided, dense.
 GRAPHS = {
@@ -162,6 +163,23 @@ def test_the_cheaper_schedule_is_chosen_and_can_be_priced_on_a_topology():
         ring = OnGraph(schedule.collective, tuple(map(tuple, cartesian([8], True))))
         made = collalgo.simulate(ring, topology, "1M", collective=ring.collective)
         assert made.seconds > 0
+
+
+@pytest.mark.parametrize("collective", ["alltoall", "allgather"])
+def test_a_price_among_neighbors_has_no_bound_of_all_ranks(
+    collective,
+):
+    machine = collalgo.Topology.load("dgx1v")
+    ring = OnGraph(collective, tuple(map(tuple, cartesian([8], True))))
+    found = collalgo.simulate(ring, machine, "1G", collective=collective)
+    assert found.bound is found.ratio is None
+    assert f"sends only some of the data of a whole {collective}" in str(found)
+    assert exact(ring, machine, collective=collective).bound is None
+    with pytest.raises(collalgo.AlgorithmNotApplicable, match="performs"):
+        collalgo.simulate(ring, machine, "1G", collective="broadcast")
+    whole = collalgo.simulate("linear", machine, "1G", collective="alltoall")
+    assert whole.bound
+    assert "some of the data" not in str(whole)
 
 
 def test_schedules_are_chosen_anew_after_a_replan_and_for_few_sizes():

@@ -9,9 +9,9 @@ from collalgo import ALGORITHMS, Topology
 from collalgo.cli.main import main
 from collalgo.cost.bounds import BOUNDED
 from collalgo.cost.exact import exact
+from collalgo.cost.job import Job
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
-from collalgo.cost.simulation import Job
 from tests.support.leisure import at_leisure
 
 MACHINES = {
