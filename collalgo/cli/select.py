@@ -269,9 +269,10 @@ def _losses(
     if pricer is None or whole is None:
         return []
     sizes = [None if matrix is not None else one.nbytes for one in chosen]
-    decided = [decide(nbytes, topology=whole) for nbytes in sizes]
-    pairs = zip(chosen, decided, strict=True)
-    return [Loss.of(one, other, pricer.placement, matrix) for one, other in pairs]
+    with patience("pricing the whole machine"):
+        decided = [decide(nbytes, topology=whole) for nbytes in sizes]
+        pairs = zip(chosen, decided, strict=True)
+        return [Loss.of(one, other, pricer.placement, matrix) for one, other in pairs]
 
 
 def _pricer(

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import click
 from rich.table import Table
 
-from collalgo.base.console import wide_console
+from collalgo.base.console import patience, wide_console
 from collalgo.base.units import counted, human, human_time
 from collalgo.base.wrapping import wrapped
 from collalgo.cost.lower_bound import AS_LOW
@@ -96,7 +96,8 @@ def of_peers(
 ) -> Others:
     """The choices of each peer for the same sizes; None where it has none."""
     names = [name for name in PEERS if pricer is not None or name != "nccl"]
-    return {name: [_other(decide, nbytes, name) for nbytes in sizes] for name in names}
+    with patience("pricing the choices of others"):
+        return {name: [_other(decide, one, name) for one in sizes] for name in names}
 
 
 def _other(
