@@ -32,9 +32,12 @@ def skip_without_etcd():
 
 
 def layout(name):
-    """A cluster by the name of its file; each worker of tests has one of its own."""
+    """A cluster by the name of its file; each worker of tests has one of its own.
+
+    It is not the cluster of the file, which a user may have up meanwhile.
+    """
     plan = layout_of_file(FILES / f"{name}.yaml")
-    plan.name += os.environ.get("PYTEST_XDIST_WORKER", "")
+    plan.name += f"-tests{os.environ.get('PYTEST_XDIST_WORKER', '')}"
     return plan
 
 
