@@ -90,6 +90,11 @@ class Region:
         """Cut a span into runs, each with the number of the array's span, or None."""
         start, stop = span
         number = max(bisect_right(self.spans, (start, start)) - 1, 0)
+        if number < len(self.spans):
+            first, last = self.spans[number]
+            if first <= start < stop <= last:  # the usual case
+                yield span, number
+                return
         while start < stop:
             mine = self.spans[number] if number < len(self.spans) else Span(stop, stop)
             if start < mine.start:
@@ -150,6 +155,11 @@ class Marks:
         if start >= stop:
             return
         first, end = self._touching(span)
+        if label not in self._labels[first:end]:  # which would grow
+            for i in range(first, end):
+                if self._starts[i] == start and self._stops[i] == stop:
+                    self._labels[i] = label  # the usual case
+                    return
         before, after = [], []
         for i in range(first, end):
             old = self._starts[i], self._stops[i], self._labels[i]
@@ -186,5 +196,6 @@ class Marks:
 
     def _touching(self, span: Span) -> tuple[int, int]:
         """The range of marks that overlap or adjoin a span."""
-        first = bisect_left(self._stops, span.start)
-        return first, max(first, bisect_right(self._starts, span.stop))
+        start, stop = span
+        first = bisect_left(self._stops, start)
+        return first, bisect_right(self._starts, stop, first)

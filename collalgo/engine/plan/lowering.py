@@ -16,7 +16,6 @@ from itertools import pairwise
 
 from collalgo.engine.plan.chunk_pipelining import Slicing
 from collalgo.engine.plan.layout import Grid, Marks, Region, Span
-from collalgo.engine.plan.reduce_forward import forwards
 from collalgo.engine.plan.row_writer import RowWriter
 from collalgo.engine.plan.rows import (
     INPUT,
@@ -29,7 +28,7 @@ from collalgo.engine.plan.rows import (
     Piece,
     PlanTemplate,
 )
-from collalgo.engine.plan.zero_copy import Direct
+from collalgo.engine.plan.zero_copy import sharing
 from collalgo.errors import ScheduleError
 from collalgo.schedule import LANES, Kind, Step, Transfer, between_two
 from collalgo.schedule.chunk import Chunk, merge
@@ -111,10 +110,10 @@ class Lowering:
         if self.slicing.count > 1:
             lowered = self._stored(lowered)
         copies = self._copies()
-        direct = Direct(lowered, copies, divisions, shared).marks
-        return RowWriter(self.rank, self.grid, self.source, self.target).template(
-            lowered, copies, divisions, direct, forwards(lowered), self.slicing.count
-        )
+        writer = RowWriter(self.rank, self.grid, self.source, self.target)
+        alone = bool(self.hosts) and self.hosts.count(self.hosts[self.rank]) == 1
+        shares = sharing(lowered, copies, divisions, shared, alone)
+        return writer.template(lowered, copies, divisions, *shares, self.slicing.count)
 
     def _copies(self) -> list[Piece]:
         """The output that no message brings: first the pieces out of the input."""

@@ -2,6 +2,8 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 
@@ -149,8 +151,12 @@ class RowWriter:
 
     def _run(self, array: int, number: int) -> int:
         """The index of a run of an array among those of all arrays."""
-        before = sum(len(region.spans) for region in self.regions[:array])
-        return 1 + before + number
+        return self._first_runs[array] + number
+
+    @cached_property
+    def _first_runs(self) -> list[int]:
+        """The index of the first run of each array, after that without bytes."""
+        return [*accumulate((len(each.spans) for each in self.regions), initial=1)]
 
 
 def _scratch(lowered: Sequence[Lowered], copies: Sequence[Piece]) -> list[Span]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from collalgo.engine.plan.layout import Marks
+from collalgo.engine.plan.reduce_forward import NONE, forwards
 from collalgo.engine.plan.rows import (
     INPUT,
     OUTPUT,
@@ -37,6 +38,23 @@ class DirectBuffers(enum.IntEnum):
     ALWAYS = 1
     APART = 2  # if the result has memory of its own
     RETURNED = 3  # always; in place, its reader overwrites the bytes that it has read
+
+
+def sharing(
+    lowered: Sequence[Lowered],
+    copies: Sequence[Piece],
+    divisions: Sequence[Piece],
+    shared: bool,
+    alone: bool,
+) -> tuple[Rows, Rows]:
+    """The marks of :class:`Direct`, and the forwards of its sums.
+
+    A rank ``alone`` on its host shares memory with none, so nothing is looked for.
+    """
+    if alone:
+        count = sum(len(posts) + len(receives) for posts, receives in lowered)
+        return np.full(count, int(DirectBuffers.NO)), np.full(count, NONE)
+    return Direct(lowered, copies, divisions, shared).marks, forwards(lowered)
 
 
 class Direct:

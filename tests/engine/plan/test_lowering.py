@@ -8,8 +8,10 @@ from hypothesis import given, settings, strategies as st
 
 from collalgo import ALGORITHMS, ScheduleError
 from collalgo.algorithms import ring
+from collalgo.algorithms.catalogue import find
 from collalgo.engine.plan.chunk_pipelining import Slicing
 from collalgo.engine.plan.layout import Layout, Marks, Span
+from collalgo.engine.plan.reduce_forward import NONE
 from collalgo.engine.plan.rows import OUTPUT, SCRATCH
 from collalgo.engine.plan.template import TemplateKey
 from collalgo.schedule import (
@@ -179,3 +181,18 @@ def test_a_swap_of_partial_sums_reads_before_it_overwrites():
     for _, receive, _ in plan.steps:
         first_hazard, end_hazard = plan.messages[receive, 5:7]
         assert end_hazard - first_hazard == 1
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+@pytest.mark.parametrize("name", ["ring", "circulant", "pipeline"])
+def test_a_rank_alone_on_its_host_runs_the_same_rows_and_lends_nothing(name, size):
+    schedule = find("allreduce", name).schedule
+    for rank in range(size):
+        one_host = TemplateKey("allreduce", schedule, rank, size).template()
+        key = TemplateKey("allreduce", schedule, rank, size, hosts=tuple(range(size)))
+        alone = key.template()
+        for table in ("pieces", "runs", "borders", "copies", "divisions"):
+            assert (getattr(alone, table) == getattr(one_host, table)).all()
+        assert len(alone.direct) == len(alone.messages) == len(alone.forwards)
+        assert not alone.direct.any()
+        assert (alone.forwards == NONE).all()
