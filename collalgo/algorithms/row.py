@@ -221,8 +221,9 @@ class Algorithm(NamedTuple):
             If it has no such parameter, or a value is out of its range.
         """
         checked = self.checked(parameters)
-        values = ", ".join(f"{key}={value!r}" for key, value in checked.items())
-        name = f"{self.name}({values})"  # which tells True from 1, unlike their hashes
+        named = {k: v for k, v in self.parameters if f"{k}={v!r}" in self.name}
+        values = ", ".join(f"{k}={v!r}" for k, v in (named | checked).items())
+        name = f"{self.base_name}({values})"  # tells True from 1, unlike their hashes
         if self._is_remembered(checked):
             return _named(self, name, tuple(checked.items()))
         return self._with(checked)._replace(name=name)

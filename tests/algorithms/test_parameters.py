@@ -227,3 +227,15 @@ def test_a_schedule_that_is_too_long_to_prove_is_refused_with_its_collective(
     with pytest.raises(AlgorithmNotApplicable, match="transfers, but at most") as found:
         prove_once(lambda group: ring.allreduce(group), 5, "allreduce")
     assert found.value.collective == "allreduce"
+
+
+def test_parameters_are_added_to_those_that_a_name_shows():
+    """So that the name finds the same row."""
+    row = find("allreduce", "k_ary_halving_doubling(radix=4)", 4)
+    order = (2, 0, 1, 3)
+    more = row.with_parameters({"order": order})
+    assert more.name == f"k_ary_halving_doubling(radix=4, order={order})"
+    assert find("allreduce", more.name, 4) == more
+    other = more.with_parameters({"radix": 2})
+    assert other.name == f"k_ary_halving_doubling(radix=2, order={order})"
+    assert dict(other.parameters) == {**dict(more.parameters), "radix": 2}
