@@ -14,8 +14,9 @@ from collalgo.synthesis.synthesized import Synthesized, is_plain, plan_of
 #: The subfolder, and the format of its files.
 KIND, FORMAT = "proofs", "proofs/1"
 
-#: The most transfers that are proved by symbolic values, where units can be.
-MOST_SYMBOLIC = 1 << 17
+#: The most transfers that are proved by symbolic values, where units can be. More take
+#: ten times as long as units do, while the call of a job that replans waits.
+MOST_SYMBOLIC = 1 << 12
 
 #: The content of a file.
 PROVED = "proved"
