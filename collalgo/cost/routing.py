@@ -216,12 +216,15 @@ class Routes:
         """All paths of the type and the number of links of this path.
 
         Links narrower than those of the path are used if they do not lead to its
-        end in fewer links, as a slow link beside two fast ones would.
+        end in fewer links, as a slow link beside two fast ones would. Hosts that
+        forward packets use none: their routes are the widest of the shortest.
         """
+        narrowest = min(map(width_of, path.links), default=inf)
+        if self._is_forwarded(path):
+            return self._shortest_paths(path, narrowest)
         found = self._shortest_paths(path, 0.0)
         if self._is_as_long(found, path):
             return found
-        narrowest = min(map(width_of, path.links), default=inf)
         narrower = [width for width in self._index.widths if width <= narrowest]
         first = bisect_left(
             narrower,
@@ -229,6 +232,12 @@ class Routes:
             key=lambda width: self._is_as_long(self._shortest_paths(path, width), path),
         )
         return self._shortest_paths(path, narrower[first])
+
+    def _is_forwarded(self, path: Path) -> bool:
+        """Whether the processors of other hosts pass the packets on."""
+        places = [self.topology.device(one) for one in path.devices]
+        ends = {places[0].host, places[-1].host}
+        return any(one.kind is Kind.CPU and one.host not in ends for one in places)
 
     @staticmethod
     def _is_as_long(paths: ShortestPaths, path: Path) -> bool:
