@@ -26,6 +26,7 @@ from docs import (
     prices,
     ratios,
     stubs,
+    uneven_clusters,
     words,
 )
 from docs.pages import write_page
@@ -183,6 +184,7 @@ PAGES = {
     "elastic_figures": elastic_figures.write,
     "fast_links": fast_links.write,
     "stubs": stubs.write,
+    "uneven_clusters": uneven_clusters.write,
     "words": words.write,
 }
 

@@ -1,13 +1,16 @@
 """The command ``collalgo cluster``."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
+from collalgo.bench.cluster.comparison import compare
 from collalgo.bench.cluster.kernel import down, set_link, up
 from collalgo.bench.cluster.layout import layout_of_file
 from collalgo.bench.cluster.race import COLLECTIVES
+from collalgo.bench.cluster.report import outcomes_in, table
 from collalgo.bench.cluster.running import run
 from collalgo.bench.cluster.star import HEADER, LEGEND, kept_rows, race_at, table_rows
 from collalgo.bench.records import FOUND, environment, keep, own_command
@@ -125,6 +128,31 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     return rates
 
 
+collectives_option = click.option(
+    "-c",
+    "collectives",
+    multiple=True,
+    type=click.Choice(COLLECTIVES),
+    default=COLLECTIVES,
+    help="Collective to compare; may be repeated.",
+)
+
+environments_option = click.option(
+    "--mpi",
+    "environments",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    show_default="that of this Python",
+    help="Environment with collalgo, mpi4py and an MPI, also torch for gloo.",
+)
+
+results_option = click.option(
+    *("-J", "--json", "results"),
+    **writes(FOUND),
+    help="Write the times and the environment as JSON.",
+)
+
+
 @main.command("race")
 @click.option("--hosts", default=2, type=click.IntRange(2), help="Number of hosts.")
 @click.option(
@@ -139,14 +167,7 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     callback=_parse_rates,
     help="Rates of the links in Gbit/s; inf for no limit.",
 )
-@click.option(
-    "-c",
-    "collectives",
-    multiple=True,
-    type=click.Choice(COLLECTIVES),
-    default=COLLECTIVES,
-    help="Collective to compare; may be repeated.",
-)
+@collectives_option
 @click.option(
     "-s",
     "sizes",
@@ -154,19 +175,8 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     callback=parse_sizes,
     help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
-@click.option(
-    "--mpi",
-    "environments",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    show_default="that of this Python",
-    help="Environment with collalgo, mpi4py and an MPI, also torch for gloo.",
-)
-@click.option(
-    *("-J", "--json", "file"),
-    **writes(FOUND),
-    help="Write the times and the environment as JSON.",
-)
+@environments_option
+@results_option
 @force_option
 def race_command(
     hosts: int,
@@ -175,7 +185,7 @@ def race_command(
     collectives: tuple[str, ...],
     sizes: list[int],
     environments: tuple[Path, ...],
-    file: Path | None,
+    results: Path | None,
     force: bool,
 ) -> None:
     """Compare collalgo with MPI and gloo between hosts with links of some rates.
@@ -191,10 +201,73 @@ def race_command(
         click.echo("\n".join(table_rows(rate, found)))
         rows += kept_rows(rate, found)
     click.echo(LEGEND)
-    if file is not None:
-        found_by = {
-            "command": own_command(),
-            "environment": environment(hosts * per_host),
-        }
-        about = {"hosts": hosts, "ranks": per_host, **found_by}
-        keep(file, {**about, "rows": rows}, force=force)
+    if results is not None:
+        about = {"hosts": hosts, "ranks": per_host, **_found_by(hosts * per_host)}
+        keep(results, {**about, "rows": rows}, force=force)
+
+
+def _found_by(ranks: int) -> dict[str, Any]:
+    """The command and the environment of results."""
+    return {"command": own_command(), "environment": environment(ranks)}
+
+
+@main.command("compare")
+@file_argument
+@click.option(
+    "--cut",
+    metavar="LINK",
+    help="Cut this link first, named by a NIC or both ends, and lead traffic around.",
+)
+@collectives_option
+@click.option("-s", "size", default="16M", help="Bytes of the buffer.")
+@click.option(
+    "--most",
+    default=3,
+    type=click.IntRange(1),
+    help="Number of cheapest algorithms to measure.",
+)
+@click.option(
+    "--near",
+    default=1.1,
+    type=click.FloatRange(0),
+    help="Measure all algorithms with a price up to this times the cheapest, too.",
+)
+@click.option(
+    "--rounds", default=3, type=click.IntRange(1), help="Calls of each contestant."
+)
+@environments_option
+@results_option
+@force_option
+def compare_command(
+    file: Path,
+    cut: str | None,
+    collectives: tuple[str, ...],
+    size: str,
+    most: int,
+    near: float,
+    rounds: int,
+    environments: tuple[Path, ...],
+    results: Path | None,
+    force: bool,
+) -> None:
+    """Compare algorithms, MPI and gloo on the cluster of FILE.
+
+    The cluster is made and removed here. The chosen algorithm, the cheapest others and
+    the peers alternate in the same processes, with the MPI of the first environment;
+    those of the other environments are compared with the chosen algorithm over them.
+    """
+    options = ["-s", size, "--rounds", str(rounds)]
+    options += [word for each in collectives for word in ("-c", each)]
+    places = environments or (Path(sys.prefix),)
+    first, (load, *_) = ["--most", str(most), "--near", str(near)], os.getloadavg()
+    races = compare(file, cut, places, options, first)
+    document = {
+        "cluster": file.stem,
+        "cut": cut,
+        "load": load,
+        **_found_by(layout_of_file(file).size),
+        "races": [race["entries"] for race in races],
+    }
+    click.echo("\n".join(table(outcomes_in(document))))
+    if results is not None:
+        keep(results, document, force=force)

@@ -113,11 +113,11 @@ def _create(layout: Layout) -> None:
     """Create the namespaces, the bridges, the cables, and the routes."""
     for place in ("", *layout.hosts):
         _run("ip", "netns", "add", namespace(layout, place))
-        _in(layout, place, "ip", "link", "set", "lo", "up")
+        execute(layout, place, "ip", "link", "set", "lo", "up")
     for bridge in layout.bridges:
         kind = ("mtu", str(MTU), "type", "bridge")
-        _in(layout, "", "ip", "link", "add", bridge, *kind)
-        _in(layout, "", "ip", "link", "set", bridge, "up")
+        execute(layout, "", "ip", "link", "add", bridge, *kind)
+        execute(layout, "", "ip", "link", "set", bridge, "up")
     for host in layout.hosts:
         _settle(layout, host)
     for cable in layout.cables:
@@ -142,13 +142,13 @@ def _settle(layout: Layout, host: str) -> None:
     for number, address in enumerate(layout.nodes.get(host, ())):
         name, twin = f"{NODE}{number}", f"{NODE}{number}-twin"
         pair = ("mtu", str(MTU), "type", "veth", "peer", "name", twin)
-        _in(layout, host, "ip", "link", "add", name, *pair)
-        _in(layout, host, "ip", "link", "set", twin, "up")
-        _in(layout, host, "ip", "addr", "add", f"{address}/32", "dev", name)
-        _in(layout, host, "ip", "link", "set", name, "up")
+        execute(layout, host, "ip", "link", "add", name, *pair)
+        execute(layout, host, "ip", "link", "set", twin, "up")
+        execute(layout, host, "ip", "addr", "add", f"{address}/32", "dev", name)
+        execute(layout, host, "ip", "link", "set", name, "up")
     for name, value in settings.items():
         path = f"/proc/sys/net/ipv4/{name.replace('.', '/')}"
-        _in(layout, host, "sh", "-c", f"echo {value} > {path}")
+        execute(layout, host, "sh", "-c", f"echo {value} > {path}")
 
 
 def _route(layout: Layout, host: str) -> None:
@@ -156,12 +156,12 @@ def _route(layout: Layout, host: str) -> None:
     lines = list(_neighbours(layout, host))
     for start, other in layout.routes:
         if start == host:
-            lines += _routes(layout, host, other)
+            lines += routes_to(layout, host, other)
     if lines:
-        _in(layout, host, "ip", "-batch", "-", given="\n".join(lines))
+        execute(layout, host, "ip", "-batch", "-", given="\n".join(lines))
 
 
-def _routes(layout: Layout, host: str, other: str) -> Iterator[str]:
+def routes_to(layout: Layout, host: str, other: str) -> Iterator[str]:
     """The commands that add routes from a host to each node address of another."""
     hops = layout.routes[host, other]
     for number, target in enumerate(layout.nodes[other]):
@@ -190,10 +190,10 @@ def _lay(layout: Layout, cable: Cable) -> None:
 def _connect(layout: Layout, end: Interface, rate: float) -> None:
     place = end.namespace
     if end.bridge:
-        _in(layout, place, "ip", "link", "set", end.name, "master", end.bridge)
+        execute(layout, place, "ip", "link", "set", end.name, "master", end.bridge)
     if end.address:
-        _in(layout, place, "ip", "addr", "add", end.address, "dev", end.name)
-    _in(layout, place, "ip", "link", "set", end.name, "up")
+        execute(layout, place, "ip", "addr", "add", end.address, "dev", end.name)
+    execute(layout, place, "ip", "link", "set", end.name, "up")
     _set_qdisc(layout, end, _token_bucket(rate))
     if place and end.address and not end.address.startswith("10.254."):
         _route_by_source(layout, end)
@@ -213,15 +213,15 @@ def _token_bucket(rate: float) -> list[str]:
 def _set_qdisc(layout: Layout, end: Interface, qdisc: list[str]) -> None:
     """Pass the packets that leave an interface through a queueing discipline."""
     command = ("tc", "qdisc", "replace", "dev", end.name, "root", *qdisc)
-    _in(layout, end.namespace, *command)
+    execute(layout, end.namespace, *command)
 
 
 def _route_by_source(layout: Layout, end: Interface) -> None:
     """Send packets from the address of an interface through that interface."""
     place, source = end.namespace, end.address.partition("/")[0]
     table = str(100 + int(end.name.removeprefix("eth")))
-    _in(layout, place, "ip", "rule", "add", "from", source, "table", table)
-    _in(layout, place, "ip", "route", "add", "10.1.0.0/16", "dev", end.name,
+    execute(layout, place, "ip", "rule", "add", "from", source, "table", table)
+    execute(layout, place, "ip", "route", "add", "10.1.0.0/16", "dev", end.name,
         "src", source, "table", table)  # fmt: skip
 
 
@@ -242,14 +242,10 @@ def set_link(layout: Layout, link: str, *, working: bool) -> None:
 
     Raises
     ------
-    ClusterError
+    TopologyError
         If no link, or more than one, has this name.
     """
-    found = [c for c in layout.cables if link in (c.link, *c.link.split(" - "))]
-    if len(found) != 1:
-        names = ", ".join(cable.link for cable in layout.cables)
-        raise ClusterError(f"{len(found)} links are called {link!r}; there are {names}")
-    cable = found[0]
+    cable = layout.cable(link)
     qdisc = _token_bucket(cable.bytes_per_second) if working else ["blackhole"]
     for end in cable.ends:
         _set_qdisc(layout, end, qdisc)
@@ -276,7 +272,8 @@ def down(layout: Layout) -> None:
         _run("ip", "netns", "del", name)
 
 
-def _in(layout: Layout, place: str, *command: str, given: str = "") -> str:
+def execute(layout: Layout, place: str, *command: str, given: str = "") -> str:
+    """The output of a command in the namespace of a host, or of the fabric."""
     return _run("ip", "netns", "exec", namespace(layout, place), *command, given=given)
 
 

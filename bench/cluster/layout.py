@@ -1,10 +1,13 @@
 """The layout of a cluster: namespaces, bridges, cables and addresses."""
 
 import hashlib
+import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 import networkx as nx
 
@@ -17,6 +20,9 @@ NODE = "node"
 
 #: The most hosts, limited by the addresses.
 MOST_HOSTS = 250
+
+#: An interface of a host, and the address at the other end of its cable.
+Hop: TypeAlias = tuple[str, str]
 
 
 @dataclass
@@ -76,7 +82,7 @@ class Layout:
     slots: dict[str, int]
     bridges: list[str] = field(default_factory=list)
     cables: list[Cable] = field(default_factory=list)
-    routes: dict[tuple[str, str], list[tuple[str, str]]] = field(default_factory=dict)
+    routes: dict[tuple[str, str], list[Hop]] = field(default_factory=dict)
 
     @property
     def hosts(self) -> list[str]:
@@ -93,6 +99,22 @@ class Layout:
         return sorted(
             (end for end in ends if end.namespace == host), key=lambda end: end.name
         )
+
+    def cable(self, link: str) -> Cable:
+        """The cable of a link, named by its ends or by a NIC.
+
+        Raises
+        ------
+        TopologyError
+            If no link, or more than one, has this name.
+        """
+        found = [c for c in self.cables if link in (c.link, *c.link.split(" - "))]
+        if len(found) != 1:
+            names = ", ".join(cable.link for cable in self.cables)
+            raise TopologyError(
+                f"{len(found)} links are called {link!r}; there are {names}"
+            )
+        return found[0]
 
     @cached_property
     def nodes(self) -> dict[str, list[str]]:
@@ -134,7 +156,7 @@ def layout_of(topology: Topology) -> Layout:
         name = " - ".join(link.ends)
         layout.cables.append(Cable(name, (made[0], made[1]), link.bandwidth * 1e9))
     if any(all(end.namespace for end in cable.ends) for cable in layout.cables):
-        layout.routes = _routes(layout)
+        layout.routes = routes_over(layout.cables)
     return layout
 
 
@@ -218,24 +240,48 @@ def _refuse_cycles(topology: Topology, switches: list[str]) -> None:
         )
 
 
-def _routes(layout: Layout) -> dict[tuple[str, str], list[tuple[str, str]]]:
+def routes_over(cables: Sequence[Cable]) -> dict[tuple[str, str], list[Hop]]:
     """The interfaces of each host on the shortest paths to each other host.
 
-    They are in the order of the NICs. With NICs numbered axis by axis, the first path
+    The widest path comes first, as where the metric of a link is its rate, and equals
+    are in the order of the NICs. With NICs numbered axis by axis, the first path
     follows the axes in order, which spreads the traffic of an alltoall.
+
+    Parameters
+    ----------
+    cables
+        The cables of the cluster that work. Hosts that they do not connect have no
+        route to each other.
     """
     graph: nx.Graph[str] = nx.Graph()
-    via: dict[tuple[str, str], tuple[str, str]] = {}
-    for cable in layout.cables:
+    via: dict[tuple[str, str], Hop] = {}
+    for cable in cables:
         a, b = cable.ends
-        graph.add_edge(a.namespace, b.namespace)
+        graph.add_edge(a.namespace, b.namespace, rate=cable.bytes_per_second)
         for here, there in ((a, b), (b, a)):
             next_address = there.address.partition("/")[0]
             via[here.namespace, there.namespace] = here.name, next_address
-    distance = dict(nx.all_pairs_shortest_path_length(graph))
-    return {
-        (a, b): sorted(via[a, c] for c in graph[a] if distance[c][b] < distance[a][b])
-        for a in layout.hosts
-        for b in layout.hosts
-        if a != b
-    }
+    found: dict[tuple[str, str], list[Hop]] = {}
+    for target in graph:
+        hops = _next_hops(graph, target)
+        for host, widths in hops.items():
+            order = sorted(widths, key=lambda hop: (-widths[hop], via[host, hop]))
+            found[host, target] = [via[host, hop] for hop in order]
+    return found
+
+
+def _next_hops(graph: "nx.Graph[str]", target: str) -> dict[str, dict[str, float]]:
+    """The next hosts on shortest paths to a target from each other host.
+
+    Each has the rate of the narrowest link on the widest of these paths through it.
+    """
+    distance = nx.single_source_shortest_path_length(graph, target)
+    widest, found = {target: math.inf}, {}
+    for host in list(distance)[1:]:  # the nearest first
+        found[host] = {
+            hop: min(link["rate"], widest[hop])
+            for hop, link in graph[host].items()
+            if distance[hop] < distance[host]
+        }
+        widest[host] = max(found[host].values())
+    return found

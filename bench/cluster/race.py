@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
@@ -22,13 +22,12 @@ from collalgo.bench.records import FOUND, environment, keep
 from collalgo.bench.timing import race
 
 import collalgo
-from collalgo import Communicator
+from collalgo import Communicator, Selection
 from collalgo.base.environment import TOPOLOGY
 from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
 from collalgo.cli.group import SETTINGS
 from collalgo.cli.options import force_option, parse_sizes, writes
-from collalgo.selection.candidate import Candidate
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
 
@@ -63,22 +62,43 @@ class Entry:
     chosen: bool = False
 
 
-def contestants(
-    comm: Communicator, collective: str, nbytes: int, most: int
-) -> Iterator[Candidate]:
-    """The cheapest algorithms, one variant of each, and those always measured.
+class Contestant(NamedTuple):
+    """An algorithm: its name, that by which a call runs it, and its price."""
 
-    With ``most`` of 1 it is the cheapest only.
+    name: str
+    call_name: str
+    seconds: float
+
+
+class Extent(NamedTuple):
+    """Which algorithms are measured, and how many calls of each.
+
+    Attributes
+    ----------
+    most : int
+        The number of cheapest algorithms; with 1 it is the cheapest only.
+    near : float
+        The price relative to the cheapest up to which further ones are measured,
+        instead of :data:`ALWAYS`.
+    rounds : int
+        Calls of each contestant; 0 for as many as fit into some time.
     """
-    found = comm.select(collective, nbytes).candidates
-    plain: set[str] = set()
-    for candidate in found:
-        name = candidate.row.base_name
-        if candidate.obstacle is not None or name in plain:
-            continue
-        if len(plain) < most or (most > 1 and name in ALWAYS.get(collective, ())):
-            plain.add(name)
-            yield candidate
+
+    most: int
+    near: float
+    rounds: int
+
+    def contestants(self, found: Selection) -> Iterator[Contestant]:
+        """The cheapest algorithms, one variant of each, and those always measured."""
+        plain: set[str] = set()
+        for one in found.able:
+            name = one.row.base_name
+            near = one.seconds <= self.near * found.seconds
+            if not self.near and self.most > 1:
+                near = name in ALWAYS.get(found.collective, ())
+            if name not in plain and (len(plain) < self.most or near):
+                plain.add(name)
+                yield Contestant(one.row.name, found.call_name(one), one.seconds)
 
 
 def gloo_of(comm: Communicator, store: Path) -> Gloo:
@@ -93,26 +113,27 @@ def gloo_of(comm: Communicator, store: Path) -> Gloo:
 
 
 def race_cell(
-    comm: Communicator, cell: Cell, most: int, rounds: int, gloo: Gloo | None
+    comm: Communicator, cell: Cell, extent: Extent, gloo: Gloo | None
 ) -> list[Entry]:
     """Time the contestants of a cell, and the same call by the peers."""
     bench = Bench(cell, comm)
     chosen = comm.select(cell.collective, bench.nbytes)
     bound = chosen.bound_seconds or 0.0
-    candidates = list(contestants(comm, cell.collective, bench.nbytes, most))
-    names = [candidate.row.name for candidate in candidates]
-    names[0] = chosen.decision.name  # with the order of ranks that was decided on
-    for name in names:
-        if bench.wrong(name):
-            sys.exit(f"{cell.collective} by {name} is wrong")
-    calls = [bench.call(name) for name in names]
+    # One rank prices all candidates, which would take the cores of this machine long.
+    contestants: list[Contestant] = collalgo.broadcast_object(
+        [*extent.contestants(chosen)] if comm.rank == 0 else None, comm
+    )
+    for one in contestants:
+        if bench.wrong(one.call_name):
+            sys.exit(f"{cell.collective} by {one.name} is wrong")
+    calls = [bench.call(one.call_name) for one in contestants]
     new_entry = partial(Entry, cell.collective, bench.nbytes, bound=bound)
-    entries = [new_entry(one.row.name, one.seconds) for one in candidates]
+    entries = [new_entry(one.name, one.seconds) for one in contestants]
     entries[0].chosen = True
     for library, call in peer_calls(bench, gloo):
         calls.append(call)
         entries.append(new_entry(library, 0.0))
-    times = race(comm, calls, rounds or None, warmup=1)
+    times = race(comm, calls, extent.rounds or None, warmup=1)
     for entry, seconds in zip(entries, times, strict=True):
         entry.seconds = seconds.tolist()
     return entries
@@ -172,6 +193,12 @@ def _refuse_used(
     help="Number of cheapest algorithms to measure.",
 )
 @click.option(
+    "--near",
+    default=0.0,
+    help="Measure all algorithms with a price up to this times the cheapest, too; "
+    "0 measures some by their names instead.",
+)
+@click.option(
     "--rounds",
     default=4,
     help="Calls of each contestant; 0 for as many as fit into 0.4 s.",
@@ -189,6 +216,7 @@ def main(
     collectives: tuple[str, ...],
     sizes: list[int],
     most: int,
+    near: float,
     rounds: int,
     store: Path | None,
 ) -> None:
@@ -203,7 +231,7 @@ def main(
         op = "sum" if collective in REDUCING else None
         place = PLACES[collective][0]
         cell = Cell(collective, size, op=op, place=place)
-        entries += race_cell(comm, cell, most, rounds, gloo)
+        entries += race_cell(comm, cell, Extent(most, near, rounds), gloo)
     if comm.rank == 0:
         kept = _kept(output)
         others = [row for row in kept if row["collective"] not in collectives]

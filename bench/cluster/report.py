@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import click
 
@@ -18,6 +18,10 @@ SHOWN = ("ring", "ring_2d", "torus_2d", "hierarchical")
 
 #: The suffixes of files with other peers on the same cluster.
 OTHERS = ("_openmpi", "_gloo")
+
+
+#: The entries of a race, as objects of JSON.
+Entries: TypeAlias = list[dict[str, Any]]
 
 
 class Outcome(NamedTuple):
@@ -46,18 +50,29 @@ def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
     for path in files:
         if path.stem.endswith(OTHERS):
             continue
-        rows = _entries(path)
         beside = (path.with_name(f"{path.stem}{other}.json") for other in OTHERS)
-        others = [row for file in beside if file.exists() for row in _entries(file)]
-        for collective in dict.fromkeys(row["collective"] for row in rows):
-            mine = [row for row in rows if row["collective"] == collective]
-            also = [row for row in others if row["collective"] == collective]
-            yield _outcome(path.stem, collective, mine, also)
+        others = [_entries(file) for file in beside if file.exists()]
+        yield from _outcomes(path.stem, [_entries(path), *others])
 
 
-def _entries(path: Path) -> list[dict[str, Any]]:
+def outcomes_in(document: dict[str, Any]) -> list[Outcome]:
+    """The outcomes in the results of a comparison on the cluster of a file."""
+    cut = f" without {document['cut']}" if document["cut"] else ""
+    return list(_outcomes(document["cluster"] + cut, document["races"]))
+
+
+def _outcomes(cluster: str, races: Sequence[Entries]) -> Iterator[Outcome]:
+    """The outcome of each collective of the first race; others add their peers."""
+    rows, others = races[0], [row for race in races[1:] for row in race]
+    for collective in dict.fromkeys(row["collective"] for row in rows):
+        mine = [row for row in rows if row["collective"] == collective]
+        also = [row for row in others if row["collective"] == collective]
+        yield _outcome(cluster, collective, mine, also)
+
+
+def _entries(path: Path) -> Entries:
     try:
-        found: list[dict[str, Any]] = read_json(path)["entries"]
+        found: Entries = read_json(path)["entries"]
     except (KeyError, TypeError, ValueError) as error:
         raise click.ClickException(f"{path} holds no results: {error}") from None
     return found
@@ -66,8 +81,8 @@ def _entries(path: Path) -> list[dict[str, Any]]:
 def _outcome(
     cluster: str,
     collective: str,
-    rows: list[dict[str, Any]],
-    others: list[dict[str, Any]],
+    rows: Entries,
+    others: Entries,
 ) -> Outcome:
     ours = [row for row in rows if row["predicted"]]
     peers: dict[str, float] = {}

@@ -112,6 +112,16 @@ def agent_of(layout: Layout) -> Iterator[Path]:
         yield agent
 
 
+def variables(
+    description: Path | None, environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment of the ranks, with the topology file of the cluster."""
+    found = {**os.environ, **UCX, **(environment or {})}
+    if description is not None:
+        found[TOPOLOGY.name] = str(description.resolve())
+    return found
+
+
 @contextmanager
 def _limit_named(
     layout: Layout, command: Sequence[str], seconds: float | None
@@ -170,13 +180,14 @@ def run(
         raise ClusterError(
             f"there is no mpiexec in {bin_}; install one: pip install collalgo[mpi]"
         )
-    variables = {**os.environ, **UCX, **(environment or {})}
-    if description is not None:
-        variables[TOPOLOGY.name] = str(description.resolve())
     with agent_of(layout) as agent:
         line = command_line(layout, command, agent, bin_, ranks or layout.size)
         with _limit_named(layout, command, timeout):
             return subprocess.run(
-                line, env=variables, capture_output=capture, text=True,
-                timeout=timeout, check=False,
-            )  # fmt: skip
+                line,
+                env=variables(description, environment),
+                capture_output=capture,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )

@@ -1,7 +1,6 @@
 """Compare collectives between hosts on one switch, at several link rates."""
 
 import math
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +8,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from collalgo.bench.cluster.kernel import ClusterError, down, up
+from collalgo.bench.cluster.environments import races_on
+from collalgo.bench.cluster.kernel import down, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
-from collalgo.bench.cluster.running import run
 
-from collalgo.base.json_files import read_json
 from collalgo.base.units import human, human_time
 
 #: The rate in Gbit/s by which links without a limit are priced: two cores that emulate
@@ -25,9 +23,6 @@ HEADER = "| links | collective | size | time |\n|---|---|---|---|"
 LEGEND = """
 time of collalgo, and that of each peer divided by it
 (above 1, collalgo is faster)"""
-
-#: The seconds that the race at one rate may take.
-PATIENCE = 1800
 
 
 class Times(NamedTuple):
@@ -99,43 +94,14 @@ def race_at(
     ClusterError
         If a race fails.
     """
-    rows: list[dict[str, Any]] = []
+    options = ["--most", "1", "--rounds", "0", "-s", ",".join(map(str, sizes))]
+    options += [word for each in collectives for word in ("-c", each)]
     with (
         TemporaryDirectory(prefix="collalgo-") as name,
         star(Path(name), hosts, ranks, gigabits) as (layout, file),
     ):
-        for number, prefix in enumerate(environments):
-            output = file.with_name(f"{number}.json")
-            words = _command(prefix, output, collectives, sizes)
-            done = run(
-                layout, words, description=file, prefix=prefix, capture=True,
-                timeout=PATIENCE,
-            )  # fmt: skip
-            if done.returncode:
-                raise ClusterError(f"a race has failed:\n{done.stdout}{done.stderr}")
-            rows += read_json(output)["entries"]
-    return list(times_in(rows))
-
-
-def _command(
-    prefix: Path, output: Path, collectives: Sequence[str], sizes: Sequence[int]
-) -> list[str]:
-    """The command line of a race in an environment."""
-    python = str(prefix / "bin" / "python")
-    words = [python, "-m", "collalgo.bench.cluster.race", str(output)]
-    words += ["--most", "1", "--rounds", "0", "-s", ",".join(map(str, sizes))]
-    words += [word for each in collectives for word in ("-c", each)]
-    if _has_torch(python):
-        words += ["--gloo", str(output.with_suffix(".store"))]
-    return words
-
-
-def _has_torch(python: str) -> bool:
-    """Whether an interpreter finds torch."""
-    return not subprocess.run(
-        [python, "-c", "import importlib.util as u; exit(not u.find_spec('torch'))"],
-        check=False,
-    ).returncode
+        races = list(races_on(layout, file, environments, options))
+    return list(times_in([row for race in races for row in race["entries"]]))
 
 
 def times_in(rows: Sequence[dict[str, Any]]) -> Iterator[Times]:

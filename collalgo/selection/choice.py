@@ -200,9 +200,9 @@ def _selection(collective: str, question: Question, pricer: Pricer) -> Selection
 
     correction = pricer.correction(question.collective, nbytes)
     decision = decide(question, pricer)
-    found = collective, pricer.size, nbytes, pricer.basis, decision
-    bound = partial(pricer.bound, collective)
-    return Selection(*found, candidates, bound, lambda: pricer.assumptions, correction)
+    found = collective, pricer.size, nbytes, pricer.basis, decision, candidates
+    bound, run = partial(pricer.bound, collective), pricer.runnable
+    return Selection(*found, bound, lambda: pricer.assumptions, correction, run)
 
 
 def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:

@@ -25,7 +25,7 @@ from collalgo.selection.applicability import (
     obstacle_to,
 )
 from collalgo.selection.kept_choices import kept
-from collalgo.selection.pricer import TableCache, Value
+from collalgo.selection.pricer import Ordered, TableCache, Value
 from collalgo.selection.prices import ROUGHLY, Choices, LazyCurve, Priced, breaks
 
 #: The most ranks on one host that algorithms are priced for, which takes minutes.
@@ -196,7 +196,7 @@ class HostPricer(NamedTuple):
             raise ValueError(order)
         return self.price_one(row)
 
-    def runnable(self, candidate: Priced) -> Algorithm:
+    def runnable(self, candidate: Ordered) -> Algorithm:
         """The algorithm of a candidate: on a host all orders of ranks are alike."""
         return candidate.row
 

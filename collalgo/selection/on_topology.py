@@ -25,7 +25,7 @@ from collalgo.selection.first_choices import first_choices
 from collalgo.selection.kept_choices import kept
 from collalgo.selection.lazy_prices import LazyPrices
 from collalgo.selection.policies.nccl import World
-from collalgo.selection.pricer import TableCache, Value
+from collalgo.selection.pricer import Ordered, TableCache, Value
 from collalgo.selection.prices import (
     SIZES,
     Break,
@@ -203,7 +203,7 @@ class TopologyPricer:
         """All inputs of the prices, except the schedules."""
         return self.placement.digest
 
-    def runnable(self, candidate: Priced) -> Algorithm:
+    def runnable(self, candidate: Ordered) -> Algorithm:
         """A candidate as ranks run it, in the order that it was priced in."""
         return self.in_order(candidate.row, candidate.order)
 

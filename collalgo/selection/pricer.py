@@ -16,6 +16,18 @@ if TYPE_CHECKING:  # which take a while to import
 Value = TypeVar("Value")
 
 
+class Ordered(Protocol):
+    """An algorithm in an order of the ranks, as a candidate has it."""
+
+    @property
+    def row(self) -> Algorithm:
+        """The algorithm."""
+
+    @property
+    def order(self) -> str:
+        """The name of the order, "" for that of their numbers."""
+
+
 class Pricer(Protocol):
     """The candidates for some ranks, with their prices."""
 
@@ -80,7 +92,7 @@ class Pricer(Protocol):
     def prove(self, row: Algorithm, schedule: ScheduleFunction, root: int) -> None:
         """Prove the schedule of a row before its first run."""
 
-    def runnable(self, candidate: Priced) -> Algorithm:
+    def runnable(self, candidate: Ordered) -> Algorithm:
         """A candidate as ranks run it, in the order of ranks that it was priced in."""
 
 

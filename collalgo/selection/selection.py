@@ -62,6 +62,9 @@ class Selection:
         default=tuple, repr=False, compare=False
     )
     correction: float = 1.0
+    find_runnable: Callable[[Candidate], Algorithm] = field(
+        default=lambda candidate: candidate.row, repr=False, compare=False
+    )
 
     @cached_property
     def choice(self) -> Candidate:
@@ -96,6 +99,10 @@ class Selection:
         chosen = self.choice.row, self.choice.order
         found = self.find_candidates()
         return self.choice, *(c for c in found if (c.row, c.order) != chosen)
+
+    def call_name(self, candidate: Candidate) -> str:
+        """The name by which a call runs a candidate, with the order of its ranks."""
+        return self.find_runnable(candidate).name
 
     @property
     def able(self) -> list[Candidate]:

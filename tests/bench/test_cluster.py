@@ -35,6 +35,7 @@ NAMES = sorted(path.stem for path in FILES.glob("*.yaml"))
 
 def test_every_file_is_a_cluster_of_some_hosts():
     others = {
+        "fast_ring": [1] * 4,
         "narrow_racks": [1] * 6,
         "slow_ring": [1] * 4,
         "torus": [1] * 9,
@@ -65,6 +66,12 @@ def test_clusters_of_two_files_have_different_names(tmp_path):
     names = {layout_of_file(each).name for each in (copy, file, file)}
     assert len(names) == 2
     assert all(name.startswith("star-") for name in names)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tests_take_no_cluster_down_that_a_user_has_up(name):
+    """One worker of tests has once killed a job of the same file, and its store."""
+    assert layout(name).name != layout_of_file(FILES / f"{name}.yaml").name
 
 
 def test_nics_of_a_switch_are_in_one_network():

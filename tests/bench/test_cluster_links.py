@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
-from collalgo.bench.cluster.kernel import inside, namespace, set_link
+from collalgo.bench.cluster.kernel import ClusterError, inside, namespace, set_link
+from collalgo.bench.cluster.rerouting import reroute
 
-from tests.support.clusters import needs_root
+from collalgo import TopologyError
+from tests.support.clusters import layout, needs_root
 
 pytestmark = [needs_root, pytest.mark.deadline]
 
@@ -60,3 +62,32 @@ def test_nothing_passes_a_link_that_is_cut(cluster):
     for working in (True, False, True):
         set_link(plan, cable.link, working=working)
         assert [reaches(plan, *way) for way in ways] == [working, working]
+
+
+@pytest.mark.parametrize("name", ["ring", "unequal_mesh"])
+def test_traffic_is_led_around_a_cut_link_and_back(cluster, name):
+    """By addresses of nodes; the routes are then as before."""
+    plan = cluster(name)
+    before = configured(plan)
+    cable = plan.cables[0]
+    near, far = (end.namespace for end in cable.ends)
+    ways = [(near, plan.nodes[far][0]), (far, plan.nodes[near][0])]
+    set_link(plan, cable.link, working=False)
+    assert not any(reaches(plan, *way) for way in ways)
+    reroute(plan, [cable.link])
+    nodes = [node for each in plan.nodes.values() for node in each]
+    assert all(reaches(plan, host, node) for host in plan.hosts for node in nodes)
+    set_link(plan, cable.link, working=True)
+    reroute(plan)
+    assert configured(plan) == before
+
+
+def test_a_link_without_a_way_around_it_is_refused():
+    for name in ("star", "racks"):
+        plan = layout(name)
+        with pytest.raises(
+            ClusterError, match=r"no way around h0/nic0 - \w+; cut a link"
+        ):
+            reroute(plan, ["h0/nic0"])
+    with pytest.raises(TopologyError, match="0 links are called 'h9/nic0'"):
+        reroute(plan, ["h9/nic0"])

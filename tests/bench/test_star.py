@@ -118,7 +118,8 @@ def test_a_race_that_is_stopped_removes_its_hosts(monkeypatch, number):
 
     monkeypatch.setattr("collalgo.bench.cluster.star.star", hosts)
     monkeypatch.setattr(
-        "collalgo.bench.cluster.star.run", lambda *_, **__: signal.raise_signal(number)
+        "collalgo.bench.cluster.environments.run",
+        lambda *_, **__: signal.raise_signal(number),
     )
     before = signal.getsignal(number)
     done = CliRunner().invoke(main, ["race", "--rates", "1", "--mpi", sys.prefix])

@@ -21,6 +21,7 @@ from docs import (
     prices,
     ratios,
     stubs,
+    uneven_clusters,
     words,
 )
 from tests.support.leisure import at_leisure
@@ -28,7 +29,7 @@ from tests.support.leisure import at_leisure
 DOCS = Path(folklore.__file__).parent
 
 #: The pages of kept results.
-OF_RESULTS = [elastic_figures, fast_links, over_bounds]
+OF_RESULTS = [elastic_figures, fast_links, over_bounds, uneven_clusters]
 
 
 @pytest.mark.parametrize(

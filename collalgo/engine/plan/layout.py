@@ -155,11 +155,8 @@ class Marks:
         if start >= stop:
             return
         first, end = self._touching(span)
-        if label not in self._labels[first:end]:  # which would grow
-            for i in range(first, end):
-                if self._starts[i] == start and self._stops[i] == stop:
-                    self._labels[i] = label  # the usual case
-                    return
+        if self._is_relabeled(first, end, span, label):  # the usual case
+            return
         before, after = [], []
         for i in range(first, end):
             old = self._starts[i], self._stops[i], self._labels[i]
@@ -174,6 +171,16 @@ class Marks:
         self._starts[places], self._stops[places], self._labels[places] = zip(
             *before, (start, stop, label), *after, strict=True
         )
+
+    def _is_relabeled(self, first: int, end: int, span: Span, label: int) -> bool:
+        """Whether a mark of just this span has got the label, without neighbours."""
+        if label in self._labels[first:end]:  # which grows
+            return False
+        for i in range(first, end):
+            if (self._starts[i], self._stops[i]) == span:
+                self._labels[i] = label
+                return True
+        return False
 
     def cut(self, span: Span) -> Iterator[tuple[Span, int]]:
         """Cut a span where the label changes, in ascending order."""

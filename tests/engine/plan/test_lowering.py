@@ -186,7 +186,7 @@ def test_a_swap_of_partial_sums_reads_before_it_overwrites():
 @pytest.mark.parametrize("size", [2, 3, 5, 8])
 @pytest.mark.parametrize("name", ["ring", "circulant", "pipeline"])
 def test_a_rank_alone_on_its_host_runs_the_same_rows_and_lends_nothing(name, size):
-    schedule = find("allreduce", name).schedule
+    schedule = find("allreduce", name, size).schedule
     for rank in range(size):
         one_host = TemplateKey("allreduce", schedule, rank, size).template()
         key = TemplateKey("allreduce", schedule, rank, size, hosts=tuple(range(size)))

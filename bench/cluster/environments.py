@@ -1,0 +1,73 @@
+"""Races on a cluster that is up, over the MPI of each of some environments."""
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from collalgo.bench.cluster.kernel import ClusterError
+from collalgo.bench.cluster.layout import Layout
+from collalgo.bench.cluster.running import run
+
+from collalgo.base.json_files import read_json
+
+#: The seconds that a race in one environment may take.
+PATIENCE = 1800
+
+
+def races_on(
+    layout: Layout,
+    file: Path,
+    environments: Sequence[Path],
+    options: Sequence[str],
+    first: Sequence[str] = (),
+) -> Iterator[dict[str, Any]]:
+    """The results of a race in each environment, of collalgo and the peers there.
+
+    Parameters
+    ----------
+    layout
+        The cluster.
+    file
+        The topology for prices.
+    environments
+        Environments with collalgo, mpi4py and an MPI. The gloo of torch is measured in
+        the first that has it.
+    options
+        Options of :mod:`collalgo.bench.cluster.race`.
+    first
+        Further options in the first environment.
+
+    Raises
+    ------
+    ClusterError
+        If a race fails.
+    """
+    with_torch = [one for one in environments if _has_torch(one)][:1]
+    for number, prefix in enumerate(environments):
+        with TemporaryDirectory(prefix="collalgo-") as folder:
+            output = Path(folder) / "race.json"
+            words = [str(_python(prefix)), "-m", "collalgo.bench.cluster.race"]
+            words += [str(output), *options, *(() if number else first)]
+            if prefix in with_torch:
+                words += ["--gloo", str(output.with_suffix(".store"))]
+            done = run(
+                layout, words, description=file, prefix=prefix, capture=True,
+                timeout=PATIENCE,
+            )  # fmt: skip
+            if done.returncode:
+                raise ClusterError(f"a race has failed:\n{done.stdout}{done.stderr}")
+            found: dict[str, Any] = read_json(output)
+        yield found
+
+
+def _python(prefix: Path) -> Path:
+    """The interpreter of an environment."""
+    return prefix / "bin" / "python"
+
+
+def _has_torch(prefix: Path) -> bool:
+    """Whether the interpreter of an environment finds torch."""
+    words = "import importlib.util as u; exit(not u.find_spec('torch'))"
+    return not subprocess.run([_python(prefix), "-c", words], check=False).returncode

@@ -1,0 +1,41 @@
+"""Routes around links that are cut, as a routing protocol of the hosts finds them."""
+
+from collections.abc import Iterable
+
+from collalgo.bench.cluster.kernel import ClusterError, execute
+from collalgo.bench.cluster.layout import Layout, routes_over
+
+
+def reroute(layout: Layout, cut: Iterable[str] = ()) -> None:
+    """Lead traffic over the links that are not cut, on every host.
+
+    Addresses and connections stay, so that what was lost is sent again by other ways.
+
+    Parameters
+    ----------
+    layout
+        A cluster that is up, whose hosts forward.
+    cut
+        The links that are cut, named by a NIC or by both ends.
+
+    Raises
+    ------
+    ClusterError
+        If hosts do not forward, or a host cannot be reached any more.
+    """
+    gone = {layout.cable(link).link for link in cut}
+    routes = routes_over([one for one in layout.cables if one.link not in gone])
+    if not layout.routes or routes.keys() != layout.routes.keys():
+        raise ClusterError(
+            f"the cluster {layout.name} has no way around {', '.join(gone)}; cut a "
+            "link of hosts that are cabled to each other in more than one way"
+        )
+    for host in layout.hosts:
+        lines = [
+            f"route replace {target} src {layout.nodes[host][number]} "
+            f"via {hops[number % len(hops)][1]} dev {hops[number % len(hops)][0]}"
+            for (start, other), hops in routes.items()
+            if start == host
+            for number, target in enumerate(layout.nodes[other])
+        ]
+        execute(layout, host, "ip", "-batch", "-", given="\n".join(lines))

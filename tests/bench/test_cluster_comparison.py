@@ -1,0 +1,172 @@
+"""Comparisons on the cluster of a file, and jobs in which a link is cut."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+from collalgo.bench.cluster import cli, comparison
+from collalgo.bench.cluster.cli import main
+from collalgo.bench.cluster.layout import layout_of_file, routes_over
+from collalgo.bench.cluster.race import ALWAYS, Extent
+from collalgo.bench.cluster.replanning import Trial
+
+from collalgo import Topology, select
+from collalgo.cost.routing import Routes
+from docs import uneven_clusters
+from tests.support.clusters import FILES, layout
+
+
+def allreduce(name):
+    return select("allreduce", 1 << 24, topology=Topology.read(FILES / f"{name}.yaml"))
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return allreduce("unequal_mesh")
+
+
+def test_the_cheapest_and_all_near_them_are_measured_once_each(mesh):
+    found = list(Extent(most=3, near=2.1, rounds=1).contestants(mesh))
+    names = [one.name.partition("(")[0] for one in found]
+    assert len(names) == len({*names}) > 3
+    assert found[0].name == mesh.algorithm
+    assert all(one.seconds <= 2.1 * mesh.seconds for one in found)
+    fewer = list(Extent(most=3, near=1, rounds=1).contestants(mesh))
+    assert fewer == found[:3]
+
+
+def test_some_are_always_measured_unless_one_is_asked_for(mesh):
+    found = list(Extent(most=2, near=0, rounds=1).contestants(mesh))
+    names = {one.name.partition("(")[0] for one in found}
+    assert names >= {*ALWAYS["allreduce"]}
+    assert len(list(Extent(1, 0, 1).contestants(mesh))) == 1
+
+
+def test_a_contestant_runs_in_the_order_in_which_it_was_priced():
+    """The price of a call by its name is that of the candidate."""
+    topology = Topology.read(FILES / "unequal_mesh.yaml")
+    found = select("allreduce", 1 << 24, topology=topology)
+    ordered = [one for one in found.able if one.order][:3]
+    assert ordered
+    for one in ordered:
+        name = found.call_name(one)
+        assert "order=" in name
+        again = select("allreduce", 1 << 24, topology=topology, algorithm=name)
+        assert again.seconds == pytest.approx(one.seconds)
+
+
+@pytest.mark.parametrize("name", ["ring", "slow_ring", "torus", "unequal_mesh"])
+def test_each_hop_leads_nearer_by_the_widest_shortest_path_first(name):
+    plan = layout(name)
+    host_of = {end.address.partition("/")[0]: end.namespace
+               for cable in plan.cables for end in cable.ends}  # fmt: skip
+    assert plan.routes == routes_over(plan.cables)
+    for (start, target), hops in plan.routes.items():
+        for _, address in hops:
+            here, length = host_of[address], 1
+            while here != target:
+                here, length = host_of[plan.routes[here, target][0][1]], length + 1
+                assert length < len(plan.hosts)
+            assert start != target
+
+
+def test_of_two_shortest_paths_that_without_the_slow_link_comes_first():
+    routes = layout("slow_ring").routes  # h3 - h0 is slow
+    assert [name for name, _ in routes["h0", "h2"]] == ["eth1", "eth0"]
+    assert [name for name, _ in routes["h1", "h3"]] == ["eth1", "eth0"]
+
+
+def entry(algorithm, seconds, predicted=0.0, chosen=False):
+    return {
+        "collective": "allreduce", "nbytes": 1 << 24, "algorithm": algorithm,
+        "predicted": predicted, "bound": 1.0, "seconds": seconds, "chosen": chosen,
+    }  # fmt: skip
+
+
+RACES = [
+    {"entries": [
+        entry("synthesized(rounds=8)", [1.0, 1.1], 1.0, chosen=True),
+        entry("ring", [1.5, 1.6], 1.4),
+        entry("gloo of torch 2", [3.0]),
+    ]},
+    {"entries": [
+        entry("synthesized(rounds=8)", [1.2], 1.0, chosen=True),
+        entry("Open MPI 5", [2.1]),
+    ]},
+]  # fmt: skip
+
+
+def test_a_comparison_is_shown_and_kept_for_the_page(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(cli, "compare", lambda *given: asked.append(given) or RACES)
+    file, results = FILES / "unequal_mesh.yaml", tmp_path / "uneven_mesh.json"
+    words = ["compare", str(file), "--cut", "h0/nic0", "-c", "allreduce"]
+    done = CliRunner().invoke(main, [*words, "--json", str(results)])
+    assert done.exit_code == 0, done.output
+    assert asked[0][:2] == (file, "h0/nic0")
+    assert "| unequal_mesh without h0/nic0 | allreduce | synthesized |" in done.output
+    kept = json.loads(results.read_text())
+    assert kept["load"] >= 0
+    row = uneven_clusters._row(*cli.outcomes_in(kept), 3.2)
+    assert row.endswith("| 1050 ms | 1.050 | 1000 ms | 1.48 |  | 2.00 | 2.86 | 3 |")
+
+
+@pytest.mark.parametrize("name", ["star", "unequal_mesh"])
+def test_the_cluster_of_a_link_that_cannot_be_cut_is_taken_down(name, monkeypatch):
+    calls = []
+    for each in ("up", "down", "set_link"):
+        record = lambda *_, each=each, **__: calls.append(each)  # noqa: E731
+        monkeypatch.setattr(comparison, each, record)
+    monkeypatch.setattr(comparison, "reroute", lambda *_: 1 / 0)
+    with (
+        pytest.raises(ZeroDivisionError),
+        comparison.cluster_of(FILES / f"{name}.yaml", "h0/nic0"),
+    ):
+        pass
+    assert calls == ["up", "set_link", "down"]
+
+
+def test_the_topology_of_a_cut_link_lacks_it(monkeypatch):
+    for each in ("up", "down", "set_link", "reroute"):
+        monkeypatch.setattr(comparison, each, lambda *_, **__: None)
+    file = FILES / "unequal_mesh.yaml"
+    with comparison.cluster_of(file, "h0/nic0") as (plan, described):
+        assert len(plan.cables) == 6
+        assert len(layout_of_file(described).cables) == 5
+    with comparison.cluster_of(file) as (_, described):
+        assert described == file
+
+
+def test_the_parts_of_a_job_follow_each_other():
+    job = {
+        "begins": [0, 2, 4, 6, 10, 12], "ends": [1, 3, 5.5, 9, 11.5, 12.25],
+        "replanned": 10, "wrong": 0, "before": "ring", "after": "synthesized",
+    }  # fmt: skip
+    found = SimpleNamespace(**Trial.of(7.0, job)._asdict())
+    assert (found.whole, found.cut_after, found.interrupted) == (1.5, 1.0, 2.0)
+    assert (found.replan, found.first, found.second) == (1.0, 1.5, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("name", "cut"), [("slow_ring", ()), ("unequal_mesh", ("h0/nic0-h1/nic0",))]
+)
+def test_prices_follow_the_routes_of_hosts_that_forward(name, cut, tmp_path):
+    """Over the widest of the shortest ways, and no part of a message over another."""
+    topology = Topology.read(FILES / f"{name}.yaml").without(*cut)
+    topology.write(tmp_path / "rest.yaml")
+    plan = layout_of_file(tmp_path / "rest.yaml")
+    cores = [core.id for core in topology.devices("core")]
+    priced = Routes(topology, cores)
+    links = {end.address.partition("/")[0]: (cable.link, end.namespace)
+             for cable in plan.cables for end in cable.ends}  # fmt: skip
+    for (start, target), hops in plan.routes.items():
+        taken, here = [], start
+        while here != target:
+            link, here = links[plan.routes[here, target][0][1]]
+            taken.append(link)
+        route = priced.route(f"{start}/core0", f"{target}/core0")
+        found = [priced.directed_link(one)[0] for one in route.directed_links]
+        crossed = {" - ".join(one.ends) for one in found if one.kind == "network"}
+        assert crossed == {*taken}, (start, target, hops)
+        assert set(route.parts) == {1.0}
