@@ -50,9 +50,10 @@ def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
     for path in files:
         if path.stem.endswith(OTHERS):
             continue
-        beside = (path.with_name(f"{path.stem}{other}.json") for other in OTHERS)
+        own = _entries(path)
+        beside = (path.parent / f"{path.stem}{other}.json" for other in OTHERS)
         others = [_entries(file) for file in beside if file.exists()]
-        yield from _outcomes(path.stem, [_entries(path), *others])
+        yield from _outcomes(path.stem, [own, *others])
 
 
 def outcomes_in(document: dict[str, Any]) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""Whether a file exists, or nobody knows."""
+"""Whether a file exists; an error if that is unknown."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from pathlib import Path
 def exists(path: Path) -> bool:
     """Whether a file or folder exists.
 
-    ``Path.exists`` of CPython 3.14 says no after any error, as that of a file system
-    that does not answer; who then makes the file overwrites what is there.
+    ``Path.exists`` of CPython 3.14 returns False after any error, as that of a file
+    system that does not answer; a caller that then makes the file overwrites it.
 
     Raises
     ------

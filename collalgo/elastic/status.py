@@ -105,16 +105,19 @@ def status(store: KeyValueStore) -> Status:
     }
     failures = [each for each in history(store) if each.is_failure]
     return Status(
-        present.epoch,
-        _names(present.members),
-        tuple(member.process for member in present.members),
-        present.why,
+        *_epoch(present),
         *_groups(tally(present, known, excluded.reasons)),
         leader.member.name if isinstance(leader, Leader) else None,
         excluded.reasons,
         closed.reason if isinstance(closed, Closed) else None,
         tuple(failures[: -SHOWN_FAILURES - 1 : -1]),
     )
+
+
+def _epoch(present: Round) -> tuple[int, Names, Names, str]:
+    """The number of an epoch, its members, their processes, and its reason."""
+    processes = tuple(member.process for member in present.members)
+    return present.epoch, _names(present.members), processes, present.why
 
 
 def _groups(found: Tally) -> tuple[Names, Names, Names, Names]:

@@ -230,6 +230,8 @@ WRITERS = {
     "examples/elastic_digits.py",  # a picture that the user names
     "bench/cluster/running.py",  # in a temporary folder
     "bench/cluster/star.py",  # the same
+    "bench/cluster/replanning.py",  # kept plans in a temporary folder
+    "bench/vllm.py",  # in a temporary folder
     "bench/peers/contest.py",  # in a temporary folder
     "bench/recovery.py",  # in a temporary folder
 }

@@ -109,11 +109,15 @@ def test_a_rank_whose_job_is_lost_does_not_begin_the_work_again(tmp_path):
 
 
 SHRINKING = """
-import os, sys
+import atexit, os, sys, time
 import numpy as np
 import collalgo
+from pathlib import Path
 
+restarts, refused = int(sys.argv[1]), Path(__file__).with_name("refused")
 again = os.environ["TORCHELASTIC_RESTART_COUNT"] != "0"
+if again:
+    atexit.register(refused.touch)  # after the error is told
 comm = collalgo.init(join_timeout=1 if again else 60)
 if comm.rank == 1:
     os.kill(os.getpid(), 9)
@@ -122,6 +126,8 @@ try:
 except collalgo.PeerFailed:
     comm = comm.shrink()
 print("sum", comm.allreduce(np.ones(1))[0], flush=True)
+while restarts and not refused.exists():  # a job that ends stops all of its ranks
+    time.sleep(0.01)
 """
 
 
@@ -130,7 +136,8 @@ def test_survivors_that_shrink_end_the_job_in_order(tmp_path, restarts):
     """A rank that is started again finds no world to join, and is told why."""
     script = tmp_path / "script.py"
     script.write_text(SHRINKING)
-    done = run(f"-n 3 --min 2 --max-restarts {restarts}", script=script)
+    words = f"-n 3 --min 2 --max-restarts {restarts}"
+    done = run(words, str(restarts), script=script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sum 2.0") == 2, done.stdout
     told = "a running world admits no ranks; make the program elastic"
