@@ -47,7 +47,7 @@ def check_rings(topology):
 ALONE = [*(name for name in machines() if name != LARGE), *FABRICS]
 
 #: Machines whose grids and groups take seconds, which make slow has.
-COSTLY = {"tpu", "tiled_torus", "dragonfly"}
+COSTLY = {"tpu", "tiled_torus", "dragonfly", "mi250x"}
 
 
 @pytest.mark.parametrize("name", [name for name in ALONE if name not in COSTLY])
@@ -55,9 +55,7 @@ def test_of_machines_alone(name):
     check(Topology.load(name), every=4)
 
 
-@pytest.mark.parametrize(
-    "name", at_leisure(["dgx1v", "dgx_h100", "mi250x"], {"mi250x"})
-)
+@pytest.mark.parametrize("name", at_leisure(["dgx1v", "dgx_h100", "mi250x"], {"dgx1v"}))
 def test_of_machines_joined(name):
     """NVLinks of other meshes are joined by make slow, with all machines."""
     check(Topology.load(name, hosts=2))
