@@ -46,8 +46,8 @@ RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
 #: The variables of rank and size of each launcher.
 PAIRS = (TORCH[:2], HOROVOD[:2], OPEN_MPI, MPICH, MVAPICH, JSRUN, PALS)
 
-#: The variables that an MPI reads as it starts, of rank, size and connections to its
-#: launcher: their names, and how those of more begin.
+#: The variables of the rank, the size and the connection to the launcher, which an MPI
+#: reads when it starts: some by name, the others by prefix.
 OF_MPI = {*OPEN_MPI, *MPICH, *MVAPICH, *JSRUN, *PALS, "PMI_FD", "PMI_PORT", "PMI_ID"}
 OF_MPI_PREFIXES = ("OMPI_COMM_WORLD_", "PMIX_SERVER_", "PMIX_RANK", "PMIX_NAMESPACE")
 

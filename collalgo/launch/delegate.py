@@ -19,7 +19,7 @@ from collalgo.launch.child import (
     signal_children,
     signal_groups,
 )
-from collalgo.launch.environment import OF_A_RANK
+from collalgo.launch.environment import is_of_a_rank
 from collalgo.launch.hosts import Host, RankPosition, assign_ranks
 from collalgo.launch.messages import report
 from collalgo.launch.mpi_command import Line, Step, find_mpiexec, mpi_line
@@ -87,8 +87,8 @@ class DelegatedLaunch:
         With times before its lines this process stays, to write them.
         """
         report(self.shown)
-        for name in OF_A_RANK:
-            os.environ.pop(name, None)
+        for name in [*filter(is_of_a_rank, os.environ)]:
+            del os.environ[name]
         os.environ.update(self.variables)
         if not self.options.timestamp:
             os.execv(self.line[0], list(self.line))

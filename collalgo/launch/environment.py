@@ -44,17 +44,18 @@ TORCH, HOROVOD = "torch", "horovod"
 DIALECTS = {TORCH: OF_RANK, HOROVOD: OF_RANK | OF_HOROVOD}
 
 
-def inherited() -> dict[str, str]:
-    """The variables of this process that ranks of a new job on this host get too.
+def is_of_a_rank(name: str) -> bool:
+    """Whether a variable belongs to the job that this process may be a rank of.
 
-    Not those of the job that this process may be a rank of: an MPI in the new ranks
-    would take the connection of this process to its launcher for theirs.
+    An MPI in the ranks of a new job would take the connection of this process to its
+    launcher for theirs.
     """
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name not in OF_A_RANK and not is_of_mpi(name)
-    }
+    return name in OF_A_RANK or is_of_mpi(name)
+
+
+def inherited() -> dict[str, str]:
+    """The variables of this process that ranks of a new job on this host get too."""
+    return {name: value for name, value in os.environ.items() if not is_of_a_rank(name)}
 
 
 def forwarded() -> dict[str, str]:

@@ -189,15 +189,16 @@ def number_of_ranks(options: LaunchOptions, choice: Choice) -> int:
 
 
 def _refuse_inside_mpi(options: LaunchOptions) -> None:
-    """Refuse one of several launchers that an mpiexec has started, but of nodes."""
+    """Refuse to be one of several launchers of an mpiexec, unless each runs a node."""
     found = place_in_mpi(os.environ)
     if found is not None and not options.elastic:
         variable, rank, size = found
         raise OptionError(
             f"this is one of {size} launchers, started by an mpiexec ({variable}="
-            f"{rank}), each of which would start a job of its own; leave out one of "
-            f"them: mpiexec -n {size} python script.py, or collalgo run -n {size} "
-            f"script.py. If you want {size} jobs, unset {variable}"
+            f"{rank}), each of which would start a job of its own; use either "
+            f"mpiexec or collalgo run: `mpiexec -n {size} python script.py` or "
+            f"`collalgo run -n {size} script.py`. If you want {size} jobs, unset "
+            f"{variable}"
         )
 
 

@@ -109,7 +109,8 @@ def test_a_signal_before_the_ranks_does_not_end_the_agent(monkeypatch):
 
 def test_ranks_do_not_inherit_the_job_of_their_launcher(monkeypatch):
     names = {each.name for each in VARIABLES if each.internal}
-    names.add("TORCHELASTIC_RESTART_COUNT")
+    names |= {"TORCHELASTIC_RESTART_COUNT", "PMI_FD", "PMI_RANK", "PMIX_RANK"}
+    names |= {"PMIX_SERVER_URI41", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}
     for name in names:
         monkeypatch.setenv(name, "7")
     (rank,) = AgentJob(["true"], ".", {}, {0: {}}).plan().specs
