@@ -108,13 +108,13 @@ cdef bint may_share(written, others) except -1:
             for array in arrays:
                 spans[place] = span_of(array)
                 place += 1
-        return do_overlap(spans, count)
+        return sorted_overlap(spans, count)
     finally:
         free(spans)
 
 
-cdef bint do_overlap(memory_span *spans, int64_t count) noexcept:
-    """Whether any two spans overlap, which it sorts unless they are in order."""
+cdef bint sorted_overlap(memory_span *spans, int64_t count) noexcept:
+    """Sort spans unless they are in order; whether any two overlap."""
     cdef int64_t place, last = 0
     for place in range(1, count):
         if spans[place].low < spans[place - 1].low:

@@ -155,7 +155,7 @@ class Marks:
         if start >= stop:
             return
         first, end = self._touching(span)
-        if self._is_relabeled(first, end, span, label):  # the usual case
+        if self._relabel_exact(first, end, span, label):  # the usual case
             return
         before, after = [], []
         for i in range(first, end):
@@ -172,8 +172,8 @@ class Marks:
             *before, (start, stop, label), *after, strict=True
         )
 
-    def _is_relabeled(self, first: int, end: int, span: Span, label: int) -> bool:
-        """Whether a mark of just this span has got the label, without neighbours."""
+    def _relabel_exact(self, first: int, end: int, span: Span, label: int) -> bool:
+        """Relabel the mark of just this span, if there is one and it does not grow."""
         if label in self._labels[first:end]:  # which grows
             return False
         for i in range(first, end):

@@ -218,10 +218,10 @@ static void sleeps_if_yields_are_useless(void) {
     header(e, 0)->place = header(e, 1)->place = core + 1, header(e, 2)->place = core + 2;
     header(e, 1)->asleep = 1;
     for (int turn = 0; turn < 4 * USELESS_YIELDS; turn++)
-        if (is_yield_useless(e, QUICK_YIELD - 1)) abort(); /* no rank is ready here */
+        if (note_yield(e, QUICK_YIELD - 1)) abort(); /* no rank is ready here */
     header(e, 1)->asleep = 0;
     for (int turn = 0; turn < 4 * USELESS_YIELDS; turn++) /* one of them was long */
-        if (is_yield_useless(e, turn % USELESS_YIELDS ? 0 : QUICK_YIELD)) abort();
+        if (note_yield(e, turn % USELESS_YIELDS ? 0 : QUICK_YIELD)) abort();
     e->usual = (wait_policy){.yields = 50};
     e->brief = 1;
     int64_t idle = 0, pauses = 0;

@@ -103,9 +103,10 @@ struct endpoint {
     busy_spell by_sessions; /* and one in which yields let no other rank run */
     int64_t slow_yield;  /* the ticks at the end of the last slow yield */
     int64_t quick_yields; /* the number of quick yields in a row */
-    int polls;            /* whether this rank must poll an engine while it waits; */
-    int64_t polls_until, switches; /* its longest polls, its switches when they began, */
-    busy_spell contested;          /* and a period in which others want its core */
+    int polls;            /* whether this rank must poll an engine while it waits */
+    int64_t polls_until;  /* the ticks at which such polls end at the latest, */
+    int64_t switches;     /* and the switches of this thread when they began */
+    busy_spell contested; /* a period in which another process wants this core */
     int64_t spread_at;   /* the time of the next search for a core with fewer ranks, */
     int64_t moved, stay; /* of the last move, and the pause after a move that was a mistake */
     int64_t spin_ends; /* the ticks, or 0 if none began since the last message */

@@ -100,10 +100,10 @@ static inline int is_long_yield(endpoint *e, int64_t begun, int64_t ended) {
     return again || ended - begun > LONG_YIELD;
 }
 
-/* Whether yields do not let another rank run that is ready on this core. Linux may divide a core
- * among sessions (autogroup), of which each rank has its own under a launcher: whoever yields goes
- * on until its time slice ends, unless it sleeps. */
-static inline int is_yield_useless(endpoint *e, int64_t passed) {
+/* Note the length of a yield: whether yields let no other rank run that is ready on this core.
+ * Linux may divide a core among sessions (autogroup), of which each rank has its own under a
+ * launcher: whoever yields goes on until its time slice ends, unless it sleeps. */
+static inline int note_yield(endpoint *e, int64_t passed) {
     e->quick_yields = passed < QUICK_YIELD ? e->quick_yields + 1 : 0;
     if (e->quick_yields < USELESS_YIELDS) return 0;
     e->quick_yields = 0;
@@ -140,7 +140,7 @@ static inline int yield_core(endpoint *e) {
     sched_yield();
     int64_t ended = ticks(), passed = ended - begun;
     publish_core(e, ended);
-    if (is_yield_useless(e, passed)) expect_busy(&e->by_sessions, begun, ended);
+    if (note_yield(e, passed)) expect_busy(&e->by_sessions, begun, ended);
     if (!is_long_yield(e, begun, ended)) return 1;
     if (ticks_of_other_ranks(e, begun, ended) >= passed / 2) {
         expect_busy(&e->by_ranks, begun, ended);
@@ -171,9 +171,9 @@ static inline void begin_polls(endpoint *e) {
     e->switches = count_switches();
 }
 
-/* Whether a rank that must poll an engine goes on, as no other process has run on its core
- * since it began to yield: a sleep would not help one, and end late. */
-static inline int polls_on(endpoint *e) {
+/* Go on to poll an engine while no other process has run on this core since the yields began: a
+ * sleep would help no process, and end late. Expect others to want the core once one has run. */
+static inline int keep_polling(endpoint *e) {
     int64_t now = ticks();
     if (!e->polls || LOAD(&e->me->asleep)) return 0;
     if (now >= e->polls_until || now < e->contested.until) return 0;
@@ -204,7 +204,7 @@ static inline int endpoint_pause(endpoint *e, int64_t *idle) {
     }
     if (turn == policy->spins && e->polls) begin_polls(e);
     if (turn < to_sleep && yield_core(e)) return has_failed(e, e->sequence) ? STOP : GO_ON;
-    if (turn == to_sleep && policy == &e->usual && polls_on(e)) {
+    if (turn == to_sleep && policy == &e->usual && keep_polling(e)) {
         *idle = policy->spins + 1;
         return check(e, 0);
     }
