@@ -24,8 +24,8 @@ from collalgo.schedule.collective import Collective, on_graph
 #: The ranks that each rank sends to, in ascending order.
 Graph = tuple[tuple[int, ...], ...]
 
-#: The end of the label of a schedule whose blocks are equally long.
-EQUAL_BLOCKS = ", equal blocks"
+#: The end of the label of the schedule of an alltoall with equally long blocks.
+UNIFORM = ", equal blocks"
 
 #: The rounds of a graph: in each, the target of each rank that sends.
 Rounds = tuple[dict[int, int], ...]
@@ -43,14 +43,14 @@ class OnGraph:
         The ranks that each rank sends to.
     paced : bool
         Whether a rank sends to one neighbor, and receives from one, at a time.
-    equal : bool
-        Whether all blocks of an alltoall are equally long; the ranks compare it.
+    uniform_alltoall : bool
+        Whether the call is an alltoall with equally long blocks; the ranks compare it.
     """
 
     collective: str
     graph: Graph
     paced: bool = False
-    equal: bool = False
+    uniform_alltoall: bool = False
 
     @property
     def promise(self) -> Collective:
@@ -61,7 +61,7 @@ class OnGraph:
     def label(self) -> str:
         """The name that ranks compare."""
         way = "paced" if self.paced else "direct"
-        of_blocks = EQUAL_BLOCKS if self.equal else ""
+        of_blocks = UNIFORM if self.uniform_alltoall else ""
         return f"{way} on graph {hash(self.graph) & 0xFFFFFFFF:08x}{of_blocks}"
 
     def obstacle(self, size: int) -> str | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from collalgo.algorithms.neighbors import EQUAL_BLOCKS
+from collalgo.algorithms.neighbors import UNIFORM
 from collalgo.bootstrap.group_calls import GROUP
 from collalgo.engine.reduction import SPLIT_MEAN, op_text
 from collalgo.schedule.collective import COLLECTIVES
@@ -31,7 +31,7 @@ def call_name(call: Mapping[str, Any]) -> str:
     if call["collective"] == GROUP:
         return str(algorithm.partition(" ")[0])
     name = tuple(COLLECTIVES)[int(call["collective"])]
-    with_counts = call["op"] == UNEVEN and not algorithm.endswith(EQUAL_BLOCKS)
+    with_counts = call["op"] == UNEVEN and UNIFORM not in algorithm
     return f"{name}v" if with_counts else name
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from collalgo.algorithms.neighbors import EQUAL_BLOCKS
+from collalgo.algorithms.neighbors import UNIFORM
 from collalgo.comm.call_text import UNEVEN, elements
 from collalgo.engine.call import arrays_in_name
 from collalgo.engine.dtypes import dtype_text
@@ -80,7 +80,7 @@ def differing_counts(failure: Mapping[str, Any]) -> str:
     differ = failure["mine"]["count"] != failure["theirs"]["count"]
     where = f": {mine} elements and {theirs}" if differ else " for some rank"
     alike = "the same counts, and rows of the same length"
-    if str(failure["mine"]["algorithm"]).endswith(EQUAL_BLOCKS):
+    if UNIFORM in str(failure["mine"]["algorithm"]):
         alike = "blocks of the same length"
     return (
         f"ranks {failure['rank']} and {failure['culprit']} passed different counts"

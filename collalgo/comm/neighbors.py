@@ -70,7 +70,7 @@ class Neighbors(NeighborForms, OfProcess):
 
     def _cheapest(self, question: tuple[Graph, str, int]) -> OnGraph:
         _, call, nbytes = question
-        collective, equal = call.removesuffix("v"), call == "alltoall"
+        collective, uniform = call.removesuffix("v"), call == "alltoall"
         pricer, size = self._runner.programs.pricer, self._runner.size
 
         def seconds(schedule: OnGraph) -> float:
@@ -80,7 +80,7 @@ class Neighbors(NeighborForms, OfProcess):
             return float(pricer.price_one(row).price.seconds(nbytes * size))
 
         ways = [
-            OnGraph(collective, self.graph, paced, equal) for paced in (False, True)
+            OnGraph(collective, self.graph, paced, uniform) for paced in (False, True)
         ]
         return min(ways, key=seconds)
 

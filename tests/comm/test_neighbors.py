@@ -6,8 +6,9 @@ import pytest
 
 import collalgo
 from collalgo import MismatchError, cartesian, threads, verify
-from collalgo.algorithms.neighbors import OnGraph
+from collalgo.algorithms.neighbors import UNIFORM, OnGraph
 from collalgo.comm.current import runner_of
+from collalgo.comm.differing import MOST_BYTES
 from collalgo.cost.exact import exact
 
 #: Graphs of five ranks: with loops, without edges, one-sided, dense.
@@ -280,6 +281,13 @@ def test_a_schedule_of_another_collective_is_refused():
 
     with pytest.raises(collalgo.AlgorithmNotApplicable, match=refused):
         threads(on_each_rank, 4, timeout=60)
+
+
+def test_a_label_fits_in_the_record_of_a_call():
+    for paced in (False, True):
+        label = OnGraph("alltoall", ((1,), (0,)), paced, uniform_alltoall=True).label
+        assert label.endswith(UNIFORM)
+        assert len(label.encode()) <= MOST_BYTES
 
 
 def test_errors_name_a_schedule_among_neighbors():
