@@ -239,9 +239,9 @@ def result_array(
 
 
 def new_of_integers(buf: Any, shape: tuple[int, ...], caller: str) -> tuple[Any, Array]:
-    """A new result of int64 of the package of ``buf``, and the array to write to."""
+    """A new array of int64 of the host for a result, of the package of ``buf``."""
     if package_of(buf) == "torch":
-        fresh = hook("new tensor of torch")(buf, shape).long()
+        fresh = hook("empty tensor of torch")("int64", shape)
         return fresh, as_array(fresh, caller)
     target = _new(shape, np.dtype(np.int64), caller)
     return target, target

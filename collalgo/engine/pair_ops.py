@@ -76,7 +76,7 @@ PAIR_OPS = {
 }
 
 #: The ops of the rank with the extreme value; calls add the ranks to plain values.
-PLACE_OPS = {
+ARG_OPS = {
     "argmin": PairOp(minloc, commute=True, name="argmin"),
     "argmax": PairOp(maxloc, commute=True, name="argmax"),
 }

@@ -14,7 +14,7 @@ from collalgo._kernels.engine.reduction.reduce import (
 )
 from collalgo.base.foreign import package_of
 from collalgo.engine.dtypes import FLOAT8, dtype_code, dtype_text, kind_of
-from collalgo.engine.pair_ops import PAIR_OPS, PLACE_OPS
+from collalgo.engine.pair_ops import ARG_OPS, PAIR_OPS
 from collalgo.engine.user_op import Op, op_name_of_code
 
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
@@ -62,7 +62,7 @@ EXACT_DTYPES = (
 )
 _ALWAYS_EXACT = ("min", "max", "land", "lor", "lxor")
 
-_OTHER_OPS = PAIR_OPS | PLACE_OPS
+_OTHER_OPS = PAIR_OPS | ARG_OPS
 
 _SYNONYMS = {
     "add": "sum",
@@ -93,7 +93,7 @@ def op_of(op: Any, caller: str) -> str | Op:
     """
     if isinstance(op, Op) or (isinstance(op, str) and _is_of_library(op)):
         return op
-    for word in _words(op):
+    for word in words_of(op):
         name = _SYNONYMS.get(word, word)
         if name in OPS:
             return name
@@ -125,6 +125,8 @@ def invariant_op(op: str | Op, dtype: np.dtype[Any], caller: str) -> str | Op:
     if op in exact and kind in EXACT_DTYPES:
         return exact[str(op)]
     if isinstance(op, str) and (dtype.kind in "biumM" or op in _ALWAYS_EXACT):
+        return op
+    if op in ARG_OPS.values():  # whose ranks are different, so that none is a tie
         return op
     name = op.name if isinstance(op, Op) else op
     raise TypeError(
@@ -160,7 +162,7 @@ def op_text(code: int) -> str:
     return op_name_of_code(code - len(RECORDED_OPS))
 
 
-def _words(op: Any) -> list[str]:
+def words_of(op: Any) -> list[str]:
     """The possible names of an op: ``np.add``, ``MPI.SUM``, ``ReduceOp.SUM``, "sum"."""
     if isinstance(op, str):
         return [op.lower()]

@@ -3,10 +3,10 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cython.cimports.collalgo._kernels.comm.places import finds_place
+from cython.cimports.collalgo._kernels.comm.arg_reductions import is_arg_reduction
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
-from collalgo._kernels.comm.places import reduce_places
+from collalgo._kernels.comm.arg_reductions import reduce_arg
 from collalgo._kernels.comm.trees import allreduce_tree, reduce_tree
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike, Tree
@@ -73,7 +73,8 @@ def allreduce(
     Returns
     -------
     array
-        ``buf``, or ``out`` if given, with the result: the same bits on every rank.
+        ``buf``, or ``out`` if given, with the result: the same bits on every rank. Of
+        ``argmin`` and ``argmax`` a new array of int64, unless ``out`` is given.
 
     Examples
     --------
@@ -89,11 +90,11 @@ def allreduce(
     >>> collalgo.threads(of_a_model, size=2)
     [array([2., 2.], dtype=float32), array([2., 2.], dtype=float32)]
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(
             allreduce, algorithm=algorithm, reproducible=reproducible, timeout=timeout
         )
-        return reduce_places(call, runner_of(comm), buf, op, out)
+        return reduce_arg(call, runner_of(comm), buf, op, out)
     if isinstance(buf, (list, tuple, dict)):
         return allreduce_tree(
             runner_of(comm), buf, op, out, algorithm, reproducible, timeout
@@ -140,9 +141,9 @@ def reduce(
     Returns
     -------
     array or None
-        The result at the root, None elsewhere.
+        The result at the root, as of :func:`allreduce`; None elsewhere.
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(
             reduce,
             root=root,
@@ -151,7 +152,7 @@ def reduce(
             timeout=timeout,
         )
         is_root = runner_of(comm).rank == runner_of(comm).root_of(root, "reduce")
-        return reduce_places(call, runner_of(comm), buf, op, out, is_root)
+        return reduce_arg(call, runner_of(comm), buf, op, out, is_root)
     if isinstance(buf, (list, tuple, dict)):
         return reduce_tree(
             runner_of(comm), buf, op, root, out, algorithm, reproducible, timeout
@@ -189,11 +190,12 @@ def scan(
     Returns
     -------
     array
-        ``buf``, or ``out`` if given, with the result.
+        ``buf``, or ``out`` if given, with the result. Of ``argmin`` and ``argmax`` a
+        new array of int64, unless ``out`` is given.
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(scan, algorithm=algorithm, timeout=timeout)
-        return reduce_places(call, runner_of(comm), buf, op, out)
+        return reduce_arg(call, runner_of(comm), buf, op, out)
     return runner_of(comm).prefix(False, buf, op, out, algorithm, timeout)
 
 
@@ -227,12 +229,13 @@ def exscan(
     Returns
     -------
     array
-        ``buf``, or ``out`` if given, with the result. On rank 0 it is
-        unchanged.
+        ``buf``, or ``out`` if given, with the result. On rank 0 it is unchanged. Of
+        ``argmin`` and ``argmax`` a new array of int64, unless ``out`` is given, which
+        is -1 on rank 0.
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(exscan, algorithm=algorithm, timeout=timeout)
-        return reduce_places(call, runner_of(comm), buf, op, out)
+        return reduce_arg(call, runner_of(comm), buf, op, out)
     return runner_of(comm).prefix(True, buf, op, out, algorithm, timeout)
 
 

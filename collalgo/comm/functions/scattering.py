@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from cython.cimports.collalgo._kernels.comm.places import finds_place
+from cython.cimports.collalgo._kernels.comm.arg_reductions import is_arg_reduction
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
-from collalgo._kernels.comm.places import reduce_places
+from collalgo._kernels.comm.arg_reductions import reduce_arg
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, OpLike
 from collalgo.engine.call import AlgorithmChoice, Reproducible
@@ -51,9 +51,10 @@ def reduce_scatter(
     Returns
     -------
     array
-        Of shape ``(counts[rank], *buf.shape[1:])``.
+        Of shape ``(counts[rank], *buf.shape[1:])``; of int64 if op is ``argmin`` or
+        ``argmax``.
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(
             reduce_scatter,
             counts=counts,
@@ -61,7 +62,7 @@ def reduce_scatter(
             reproducible=reproducible,
             timeout=timeout,
         )
-        return reduce_places(call, runner_of(comm), buf, op, out)
+        return reduce_arg(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatter(
         buf, op, counts, out, algorithm, reproducible, timeout
     )
@@ -102,16 +103,17 @@ def reduce_scatter_block(
     Returns
     -------
     array
-        Of shape ``(len(buf) // size, *buf.shape[1:])``.
+        Of shape ``(len(buf) // size, *buf.shape[1:])``; of int64 if op is ``argmin`` or
+        ``argmax``.
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(
             reduce_scatter_block,
             algorithm=algorithm,
             reproducible=reproducible,
             timeout=timeout,
         )
-        return reduce_places(call, runner_of(comm), buf, op, out)
+        return reduce_arg(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatter_block(
         buf, op, out, algorithm, reproducible, timeout
     )
@@ -155,9 +157,10 @@ def reduce_scatterv(
     Returns
     -------
     array
-        Of shape ``(counts[rank], *buf.shape[1:])``.
+        Of shape ``(counts[rank], *buf.shape[1:])``; of int64 if op is ``argmin`` or
+        ``argmax``.
     """
-    if finds_place(buf, op):
+    if is_arg_reduction(buf, op):
         call = partial(
             reduce_scatterv,
             counts=counts,
@@ -165,7 +168,7 @@ def reduce_scatterv(
             reproducible=reproducible,
             timeout=timeout,
         )
-        return reduce_places(call, runner_of(comm), buf, op, out)
+        return reduce_arg(call, runner_of(comm), buf, op, out)
     return runner_of(comm).reduce_scatterv(
         buf, op, counts, out, algorithm, reproducible, timeout
     )

@@ -61,6 +61,25 @@ def test_calls_that_cannot_be_are_refused_and_lose_nothing(devices):
     assert devices(rank, 2) == [2.0, 2.0]
 
 
+def test_the_ranks_of_extreme_values_are_of_arrays_of_the_host(devices):
+    def rank(comm, runtime):
+        x, i = np.ones(10), np.arange(10)
+        on_device, indices = runtime.array(x), runtime.array(i)
+        calls = (
+            (on_device, "argmin", None),
+            (x, "argmin", indices),
+            ((x, indices), "minloc", None),
+            ((x, i), "minloc", (on_device, i)),
+            ((x, i), "minloc", (x, indices)),
+        )
+        for buf, op, out in calls:
+            with pytest.raises(TypeError, match=f"{op}' takes no arrays on devices"):
+                comm.allreduce(buf, op, out=out)
+        return comm.allreduce(i, "argmax")[0]
+
+    assert devices(rank, 2) == [0, 0]
+
+
 def test_ranks_that_call_different_things_are_told(devices):
     def rank(comm, runtime):
         with pytest.raises(MismatchError) as caught:

@@ -1,5 +1,8 @@
 """Ops that find the rank, or the index, of the extreme value, in every call."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -144,7 +147,7 @@ def test_the_place_of_the_least_value_of_a_shared_array_is_found():
     assert threads(on_each_rank, 4, timeout=60) == [wanted] * 4
 
 
-def test_calls_with_places_follow_those_in_the_background():
+def test_arg_reductions_follow_those_in_the_background():
     def on_each_rank(comm):
         x = np.full(1000, comm.rank)
         work = comm.allreduce_async(x, "sum")
@@ -187,6 +190,64 @@ def test_wrong_arguments_are_refused_before_any_message(arguments, out, words):
         assert comm.allreduce(np.array([comm.rank]), "argmax") == 1
 
     threads(on_each_rank, 2, timeout=60)
+
+
+def test_both_results_of_a_block_must_have_one_shape():
+    def on_each_rank(comm):
+        rows = np.arange(6) + comm.rank
+        for length in (1, 6):  # which would be repeated, and which does not fit
+            out = np.zeros(3, int), np.zeros(length, int)
+            with pytest.raises(ValueError, match=rf"but out\[1\] has \({length},"):
+                comm.reduce_scatter((rows, rows), "minloc", out=out)
+        assert comm.allreduce(np.array([comm.rank]), "argmax") == 1
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+class Text(str):
+    """A text that is not of the type str itself, as np.str_."""
+
+
+def test_ops_reach_pairs_by_every_name():
+    def on_each_rank(comm):
+        mine = np.array([comm.rank, -comm.rank])
+        for name in (np.str_("argmin"), Text("argmin")):
+            assert comm.allreduce(mine, name).tolist() == [0, 2]
+        pair = mine.copy(), np.full(2, comm.rank + 10)
+        comm.allreduce(pair, np.str_("MINLOC"))
+        assert [each.tolist() for each in pair] == [[0, -2], [10, 12]]
+        arrays = [mine.copy(), mine.copy()]
+        assert comm.allreduce(arrays, np.add) is arrays  # a list of two, as ever
+        assert arrays[1].tolist() == [3, -3]
+
+    threads(on_each_rank, 3, timeout=60)
+
+
+OF_MPI4PY = """
+import numpy as np
+from mpi4py import MPI
+import collalgo
+def on_each_rank(comm):
+    pair = np.array([comm.rank + 1.0]), np.array([comm.rank])
+    return [float(each[0]) for each in comm.allreduce(pair, MPI.MINLOC)]
+print(collalgo.threads(on_each_rank, 2))
+"""
+
+
+def test_an_op_of_mpi4py_reduces_pairs():
+    pytest.importorskip("mpi4py")
+    found = subprocess.run(
+        [sys.executable, "-c", OF_MPI4PY], capture_output=True, text=True, timeout=60
+    )
+    assert found.stdout.splitlines()[-1:] == ["[[1.0, 0.0], [1.0, 0.0]]"], found.stderr
+
+
+def test_ranks_of_extreme_values_are_never_rounded():
+    def on_each_rank(comm):
+        mine = np.array([0.1 * comm.rank])
+        return comm.allreduce(mine, "argmax", reproducible="invariant").tolist()
+
+    assert threads(on_each_rank, 3, timeout=60) == [[2]] * 3
 
 
 def test_memory_of_results_must_not_be_shared():

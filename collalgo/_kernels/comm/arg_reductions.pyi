@@ -3,7 +3,7 @@ from typing import Any
 
 from collalgo._kernels.comm.reducing import Reducing
 
-def reduce_places(
+def reduce_arg(
     call: Callable[..., Any],
     runner: Reducing,
     buf: Any,

@@ -20,8 +20,8 @@ from collalgo._kernels.comm.tree_call cimport (
 
 from collalgo._kernels.comm.joined import shared_pair
 from collalgo.engine.arrays import check_output, new_of_integers, result_array
-from collalgo.engine.pair_ops import PLACE_OPS, check_values
-from collalgo.engine.reduction import op_of
+from collalgo.engine.pair_ops import ARG_OPS, check_values
+from collalgo.engine.reduction import op_of, words_of
 
 cnp.import_array()
 
@@ -29,10 +29,14 @@ cdef tuple OF_PAIRS = ("minloc", "maxloc")
 cdef object INT64 = np.empty(0, np.int64)
 
 
-cdef bint may_find_place(buf, str op) except -1:
+cdef bint has_arg_op(buf, op) except -1:
     """Whether an op finds the rank of a value, or the index in a pair of arrays."""
-    word = op.lower()
-    return word in PLACE_OPS or (word in OF_PAIRS and is_pair(buf))
+    if not (isinstance(op, str) or is_pair(buf)):
+        return False
+    for word in words_of(op):
+        if word in ARG_OPS or (word in OF_PAIRS and is_pair(buf)):
+            return True
+    return False
 
 
 cdef bint is_pair(buf) except -1:
@@ -44,8 +48,8 @@ cdef bint is_pair(buf) except -1:
     ])
 
 
-def reduce_places(call, Reducing runner, buf, op, out, bint is_result_here=True):
-    """Make a call that reduces with an op that finds places.
+def reduce_arg(call, Reducing runner, buf, op, out, bint is_result_here=True):
+    """Make a call that reduces plain arrays to ranks or indices.
 
     Parameters
     ----------
@@ -54,21 +58,23 @@ def reduce_places(call, Reducing runner, buf, op, out, bint is_result_here=True)
     is_result_here
         Whether this rank gets a result.
     """
-    cdef PlacedCall made = PlacedCall(call, runner, buf, op, out, is_result_here)
-    if must_be_later(runner, [made.values], made.name):
+    cdef ArgReduction made
+    cdef str name = call.func.__name__
+    if must_be_later(runner, [], name):
         args = call, runner, buf, op, out, is_result_here
-        return runner.submit(made.name, partial(reduce_places, *args)).wait()
+        return runner.submit(name, partial(reduce_arg, *args)).wait()
+    made = ArgReduction(call, runner, buf, op, out, is_result_here)
     run_between(runner, partial(made.make, buf), made.fill, made.finish)
     return made.result
 
 
-cdef class PlacedCall:
+cdef class ArgReduction:
     """The arrays of such a call: of values, of their indices, and of elements of both."""
 
     def __init__(self, call, Reducing runner, buf, op, out, bint is_result_here):
         self.call, self.runner, self.name = call, runner, call.func.__name__
         self.op = op_of(op, self.name)
-        self.is_index = self.op.name in PLACE_OPS
+        self.is_index = self.op.name in ARG_OPS
         self.is_scattered = self.name.startswith("reduce_scatter")
         self.is_exscan = self.name == "exscan"
         self.read(buf)
@@ -85,17 +91,10 @@ cdef class PlacedCall:
     cdef int read(self, buf) except -1:
         """Find the arrays of the user, and check them."""
         if self.is_index:
-            self.values = array_of(buf, self.name)
-        else:
-            self.values = array_of(buf[0], f"{self.name}: buf[0]")
-            self.indices = array_of(buf[1], f"{self.name}: buf[1]")
-        if is_on_device(self.values) or is_on_device(self.indices):
-            raise TypeError(
-                f"{self.name}: op {self.op.name!r} takes no arrays on devices; copy them "
-                "to the host"
-            )
-        if self.is_index:
+            self.values = self.array_on_host(buf, self.name)
             return 0
+        self.values = self.array_on_host(buf[0], f"{self.name}: buf[0]")
+        self.indices = self.array_on_host(buf[1], f"{self.name}: buf[1]")
         dtype, shape = (<object>self.indices).dtype, (<object>self.indices).shape
         if dtype.kind not in "iu":
             raise TypeError(
@@ -108,6 +107,16 @@ cdef class PlacedCall:
                 f"the indices have {shape}; they must be the same"
             )
         return 0
+
+    cdef cnp.ndarray array_on_host(self, given, str caller):
+        """An array of the user, which must not be on a device."""
+        cdef cnp.ndarray array = array_of(given, caller)
+        if is_on_device(array):
+            raise TypeError(
+                f"{self.name}: op {self.op.name!r} takes no arrays on devices; copy them "
+                "to the host"
+            )
+        return array
 
     cdef int write_to(self, buf, out) except -1:
         """Find the arrays for the result, where they are known before the call."""
@@ -126,19 +135,29 @@ cdef class PlacedCall:
                 self.target(out[0], self.values, "out[0]"),
                 self.target(out[1], self.indices, "out[1]"),
             ]
+        return self.check_targets("buf" if out is None else "out")
+
+    cdef int check_targets(self, str word) except -1:
+        """Check that the results can be written, both with one shape."""
         for number, target in enumerate(self.targets):
             place = "" if self.is_index else f"[{number}]"
-            check_written(target, "buf" if out is None else "out", place, self.name)
+            check_written(target, word, place, self.name)
         if shared_pair(self.targets, []) is not None:
             raise ValueError(
                 f"{self.name}: the values and the indices of the result share memory; "
                 "pass arrays with memory of their own"
             )
+        shapes = [target.shape for target in self.targets]
+        if len(shapes) == 2 and shapes[0] != shapes[1]:  # the call checks only the first
+            raise ValueError(
+                f"{self.name}: out[0] has shape {shapes[0]} but out[1] has {shapes[1]}; "
+                "they must be the same"
+            )
         return 0
 
     cdef cnp.ndarray target(self, out, cnp.ndarray like, str word):
         """The array on one of the user for a result, checked."""
-        cdef cnp.ndarray array = array_of(out, f"{self.name}: {word}")
+        cdef cnp.ndarray array = self.array_on_host(out, f"{self.name}: {word}")
         shape = (<object>self.values).shape
         if self.is_scattered and cnp.PyArray_NDIM(array):  # the call checks its rows
             shape = (cnp.PyArray_DIM(array, 0), *shape[1:])

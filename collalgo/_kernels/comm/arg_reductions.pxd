@@ -3,7 +3,7 @@ cimport numpy as cnp
 from collalgo._kernels.comm.reducing cimport Reducing
 
 
-cdef class PlacedCall:
+cdef class ArgReduction:
     cdef Reducing runner
     cdef str name
     cdef object call, op, out, result
@@ -12,14 +12,18 @@ cdef class PlacedCall:
     cdef list targets
 
     cdef int read(self, buf) except -1
+    cdef cnp.ndarray array_on_host(self, given, str caller)
     cdef int write_to(self, buf, out) except -1
+    cdef int check_targets(self, str word) except -1
     cdef cnp.ndarray target(self, out, cnp.ndarray like, str word)
     cdef object results(self, buf)
 
 
-cdef bint may_find_place(buf, str op) except -1
+cdef bint has_arg_op(buf, op) except -1
 
 
-cdef inline bint finds_place(buf, op) except -1:
-    """Whether an op finds places in plain arrays: a fast check for all others."""
-    return type(op) is str and len(<str>op) == 6 and may_find_place(buf, <str>op)
+cdef inline bint is_arg_reduction(buf, op) except -1:
+    """Whether plain arrays are reduced to ranks or indices: a fast check for others."""
+    if type(op) is str and len(<str>op) != 6:
+        return False
+    return has_arg_op(buf, op)
