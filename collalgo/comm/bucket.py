@@ -25,6 +25,7 @@ from collalgo.comm.types import Communicator, OpLike
 from collalgo.engine.arrays import Array, as_array, bounds, check_apart, check_writeable
 from collalgo.engine.call import Part
 from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.reduction import check_in_place
 from collalgo.errors import CollalgoError
 
 if TYPE_CHECKING:
@@ -211,6 +212,7 @@ class Bucket(OfProcess):
 
     def __init__(self, comm: Communicator, op: OpLike = "sum", limit: int = LIMIT):
         self._limit = integer(limit, "limit", "bucket", 1)
+        check_in_place(op, "bucket")
         self._runner, self._op = cast("Runner", runner_of(comm)), op
         self._batch: Batch | None = None
         self._started: list[Batch] = []

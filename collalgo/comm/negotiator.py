@@ -17,6 +17,7 @@ from collalgo.comm.types import OpLike
 from collalgo.engine.arrays import Array, bounds
 from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.dtypes import dtype_description
+from collalgo.engine.reduction import check_in_place
 from collalgo.errors import (
     CollalgoError,
     CollectiveTimeout,
@@ -129,6 +130,7 @@ class Negotiator:
     def __init__(
         self, comm: OwnCommunicator, op: OpLike, limit: int, stall_seconds: float
     ):
+        check_in_place(op, "bucket")
         self._comm, self._op = comm, op
         self._messages = JsonMessages(comm)
         self._pending: dict[str, Pending] = {}

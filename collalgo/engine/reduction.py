@@ -112,6 +112,22 @@ def op_of(op: Any, caller: str) -> str | Op:
     )
 
 
+def check_in_place(op: Any, caller: str) -> None:
+    """Check that an op has its results in the arrays that it reduces.
+
+    Raises
+    ------
+    ValueError
+        If they are ranks, in other arrays.
+    """
+    found = op_of(op, caller)
+    if isinstance(found, Op) and found in ARG_OPS.values():
+        raise ValueError(
+            f"{caller}: the results of op {found.name!r} are ranks, in new arrays, but "
+            "this call reduces in place; call comm.allreduce for each array"
+        )
+
+
 def invariant_op(op: str | Op, dtype: np.dtype[Any], caller: str) -> str | Op:
     """The op with the same bits for any number and order of the contributions.
 

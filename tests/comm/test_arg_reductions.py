@@ -250,6 +250,18 @@ def test_ranks_of_extreme_values_are_never_rounded():
     assert threads(on_each_rank, 3, timeout=60) == [[2]] * 3
 
 
+@pytest.mark.parametrize("op", ["argmin", np.str_("ARGMAX")])
+@pytest.mark.parametrize("negotiate", [False, True])
+def test_a_bucket_refuses_ops_with_results_elsewhere(negotiate, op):
+    def on_each_rank(comm):
+        words = f"op '{op.lower()}' are ranks"
+        with pytest.raises(ValueError, match=words):
+            comm.bucket(op, negotiate=negotiate)
+        assert comm.allreduce(np.array([comm.rank]), op).shape == (1,)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
 def test_memory_of_results_must_not_be_shared():
     def on_each_rank(comm):
         x = np.zeros(3, int)

@@ -159,6 +159,7 @@ def what_is_absent():
     x = torch.ones(1)
     raises(NotImplementedError, lambda: hvd.init([0]), "comm.group(ranks)")
     raises(NotImplementedError, lambda: hvd.allreduce(x, op=hvd.Adasum), "Adasum")
+    raises(ValueError, lambda: hvd.allreduce(x, op="argmin"), "are ranks")
     raises(NotImplementedError, lambda: hvd.barrier(process_set=1), "process_set")
     raises(ValueError, lambda: hvd.allreduce(x, True, op=hvd.Sum), "not both")
     raises(AttributeError, lambda: hvd.ProcessSet, "comm.group(ranks)")

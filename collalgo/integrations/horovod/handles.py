@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from collalgo.engine.reduction import check_in_place
 from collalgo.integrations.horovod.basics import world_of
 from collalgo.integrations.horovod.reductions import Average, op_of
 
@@ -80,8 +81,10 @@ def allreduce_async_(
     prescale_factor, postscale_factor
         Factors of the tensor before and after the reduction.
     """
+    reduction = op_of(op, average)
+    check_in_place(reduction, "allreduce")
     plain, comm = _scaled(tensor, prescale_factor), world_of(process_set)
-    work = comm.allreduce_async(plain, op_of(op, average))
+    work = comm.allreduce_async(plain, reduction)
     return Handle([work], lambda: _finished(tensor, postscale_factor))
 
 
