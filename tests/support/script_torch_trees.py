@@ -1,4 +1,4 @@
-"""Tensors in lists and dictionaries: tensors in give tensors out."""
+"""Tensors, also in lists and dictionaries: tensors in give tensors out."""
 
 import numpy as np
 import torch
@@ -35,6 +35,15 @@ def of_the_root(comm):
     assert torch.equal(made, torch.ones(2))
 
 
-for work in (structures, lists, of_the_root):
+def ranks(comm):
+    for dtype in (torch.float32, torch.bfloat16, torch.int8):
+        x = torch.tensor([comm.rank, -comm.rank], dtype=dtype)
+        for call, wanted in ((comm.allreduce, [1, 0]), (comm.scan, [comm.rank, 0])):
+            found = call(x, "argmax")
+            assert found.dtype is torch.int64
+            assert found.tolist() == wanted
+
+
+for work in (structures, lists, of_the_root, ranks):
     collalgo.threads(work, 2, timeout=60)
 print("right")
