@@ -3,9 +3,10 @@
 Each unit of a buffer is combined along a tree to its root, or sent along a tree from
 it, or both in turn; units do not touch each other's data. So a plan is right if for
 every unit each rank but the root sends its sum once, after all others have been
-combined with it, and receives the result once, before it sends that on. That takes a
-few operations for each transfer, where the prover of schedules compares symbolic
-values.
+combined with it, and receives the result once, before it sends that on. Ranks run
+messages: each has to be of one kind, and those that a rank combines in a step need the
+same units. All that takes a few operations for each transfer, where the prover of
+schedules compares symbolic values.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from collalgo.errors import ScheduleError
 from collalgo.schedule.transfers import Ints
-from collalgo.synthesis.plan import Plan
+from collalgo.synthesis.plan import LANES, Plan
 
 #: The collectives along trees: whether units are combined, and whether they are sent.
 ALONG_TREES = {
@@ -34,8 +35,10 @@ def prove_plan(plan: Plan, collective: str, root: int = 0) -> None:
     Raises
     ------
     ScheduleError
-        If it is wrong; the message names a unit and a rank.
+        If it is wrong, or has numbers out of range.
     """
+    _check_ranges(plan, collective)
+    _check_kinds(plan, collective)
     reduces, ends = plan.transfers.reduces, []
     for is_used, way in zip(ALONG_TREES[collective], (reduces, ~reduces), strict=True):
         if is_used:
@@ -53,6 +56,46 @@ def prove_plan(plan: Plan, collective: str, root: int = 0) -> None:
             raise ScheduleError(f"{collective}: a unit is sent before it is combined")
 
 
+def _check_ranges(plan: Plan, collective: str) -> None:
+    """Check that the numbers of a plan are within their ranges.
+
+    A plan has no step without a transfer, so fewer steps than transfers or as many.
+    """
+    source, target, block, unit, _ = plan.transfers
+    blocks = plan.blocks.number
+    units = np.append(plan.blocks.units, 0)[np.clip(block, 0, blocks)]
+    ranges: dict[str, tuple[Ints, Ints | int]] = {
+        "source": (source, plan.size),
+        "target": (target, plan.size),
+        "block": (block, blocks),
+        "unit": (unit, units),
+        "step": (plan.step, len(plan.step)),
+        "lane": (plan.lane, LANES),
+    }
+    for name, (column, end) in ranges.items():
+        if (wrong := (column < 0) | (column >= end)).any():
+            found = int(column[wrong.argmax()])
+            raise ScheduleError(f"{collective}: there is no {name} {found}")
+
+
+def _check_kinds(plan: Plan, collective: str) -> None:
+    """Check that all transfers of a message are combined, or all copied."""
+    source, target, _, _, reduces = plan.transfers
+    message = (
+        (plan.step * plan.size + source) * plan.size + target
+    ) * LANES + plan.lane
+    order = np.argsort(message, kind="stable")
+    is_same = np.diff(message[order]) == 0
+    mixed = is_same & (reduces[order][1:] != reduces[order][:-1])
+    if mixed.any():
+        which = order[mixed.argmax()]
+        raise ScheduleError(
+            f"{collective}: the message from rank {source[which]} to {target[which]} "
+            f"of step {plan.step[which]} and lane {plan.lane[which]} is in part "
+            "combined and in part copied"
+        )
+
+
 def _roots(plan: Plan, collective: str, root: int) -> Ints:
     """The root of each unit; -1 for any."""
     if plan.blocks.number == plan.size:
@@ -64,26 +107,24 @@ def _roots(plan: Plan, collective: str, root: int) -> Ints:
 def _check_joint(plan: Plan, collective: str) -> None:
     """Check that messages of a step that are combined have the same units.
 
-    Of the messages with a unit that of the lowest sender represents them all: each has
-    as many units as that one, and no units that others represent.
+    Of the messages with a unit the first represents them all: each has as many units as
+    that one, and no units that others represent.
     """
     way = np.flatnonzero(plan.transfers.reduces)
     if not len(way):
         return
     of, step, lane = plan.transfers, plan.step[way], plan.lane[way]
     source, target = of.source[way], of.target[way]
+    message = _numbers(step, target, source, lane)
     where = _numbers(step, target, of.block[way], of.unit[way])
-    lowest = np.full(where.max() + 1, plan.size)
-    np.minimum.at(lowest, where, source)
-    first = lowest[where]
-    own = np.stack([step, target, lane])
-    both = np.hstack([[*own, source], [*own, first]])
-    mine, theirs = np.split(_numbers(*both), 2)
-    size = np.bincount(mine, minlength=1 + max(mine.max(), theirs.max()))
-    least, most = np.full_like(size, plan.size), np.full_like(size, -1)
-    np.minimum.at(least, mine, first)
-    np.maximum.at(most, mine, first)
-    if (size[mine] != size[theirs]).any() or (least[mine] != most[mine]).any():
+    first = np.full(where.max() + 1, len(way))
+    np.minimum.at(first, where, message)
+    represents = first[where]
+    size = np.bincount(message)
+    least, most = np.full_like(size, len(way)), np.full_like(size, -1)
+    np.minimum.at(least, message, represents)
+    np.maximum.at(most, message, represents)
+    if (size[least] != size).any() or (least != most).any():
         raise ScheduleError(f"{collective}: unequal messages are combined in a step")
 
 
