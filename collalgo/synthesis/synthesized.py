@@ -36,8 +36,9 @@ NAME = "synthesized"
 #: The numbers of rounds and the paces that are tried.
 TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
 
-#: Further forms where some steps may be longer than others, and elsewhere. Those of
-#: more rounds than this are tried only without waves, which would be cheaper.
+#: Further forms where some steps may be longer than others, and where they may not.
+#: Those of more rounds than :data:`MANY` are tried only where no waves are, which are
+#: cheaper.
 MANY = 256
 LONGER, SHORTER = (
     ((64, "fifth"), (64, "half"), (128, "fifth")),
@@ -61,8 +62,9 @@ IN_WAVES_BOTH_WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {ONE: (96, 192), SEVERAL: (24, 48, 96, 128, 192, 256, 384)}
 )
 
-#: Forms where a rank combines with several peers in a step. They are not tried where
-#: sums are sent back down the trees meanwhile: they were slower on every server.
+#: Forms where a rank combines with several peers in a step, in ways other than waves.
+#: They are not tried where sums are sent back down the trees meanwhile: they were slower
+#: on every server.
 JOINT = (
     *((4, EVEN), (16, "half"), (32, "half"), (192, "half")),
     *((64, "fifth"), (128, "fifth"), (192, "fifth")),
@@ -140,11 +142,17 @@ class Synthesis:
     def variants(self, collective: str) -> list[Algorithm]:
         """The row with each form that is tried and has not too many transfers."""
         row, machine = self.row(collective), {"machine": self.planner.machine}
-        return [
-            row.with_parameters(_parameters(form) | machine)
+        found = [
+            form
             for way in PLANNED[collective]
             for form in forms(collective, way)
             if self.planner.obstacle(collective, form) is None
+        ]
+        has_waves = any(form.way == WAVES for form in found)
+        return [
+            row.with_parameters(_parameters(form) | machine)
+            for form in found
+            if form.way == WAVES or form.rounds <= MANY or not has_waves
         ]
 
     def named(self, collective: str, name: str) -> Algorithm:
@@ -176,8 +184,6 @@ def forms(collective: str, way: str) -> list[Form]:
     if COLLECTIVES[collective].rooted and not COLLECTIVES[collective].blocks:
         single += OF_ONE_RANK
         joint += OF_ONE_RANK if joint else ()
-    if WAVES in PLANNED[collective]:
-        single = [one for one in single if one[0] <= MANY]
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
         *(Form(way, rounds, pace) for rounds, pace in dict.fromkeys(single)),

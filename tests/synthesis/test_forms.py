@@ -28,6 +28,8 @@ from collalgo.synthesis.planner import (
 )
 from collalgo.synthesis.synthesized import (
     IN_WAVES,
+    MANY,
+    SHORTER,
     Synthesis,
     first_way,
     form_of,
@@ -233,6 +235,22 @@ def test_waves_of_sums_are_for_as_many_ranks_as_are_planned_one_by_one():
     tried = [form_of(row) for row in Synthesis(planner).variants("allreduce")]
     assert tried
     assert all(form.way != WAVES for form in tried)
+    assert {512, 1024} <= {form.rounds for form in tried if form.way == "trees"}
+
+
+@pytest.mark.parametrize("waves", [True, False])
+def test_forms_of_many_rounds_are_tried_only_without_waves(monkeypatch, waves):
+    def obstacle(planner, collective, form):
+        return None if waves or form.way != WAVES else "too many transfers"
+
+    monkeypatch.setattr(Planner, "obstacle", obstacle)
+    planner = Planner(Placement(network(5, seed=3)))
+    for collective in ("allreduce", "reduce", "broadcast"):
+        tried = [form_of(row) for row in Synthesis(planner).variants(collective)]
+        others = [form for form in tried if form.way != WAVES]
+        assert (len(others) < len(tried)) == waves
+        most = MANY if waves or collective == "broadcast" else max(SHORTER)[0]
+        assert max(form.rounds for form in others) == most
 
 
 def deepest(trees):
