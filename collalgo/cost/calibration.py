@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from threading import Thread
 from time import perf_counter
 from typing import NamedTuple
@@ -137,8 +138,12 @@ def _exchange(rank: int, fetched: bool) -> Program:
 
 
 def _stay(number: int) -> None:
-    """Pin this thread to a core that it may use, by its number: 0 first, -1 last."""
-    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
+    """Pin this thread to a core that it may use, by its number: 0 first, -1 last.
+
+    Where the system refuses that, it stays where it is, as the ranks do.
+    """
+    with suppress(OSError):
+        os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[number]})
 
 
 def _start_together(threads: Sequence[Thread], all_run: "Future[bool]") -> None:

@@ -75,8 +75,9 @@ class Corrections:
 
     def __init__(self, ratios: Iterable[Ratio] = ()):
         self.ratios = tuple(sorted(ratios))
-        #: The distances that were seen.
-        self.distances = sorted({one.distance for one in self.ratios})
+        #: The levels of the distances that were seen: each number of ranks has distances
+        #: of its own, which differ a little even if the cores have not moved.
+        self.distances = levels({one.distance for one in self.ratios}, few=0)
         self._rows: dict[str, dict[int, dict[float, list[Ratio]]]] = {}
         for one in self.ratios:
             by_ranks = self._rows.setdefault(one.collective, {})

@@ -83,7 +83,11 @@ class HostPricer(NamedTuple):
 
     @property
     def _distance(self) -> float:
-        """The distance of the cores at the moment; 0 if it makes no difference."""
+        """The distance of the cores at the moment; 0 if it makes no difference.
+
+        It takes milliseconds to measure, so that only printed prices need it: choices
+        do not depend on corrections.
+        """
         return distance() if len(known(self.host_profile).distances) > 1 else 0.0
 
     @property

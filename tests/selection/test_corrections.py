@@ -8,6 +8,7 @@ from collalgo.cost import corrections
 from collalgo.cost.corrections import MOST, Corrections, Ratio, keep, known, summary
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.selection.on_host import HostPricer
 
 PROFILE = HostProfile(1e-7, 2e-6, 1e-7, 1e-10, 2e-10, cores=2)
 
@@ -139,3 +140,15 @@ def test_the_distance_is_not_measured_where_it_makes_no_difference(monkeypatch):
     assert selected("scan", 2, 8).seconds > 0
     keep(PROFILE, [Ratio("scan", 2, 8, 2.0, 0.0, 1e-7)])
     assert selected("scan", 2, 8).correction == pytest.approx(2.0)
+    near = [(2, 1e-7), (4, 1.04e-7), (8, 0.97e-7)]
+    keep(PROFILE, [Ratio("scan", size, 8, 2.0, 0.0, apart) for size, apart in near])
+    for size, _ in near:
+        assert selected("scan", size, 8).correction == pytest.approx(2.0)
+
+
+def test_the_distance_is_not_measured_for_choices(monkeypatch):
+    monkeypatch.setattr("collalgo.selection.on_host.distance", lambda: 1 / 0)
+    keep(PROFILE, [Ratio("scan", 2, 8, 2.0, 0.0, apart) for apart in (1e-7, 4e-7)])
+    with pytest.raises(ZeroDivisionError):
+        selected("scan", 2, 8)
+    assert HostPricer(2, PROFILE).choices("scan").at(8).row.collective == "scan"
