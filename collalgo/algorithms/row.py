@@ -89,6 +89,8 @@ class Algorithm(NamedTuple):
         Returns the reason why parameters in their ranges do not suit each other.
     by_name : bool
         Whether it runs only if it is named, so that the selection leaves it out.
+    given : tuple of str
+        The parameters that its name shows.
     """
 
     collective: str
@@ -104,6 +106,7 @@ class Algorithm(NamedTuple):
     lane_count: LaneCount = one_lane
     unfit: Unfit = fits
     by_name: bool = False
+    given: tuple[str, ...] = ()
 
     @property
     def base_name(self) -> str:
@@ -221,12 +224,12 @@ class Algorithm(NamedTuple):
             If it has no such parameter, or a value is out of its range.
         """
         checked = self.checked(parameters)
-        named = {k: v for k, v in self.parameters if f"{k}={v!r}" in self.name}
-        values = ", ".join(f"{k}={v!r}" for k, v in (named | checked).items())
+        named = {k: v for k, v in self.parameters if k in self.given} | checked
+        values = ", ".join(f"{k}={v!r}" for k, v in named.items())
         name = f"{self.base_name}({values})"  # tells True from 1, unlike their hashes
         if self._is_remembered(checked):
-            return _named(self, name, tuple(checked.items()))
-        return self._with(checked)._replace(name=name)
+            return _named(self, name, tuple(checked.items()), tuple(named))
+        return self._with(checked)._replace(name=name, given=tuple(named))
 
     def _is_remembered(self, parameters: Mapping[str, Any]) -> bool:
         """Whether caches keep the row with some parameters.
@@ -250,10 +253,13 @@ class Algorithm(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _named(
-    row: Algorithm, name: str, parameters: tuple[tuple[str, Any], ...]
+    row: Algorithm,
+    name: str,
+    parameters: tuple[tuple[str, Any], ...],
+    given: tuple[str, ...],
 ) -> Algorithm:
     """The cached row of a name, which also keeps its proofs."""
-    return row._with(dict(parameters))._replace(name=name)
+    return row._with(dict(parameters))._replace(name=name, given=given)
 
 
 @lru_cache(maxsize=1024)

@@ -63,6 +63,17 @@ def test_a_wrong_one_is_neither_chosen_nor_run():
     assert threads(on_each_rank, 3) == [[3.0] * 3] * 3
 
 
+def test_a_name_shows_only_the_parameters_that_were_given():
+    @collalgo.algorithm("broadcast", "mine", a=4)
+    def mine(group, a=1, data=1):
+        yield from k_nomial.broadcast(group)
+
+    row = find("broadcast", "mine(data=4)", 2)
+    more = row.with_parameters({"segments": 2})
+    assert more.name == "mine(data=4, segments=2)"
+    assert find("broadcast", more.name, 2) == more
+
+
 def test_a_name_is_taken_once_but_a_file_may_be_loaded_again():
     def register():
         @collalgo.algorithm("barrier", "mine")
