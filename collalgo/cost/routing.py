@@ -216,8 +216,9 @@ class Routes:
         """All paths of the type and the number of links of this path.
 
         Links narrower than those of the path are used if they do not lead to its
-        end in fewer links, as a slow link beside two fast ones would. Hosts that
-        forward packets use none: their routes are the widest of the shortest.
+        end in fewer links, as a slow link beside two fast ones would. Where hosts
+        forward packets, no narrower links are used: the widest of the shortest routes
+        are taken, and share a message if they are equally wide.
         """
         narrowest = min(map(width_of, path.links), default=inf)
         if self._is_forwarded(path):

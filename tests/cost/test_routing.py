@@ -1,6 +1,7 @@
 """The division of messages over parallel ways."""
 
 import math
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -39,6 +40,31 @@ def between(ways):
         topology.link("a", switch, LinkKind.NETWORK, first)
         topology.link(switch, "b", LinkKind.NETWORK, second)
     return topology
+
+
+RING = Path(__file__).parents[2] / "bench" / "cluster" / "files" / "ring.yaml"
+
+
+def first_links(topology, a, b):
+    """The part of a message on each network link that leaves the host of a device."""
+    routes, host = Routes(topology, [a, b]), topology.device(a).host
+    route = routes.route(a, b)
+    found = {}
+    for number, part in zip(route.directed_links, route.parts, strict=True):
+        link, forwards = routes.directed_link(number)
+        start = topology.device(link.ends[not forwards])
+        if link.kind is LinkKind.NETWORK and start.host == host:
+            found[start.id] = part
+    return found
+
+
+def test_equally_wide_routes_over_hosts_share_a_message_and_narrower_ones_have_none():
+    ends = "h0/core0", "h2/core0"
+    ring = Topology.read(RING)
+    assert first_links(ring, *ends) == {"h0/nic0": 0.5, "h0/nic1": 0.5}
+    slow = ring.degraded("h2/nic1-h3/nic0", 0.5)
+    assert first_links(slow, *ends) == {"h0/nic1": 1.0}
+    assert first_links(ring, "h0/core0", "h1/core0") == {"h0/nic1": 1.0}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 12, 16, 17, 33])
