@@ -164,7 +164,7 @@ def check(link: Link) -> None:
             f"have 0 to {MOST_LATENCY:g} s"
         )
     if not 1 <= link.count <= MOST_CABLES:
-        raise TopologyError(f"{link}: {link.count} cables are not possible")
+        raise TopologyError(f"{link}: {shown(link.count)} cables are not possible")
 
 
 def check_speed(what: str, speed: float) -> None:

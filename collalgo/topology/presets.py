@@ -6,6 +6,7 @@ from importlib import resources
 from typing import Any
 
 from collalgo.base import plugins
+from collalgo.base.arguments import shown
 from collalgo.errors import TopologyError
 from collalgo.topology import fabrics, rewiring
 from collalgo.topology.document import build
@@ -17,7 +18,7 @@ from collalgo.topology.leaf_spine import leaf_spine
 from collalgo.topology.model import Kind, LinkKind, Topology
 from collalgo.topology.places import place
 from collalgo.topology.tiles import tiled_torus
-from collalgo.topology.values import number
+from collalgo.topology.values import check_integers, number
 
 #: The fabrics, with the defaults of their parameters besides bandwidth and latency.
 FABRICS: dict[str, tuple[Callable[..., Topology], dict[str, Any]]] = {
@@ -178,7 +179,8 @@ def _check_like(fabric: str, name: str, value: object, default: object) -> None:
         is_right = type(value) is int or (isinstance(default, type(value)))
         kind = "a number" if isinstance(default, float) else "an integer"
     if not is_right:
-        raise TopologyError(f"{fabric}: {name}={value!r} must be {kind}")
+        raise TopologyError(f"{fabric}: {name}={shown(value)} must be {kind}")
+    check_integers(f"{fabric}: {name}", value)
 
 
 def several(machine: Topology, **parameters: Any) -> Topology:
@@ -214,7 +216,8 @@ def _check_type(machine: str, name: str, value: object) -> None:
     if value is not None and given is not wanted:
         kinds = {int: "an integer", float: "a number", bool: "true or false"}
         kind = kinds.get(wanted, "a word")
-        raise TopologyError(f"{machine}: {name}={value!r} must be {kind}")
+        raise TopologyError(f"{machine}: {name}={shown(value)} must be {kind}")
+    check_integers(f"{machine}: {name}", value)
 
 
 def _cluster(

@@ -7,7 +7,8 @@ import pytest
 
 from collalgo import Topology, TopologyError
 from collalgo.cost.link_model import LinkModel
-from collalgo.topology.model import LinkKind
+from collalgo.topology import values
+from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.readers import parse
 from tests.support.small_files import NCCL, SMALL
 
@@ -251,3 +252,30 @@ def test_figures_that_no_link_has_are_refused(values, message, tmp_path):
     path.write_text(f"collalgo: figures/1\n{values}\n")
     with pytest.raises(TopologyError, match=message):
         LinkModel.read(path)
+
+
+def integers_as(what, of):
+    topology = Topology("two")
+    for id in "ab":
+        topology.add(id, Kind.HOST)
+    if what == "count":
+        topology.link("a", "b", LinkKind.NETWORK, 1.0, count=of)
+    elif what == "bandwidth":
+        topology.link("a", "b", LinkKind.NETWORK, of)
+    elif what in ("number", "integer"):
+        getattr(values, what)(of, "a test")
+    elif what == "dims":
+        Topology.load("torus", dims=(of, 2))
+    else:
+        Topology.load("dgx1v", **{what: of})
+
+
+@pytest.mark.parametrize("digits", [20, 400, 5000])
+@pytest.mark.parametrize(
+    "what", ["count", "bandwidth", "number", "integer", "dims", "hosts", "nics", "rate"]
+)
+def test_integers_of_many_digits_are_refused_whatever_their_length(what, digits):
+    with pytest.raises(TopologyError):
+        integers_as(what, 10**digits)
+    with pytest.raises(TopologyError):
+        integers_as(what, -(10**digits))
