@@ -66,6 +66,12 @@ class PairLinks:
         nothing = Turning(Symmetry((size,), (False,)), np.arange(len(routes.speed)))
         return cls(loads, routes.speed, usable, alike.astype(np.int64), nothing)
 
+    @property
+    def busy(self) -> Reals:
+        """The seconds of each link of each pair for each byte of a message."""
+        seconds: Reals = self.parts / self.bytes_per_second[self.links]
+        return seconds
+
     @cached_property
     def turned(self) -> "PairLinks":
         """The same for transfers that represent all that they turn into.

@@ -187,7 +187,6 @@ def _ordering(
     """The transfers in the order in which they are tried; ``place`` inverts it."""
     before, after = place[waits.before], place[waits.after]
     first_after, by_first = grouped(before, len(order))
-    busy = pairs.parts / pairs.bytes_per_second[pairs.links]
     pair = (transfers.source * pairs.size + transfers.target)[order]
     hub = np.where(transfers.reduces, transfers.target, transfers.source)[order]
     spoke = (transfers.source + transfers.target)[order] - hub
@@ -195,7 +194,7 @@ def _ordering(
         pair,
         pairs.first,
         pairs.links,
-        busy,
+        pairs.busy,
         first_after,
         after[by_first],
         waits.joint[order],

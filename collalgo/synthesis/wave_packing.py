@@ -67,9 +67,8 @@ def hubs(pairs: PairLinks) -> Ints:
 
     Trees are the less deep, the more ranks their root reaches soon.
     """
-    busy = pairs.parts / pairs.bytes_per_second[pairs.links]
     slowest = np.zeros(pairs.size**2)
-    np.maximum.at(slowest, pairs.pair, busy)
+    np.maximum.at(slowest, pairs.pair, pairs.busy)
     both = slowest.reshape(pairs.size, pairs.size)
     return np.argsort((both + both.T).sum(axis=0), kind="stable")
 
