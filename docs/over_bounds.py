@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from collalgo.bench.over_bounds.machines import GROUPS as MACHINES
-from collalgo.bench.over_bounds.measuring import COMPARED, Cell
+from collalgo.bench.over_bounds.measuring import COMPARED, VERSION, Cell
 
 from collalgo.base.json_files import read_json
 from collalgo.cost.placement import Placement
@@ -125,11 +125,25 @@ def page() -> str:
     groups = [f"- {name}: {words};\n" for name, words in GROUPS.items()]
     of = {name: measured["of"] for name, measured in results().items()}
     text = ROUNDS.format(aim=AIM, alltoall=OF_ALLTOALL)
-    parts = [HEAD, *groups, text, *_table("All machines", every, sum(of.values()))]
+    parts = [HEAD, *groups, text, _versions()]
+    parts += _table("All machines", every, sum(of.values()))
     for group in GROUPS:
         some = [row for row in every if row.group == group]
         parts += _table(group.capitalize(), some, of.get(group, 0))
     return "".join([*parts, *_worst(every)])
+
+
+def _versions() -> str:
+    """How many machines were measured with the present schedules."""
+    machines = [one for some in results().values() for one in some["machines"].values()]
+    present = sum(one.get("version") == VERSION for one in machines if "cells" in one)
+    earlier = sum("cells" in one for one in machines) - present
+    if not earlier:
+        return ""
+    return (
+        f"Of these machines, {present} were measured with the present schedules, and "
+        f"{earlier} with\nearlier ones, which had no allreduces in waves.\n\n"
+    )
 
 
 def _table(title: str, some: Sequence[Row], of: int) -> Iterator[str]:

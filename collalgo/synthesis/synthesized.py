@@ -63,8 +63,8 @@ IN_WAVES_BOTH_WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
 )
 
 #: Forms where a rank combines with several peers in a step, in ways other than waves.
-#: They are not tried where sums are sent back down the trees meanwhile: they were slower
-#: on every server.
+#: They are not tried where sums are sent back down the trees meanwhile: there they were
+#: slower on every server.
 JOINT = (
     *((4, EVEN), (16, "half"), (32, "half"), (192, "half")),
     *((64, "fifth"), (128, "fifth"), (192, "fifth")),
