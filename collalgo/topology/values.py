@@ -62,7 +62,7 @@ def name(value: Any, what: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as text; that of an integer of too many digits says so."""
+    """A value as text, also an integer of too many digits."""
     try:
         return str(value)
     except ValueError:

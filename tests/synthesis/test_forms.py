@@ -244,11 +244,10 @@ def test_forms_of_many_rounds_are_tried_only_without_waves(monkeypatch, waves):
         return None if waves or form.way != WAVES else "too many transfers"
 
     monkeypatch.setattr(Planner, "obstacle", obstacle)
-    planner = Planner(Placement(network(5, seed=3)))
+    synthesis = Synthesis(Planner(Placement(network(5, seed=3))))
     for collective in ("allreduce", "reduce", "broadcast"):
-        tried = [form_of(row) for row in Synthesis(planner).variants(collective)]
+        tried = [form_of(row) for row in synthesis.variants(collective)]
         others = [form for form in tried if form.way != WAVES]
-        assert (len(others) < len(tried)) == waves
         most = MANY if waves or collective == "broadcast" else max(SHORTER)[0]
         assert max(form.rounds for form in others) == most
 

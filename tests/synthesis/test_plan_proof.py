@@ -99,10 +99,8 @@ def mutants(plan, count, seed):
             yield column, changed(plan, which, column, value)
         else:
             yield column, without(plan, which)
-    yield "lane", plan._replace(lane=0 * plan.lane)
-    others = [*range(LANES)]
-    chance.shuffle(others)
-    yield "lane", plan._replace(lane=np.array(others)[plan.lane])
+    for others in ([0] * LANES, chance.sample(range(LANES), LANES)):
+        yield "lane", plan._replace(lane=np.array(others)[plan.lane])
 
 
 def plan_with(size, units, rows):
