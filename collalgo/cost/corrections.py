@@ -75,8 +75,8 @@ class Corrections:
 
     def __init__(self, ratios: Iterable[Ratio] = ()):
         self.ratios = tuple(sorted(ratios))
-        #: The levels of the distances that were seen: each number of ranks has distances
-        #: of its own, which differ a little even if the cores have not moved.
+        #: The levels of the distances that were seen: those of each number of ranks
+        #: differ a little even if the cores have not moved.
         self.distances = levels({one.distance for one in self.ratios}, few=0)
         self._rows: dict[str, dict[int, dict[float, list[Ratio]]]] = {}
         for one in self.ratios:
