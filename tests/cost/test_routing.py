@@ -42,7 +42,7 @@ def between(ways):
     return topology
 
 
-RING = Path(__file__).parents[2] / "bench" / "cluster" / "files" / "ring.yaml"
+CLUSTERS = Path(__file__).parents[2] / "bench" / "cluster" / "files"
 
 
 def first_links(topology, a, b):
@@ -60,11 +60,14 @@ def first_links(topology, a, b):
 
 def test_equally_wide_routes_over_hosts_share_a_message_and_narrower_ones_have_none():
     ends = "h0/core0", "h2/core0"
-    ring = Topology.read(RING)
+    ring = Topology.read(CLUSTERS / "ring.yaml")
     assert first_links(ring, *ends) == {"h0/nic0": 0.5, "h0/nic1": 0.5}
     slow = ring.degraded("h2/nic1-h3/nic0", 0.5)
     assert first_links(slow, *ends) == {"h0/nic1": 1.0}
     assert first_links(ring, "h0/core0", "h1/core0") == {"h0/nic1": 1.0}
+    torus = Topology.read(CLUSTERS / "torus.yaml")
+    ways = first_links(torus, "h0/core0", "h4/core0")
+    assert ways == {"h0/nic0": 0.5, "h0/nic2": 0.5}
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 7, 8, 12, 16, 17, 33])
