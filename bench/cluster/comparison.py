@@ -27,16 +27,16 @@ def cluster_of(file: Path, cut: str | None = None) -> Iterator[tuple[Layout, Pat
         If there is no way around the link.
     """
     layout = layout_of_file(file)
-    link = layout.cable(cut).link if cut else None
+    cable = layout.cable(cut) if cut else None
     with TemporaryDirectory(prefix="collalgo-") as folder:
         up(layout)
         try:
-            if link:
-                rest = Topology.read(file).without(link.replace(" - ", "-"))
+            if cable:
+                rest = Topology.read(file).without(cable.topology_link)
                 file = Path(folder) / file.name
                 rest.write(file)
-                set_link(layout, link, working=False)
-                reroute(layout, [link])
+                set_link(layout, cable.link, working=False)
+                reroute(layout, [cable.link])
             yield layout, file
         finally:
             down(layout)

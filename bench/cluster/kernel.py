@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from itertools import permutations
+from itertools import chain, permutations
 
-from collalgo.bench.cluster.layout import NODE, Cable, Interface, Layout
+from collalgo.bench.cluster.layout import NODE, Cable, Hop, Interface, Layout
 
 from collalgo.errors import CollalgoError
 
@@ -153,25 +153,36 @@ def _settle(layout: Layout, host: str) -> None:
 
 def _route(layout: Layout, host: str) -> None:
     """Add the routes from a host, hundreds in a torus, by one process."""
-    lines = list(_neighbours(layout, host))
-    for start, other in layout.routes:
-        if start == host:
-            lines += routes_to(layout, host, other)
+    lines = [
+        *_neighbours(layout, host),
+        *routes_from(layout, host, layout.routes, "add"),
+        *_unused_routes(layout, host),
+    ]
     if lines:
         execute(layout, host, "ip", "-batch", "-", given="\n".join(lines))
 
 
-def routes_to(layout: Layout, host: str, other: str) -> Iterator[str]:
-    """The commands that add routes from a host to each node address of another."""
-    hops = layout.routes[host, other]
-    for number, target in enumerate(layout.nodes[other]):
-        name, hop = hops[number % len(hops)]
-        source = layout.nodes[host][number]
-        yield f"route add {target} src {source} via {hop} dev {name}"
-        # UCX requires a route by its own interface, even if it carries no traffic.
+def routes_from(
+    layout: Layout, host: str, routes: Mapping[tuple[str, str], list[Hop]], verb: str
+) -> Iterator[str]:
+    """The commands that add or replace routes from a host to the nodes of others."""
+    for (start, other), hops in routes.items():
+        if start == host:
+            for number, target in enumerate(layout.nodes[other]):
+                name, hop = hops[number % len(hops)]
+                source = layout.nodes[host][number]
+                yield f"route {verb} {target} src {source} via {hop} dev {name}"
+
+
+def _unused_routes(layout: Layout, host: str) -> Iterator[str]:
+    """The commands that add routes by the node interfaces, which carry no traffic.
+
+    UCX requires a route by its own interface.
+    """
+    others = [layout.nodes[other] for start, other in layout.routes if start == host]
+    for target in chain(*others):
         for unused in range(len(layout.nodes[host])):
-            device, metric = f"{NODE}{unused}", 1000 + unused
-            yield f"route append {target} dev {device} metric {metric}"
+            yield f"route append {target} dev {NODE}{unused} metric {1000 + unused}"
 
 
 def _lay(layout: Layout, cable: Cable) -> None:

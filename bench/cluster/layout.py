@@ -58,6 +58,11 @@ class Cable:
     ends: tuple[Interface, Interface]
     bytes_per_second: float
 
+    @property
+    def topology_link(self) -> str:
+        """The name by which :meth:`Topology.without` takes the link."""
+        return self.link.replace(" - ", "-")
+
 
 @dataclass
 class Layout:

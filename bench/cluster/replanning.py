@@ -44,6 +44,9 @@ PLANS = ("choices", "plans", "proofs")
 #: The kinds of trials: the plans after the cut are made then, or kept from before.
 KINDS = MADE_THEN, KEPT = "made then", "kept"
 
+#: The trials of each kind, unless others are asked for.
+TRIALS = 20
+
 
 class Trial(NamedTuple):
     """The seconds of the parts of a job in which a link is cut.
@@ -55,7 +58,8 @@ class Trial(NamedTuple):
     cut_after : float
         From the begin of a call to the cut.
     interrupted : float
-        From the cut to the end of that call on the last rank.
+        From the cut to the end of that call on the last rank; negative if it had ended
+        before the cut.
     replan : float
         From there to the end of ``replan``.
     first, second : float
@@ -111,9 +115,7 @@ def trials(
             if kind == MADE_THEN:
                 for name in PLANS:
                     shutil.rmtree(Path(folder) / name, ignore_errors=True)
-            one = job(moments.uniform(0.2, 0.8))
-            if one.interrupted > 0:  # else the call had ended before the cut
-                yield kind, one
+            yield kind, job(moments.uniform(0.2, 0.8))
 
 
 def _interrupted(
@@ -147,10 +149,9 @@ def _interrupted(
 def _started(
     layout: Layout, file: Path, event: Event, place: Mapping[str, str]
 ) -> Iterator[Iterator[str]]:
-    """The lines that a job prints, whose process is ended then."""
+    """The lines that a job prints, which is awaited, or ended after an error."""
     script = "collalgo.bench.cluster.interrupted_job"
-    link = layout.cable(event.link).link.replace(" - ", "-")
-    words = [sys.executable, "-m", script, link]
+    words = [sys.executable, "-m", script, layout.cable(event.link).topology_link]
     prefix = Path(sys.prefix) / "bin"
     with agent_of(layout) as agent:
         line = command_line(layout, words, agent, prefix, layout.size)
@@ -160,13 +161,19 @@ def _started(
         )
         assert process.stdout is not None
         with process:
-            yield iter(process.stdout)
+            try:
+                yield iter(process.stdout)
+            except BaseException:
+                process.terminate()
+                raise
 
 
 @click.command(context_settings=SETTINGS)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("link")
-@click.option("--trials", "count", default=20, help="Number of trials of each kind.")
+@click.option(
+    "--trials", "count", default=TRIALS, help="Number of trials of each kind."
+)
 @click.option(
     "--convergence",
     default=0.05,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from collalgo.bench.cluster.kernel import ClusterError, execute
+from collalgo.bench.cluster.kernel import ClusterError, execute, routes_from
 from collalgo.bench.cluster.layout import Layout, routes_over
 
 
@@ -23,19 +23,18 @@ def reroute(layout: Layout, cut: Iterable[str] = ()) -> None:
     ClusterError
         If hosts do not forward, or a host cannot be reached any more.
     """
-    gone = {layout.cable(link).link for link in cut}
+    gone = [layout.cable(link).link for link in cut]
+    if not layout.routes:
+        raise ClusterError(
+            f"the hosts of the cluster {layout.name} do not forward; take a cluster "
+            "whose hosts are cabled to each other"
+        )
     routes = routes_over([one for one in layout.cables if one.link not in gone])
-    if not layout.routes or routes.keys() != layout.routes.keys():
+    if routes.keys() != layout.routes.keys():
         raise ClusterError(
             f"the cluster {layout.name} has no way around {', '.join(gone)}; cut a "
             "link of hosts that are cabled to each other in more than one way"
         )
     for host in layout.hosts:
-        lines = [
-            f"route replace {target} src {layout.nodes[host][number]} "
-            f"via {hops[number % len(hops)][1]} dev {hops[number % len(hops)][0]}"
-            for (start, other), hops in routes.items()
-            if start == host
-            for number, target in enumerate(layout.nodes[other])
-        ]
+        lines = routes_from(layout, host, routes, "replace")
         execute(layout, host, "ip", "-batch", "-", given="\n".join(lines))
