@@ -1,6 +1,5 @@
 """The command ``collalgo cluster``."""
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import force_option, parse_sizes, writes
+from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
 from collalgo.cli.run import command_argument, command_line
 from collalgo.errors import CollalgoError
 
@@ -128,6 +127,14 @@ def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]
     return rates
 
 
+def _parse_one_size(context: object, parameter: object, text: str) -> int:
+    """The size of an option in bytes, which has a bound above 0."""
+    nbytes = parse_size(context, parameter, text)
+    if not nbytes:
+        raise click.BadParameter("a buffer of 0 bytes has no bound; pass 1 or more")
+    return nbytes
+
+
 collectives_option = click.option(
     "-c",
     "collectives",
@@ -219,7 +226,13 @@ def _found_by(ranks: int) -> dict[str, Any]:
     help="Cut this link first, named by a NIC or both ends, and lead traffic around.",
 )
 @collectives_option
-@click.option("-s", "size", default="16M", help="Bytes of the buffer.")
+@click.option(
+    "-s",
+    "size",
+    default="16M",
+    callback=_parse_one_size,
+    help="Bytes of the buffer: one size, as 64K.",
+)
 @click.option(
     "--most",
     default=3,
@@ -242,7 +255,7 @@ def compare_command(
     file: Path,
     cut: str | None,
     collectives: tuple[str, ...],
-    size: str,
+    size: int,
     most: int,
     near: float,
     rounds: int,
@@ -256,15 +269,15 @@ def compare_command(
     the peers alternate in the same processes, with the MPI of the first environment;
     those of the other environments are compared with the chosen algorithm over them.
     """
-    options = ["-s", size, "--rounds", str(rounds)]
+    options = ["-s", str(size), "--rounds", str(rounds)]
     options += [word for each in collectives for word in ("-c", each)]
     places = environments or (Path(sys.prefix),)
-    first, (load, *_) = ["--most", str(most), "--near", str(near)], os.getloadavg()
+    first = ["--most", str(most), "--near", str(near)]
     races = compare(file, cut, places, options, first)
     document = {
         "cluster": file.stem,
         "cut": cut,
-        "load": load,
+        "loads": [race["load"] for race in races],
         **_found_by(layout_of_file(file).size),
         "races": [race["entries"] for race in races],
     }

@@ -1,5 +1,6 @@
 """Races on a cluster that is up, over the MPI of each of some environments."""
 
+import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,6 +25,8 @@ def races_on(
     first: Sequence[str] = (),
 ) -> Iterator[dict[str, Any]]:
     """The results of a race in each environment, of collalgo and the peers there.
+
+    ``load`` has the average load of the minute before the race.
 
     Parameters
     ----------
@@ -52,6 +55,7 @@ def races_on(
             words += [str(output), *options, *(() if number else first)]
             if prefix in with_torch:
                 words += ["--gloo", str(output.with_suffix(".store"))]
+            load, *_ = os.getloadavg()
             done = run(
                 layout, words, description=file, prefix=prefix, capture=True,
                 timeout=PATIENCE,
@@ -59,7 +63,7 @@ def races_on(
             if done.returncode:
                 raise ClusterError(f"a race has failed:\n{done.stdout}{done.stderr}")
             found: dict[str, Any] = read_json(output)
-        yield found
+        yield {**found, "load": load}
 
 
 def _python(prefix: Path) -> Path:

@@ -46,7 +46,10 @@ class Outcome(NamedTuple):
 
 
 def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
-    """The outcomes in some files, merged with those of other peers."""
+    """The outcomes in some files, merged with those of other peers as they are.
+
+    Those are of other runs, in which the choice may have been another.
+    """
     for path in files:
         if path.stem.endswith(OTHERS):
             continue
@@ -59,7 +62,27 @@ def outcomes(files: Sequence[Path]) -> Iterator[Outcome]:
 def outcomes_in(document: dict[str, Any]) -> list[Outcome]:
     """The outcomes in the results of a comparison on the cluster of a file."""
     cut = f" without {document['cut']}" if document["cut"] else ""
-    return list(_outcomes(document["cluster"] + cut, document["races"]))
+    first, *others = document["races"]
+    races = [first, *([*_scaled(race, first)] for race in others)]
+    return list(_outcomes(document["cluster"] + cut, races))
+
+
+def _scaled(race: Entries, first: Entries) -> Iterator[dict[str, Any]]:
+    """The peers of a race, scaled by the times of the choice in it and in the first.
+
+    The ratio to the choice is then that in their own race, as other work may have
+    delayed all calls of one race.
+    """
+    here, there = _choices(first), _choices(race)
+    for row in race:
+        if not row["predicted"]:
+            factor = here[row["collective"]] / there[row["collective"]]
+            yield {**row, "seconds": [factor * one for one in row["seconds"]]}
+
+
+def _choices(race: Entries) -> dict[str, float]:
+    """The seconds of the chosen algorithm of each collective."""
+    return {row["collective"]: median(row["seconds"]) for row in race if row["chosen"]}
 
 
 def _outcomes(cluster: str, races: Sequence[Entries]) -> Iterator[Outcome]:

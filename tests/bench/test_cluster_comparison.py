@@ -1,15 +1,17 @@
 """Comparisons on the cluster of a file, and jobs in which a link is cut."""
 
 import json
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
-from collalgo.bench.cluster import cli, comparison
+from collalgo.bench.cluster import cli, comparison, replanning
 from collalgo.bench.cluster.cli import main
+from collalgo.bench.cluster.kernel import ClusterError
 from collalgo.bench.cluster.layout import layout_of_file, routes_over
 from collalgo.bench.cluster.race import ALWAYS, Extent
-from collalgo.bench.cluster.replanning import Trial
+from collalgo.bench.cluster.replanning import Event, Trial
 
 from collalgo import Topology, select
 from collalgo.cost.routing import Routes
@@ -85,12 +87,12 @@ def entry(algorithm, seconds, predicted=0.0, chosen=False):
 
 
 RACES = [
-    {"entries": [
+    {"load": 2.0, "entries": [
         entry("synthesized(rounds=8)", [1.0, 1.1], 1.0, chosen=True),
         entry("ring", [1.5, 1.6], 1.4),
         entry("gloo of torch 2", [3.0]),
     ]},
-    {"entries": [
+    {"load": 5.0, "entries": [
         entry("synthesized(rounds=8)", [1.2], 1.0, chosen=True),
         entry("Open MPI 5", [2.1]),
     ]},
@@ -107,9 +109,21 @@ def test_a_comparison_is_shown_and_kept_for_the_page(monkeypatch, tmp_path):
     assert asked[0][:2] == (file, "h0/nic0")
     assert "| unequal_mesh without h0/nic0 | allreduce | synthesized |" in done.output
     kept = json.loads(results.read_text())
-    assert kept["load"] >= 0
-    row = uneven_clusters._row(*cli.outcomes_in(kept), 3.2)
-    assert row.endswith("| 1050 ms | 1.050 | 1000 ms | 1.48 |  | 2.00 | 2.86 | 3 |")
+    assert kept["loads"] == [2, 5]
+    (outcome,) = cli.outcomes_in(kept)
+    assert outcome.peers["Open MPI 5"] / outcome.seconds == pytest.approx(2.1 / 1.2)
+    row = uneven_clusters._row(outcome, "2 to 5")
+    cells = "| 1050 ms | 1.050 | 1000 ms | 1.48 |  | 1.75 | 2.86 | 2 to 5 |"
+    assert row.endswith(cells)
+
+
+@pytest.mark.parametrize("size", ["1M,16M", "1K..1M", "0", "16 apples"])
+def test_a_comparison_is_of_one_size_which_is_checked_first(size, monkeypatch):
+    monkeypatch.setattr(cli, "compare", lambda *_: pytest.fail("the cluster is up"))
+    words = ["compare", str(FILES / "unequal_mesh.yaml"), "-s", size]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2, done.output
+    assert "Invalid value for '-s'" in done.output
 
 
 @pytest.mark.parametrize("name", ["star", "unequal_mesh"])
@@ -136,6 +150,22 @@ def test_the_topology_of_a_cut_link_lacks_it(monkeypatch):
         assert len(layout_of_file(described).cables) == 5
     with comparison.cluster_of(file) as (_, described):
         assert described == file
+
+
+@pytest.mark.parametrize("error", [SystemExit, ClusterError])
+def test_a_job_is_ended_by_an_error_of_the_caller(error, monkeypatch, tmp_path):
+    mark, script = tmp_path / "mark", "echo begun; sleep 1; touch {}"
+    command = ["sh", "-c", script.format(mark)]
+    monkeypatch.setattr(replanning, "agent_of", nullcontext)
+    monkeypatch.setattr(replanning, "command_line", lambda *_: command)
+    file, event = FILES / "ring.yaml", Event("h0/nic0", 0.05)
+    with (
+        pytest.raises(error),
+        replanning._started(layout("ring"), file, event, {}) as lines,
+    ):
+        assert next(lines) == "begun\n"
+        raise error("the link burns")
+    assert not mark.exists()
 
 
 def test_the_parts_of_a_job_follow_each_other():
