@@ -1,5 +1,6 @@
 """The command ``collalgo cluster``."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -203,14 +204,16 @@ def race_command(
     places = environments or (Path(sys.prefix),)
     click.echo(HEADER)
     rows: list[dict[str, Any]] = []
+    loads: list[float] = []
     for rate in rates:  # whose rows are shown at once, as a later race may fail
+        loads.append(os.getloadavg()[0])
         found = race_at(hosts, per_host, rate, collectives, sizes, places)
         click.echo("\n".join(table_rows(rate, found)))
         rows += kept_rows(rate, found)
     click.echo(LEGEND)
     if results is not None:
         about = {"hosts": hosts, "ranks": per_host, **_found_by(hosts * per_host)}
-        keep(results, {**about, "rows": rows}, force=force)
+        keep(results, {**about, "loads": loads, "rows": rows}, force=force)
 
 
 def _found_by(ranks: int) -> dict[str, Any]:

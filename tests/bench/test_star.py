@@ -65,11 +65,16 @@ def test_a_race_keeps_the_times_of_each_rate_for_the_page(monkeypatch, tmp_path)
     kept = json.loads(file.read_text())
     assert (kept["hosts"], kept["ranks"]) == (2, 1)
     assert [row["rate"] for row in kept["rows"]] == [10, None]
+    assert len(kept["loads"]) == 2
     assert [one.ratio for one in fast_links.ratios(kept)] == [2.5, 2.5]
     monkeypatch.setattr(fast_links, "RESULTS", tmp_path)
     monkeypatch.setattr(fast_links, "FILES", "race.json")
     assert "| 10 Gbit/s | gloo | 2.50 | 2.50 |" in fast_links.page()
     assert "| unlimited | gloo | 2.50 | 2.50 |" in fast_links.page()
+    loads = ", ".join(f"{load:.0f}" for load in kept["loads"])
+    assert f"_Commit {kept['environment']['commit'][:8]}; load {loads}._" in (
+        fast_links.page()
+    )
 
 
 def test_the_page_lists_the_cells_in_which_a_peer_is_faster_in_all_races():
