@@ -46,8 +46,9 @@ different commits are of different versions.
 TABLE = """## 16 MiB beside peers
 
 The links have {rates}. Times are medians of `calls` calls. The lower bound is
-the time to move all bytes across the narrowest cut of the cluster. The columns from `catalogue` to `gloo` are times relative to that of the choice (above
-1, the choice is faster): of the fastest algorithm of the catalogue that was measured,
+the time to move all bytes across the narrowest cut of the cluster. The columns
+from `catalogue` to `gloo` are times relative to that of the choice (above 1, the choice
+is faster): of the fastest algorithm of the catalogue that was measured,
 as those with the least prices were; of MPICH and gloo, alternating with ours in the
 same processes; of Open MPI relative to the choice over Open MPI, both alternating in a
 run of their own. `synthesized` is a schedule computed for the cluster. A link that is
@@ -64,11 +65,12 @@ COLUMNS = (
 
 REPLAN = """## A link that is cut in a call
 
-Allreduces of {size} on `{cluster}`, whose links have {rates}: the link of `{cut}` is
-cut in the middle of a call, and {convergence:.0f} ms later the hosts lead its traffic
-around it, as a routing protocol does. The interrupted call ends right. All ranks then
-pass `topology.without(...)` to `comm.replan`; the next call runs `{after}`
-instead of `{before}`. {wrong} of the jobs had wrong elements in a call.
+Allreduces of {size} on `{cluster}`, whose links have {rates}: the link of
+`{cut}` is cut in the middle of a call, and {convergence:.0f} ms later the hosts lead
+its traffic around it, as a routing protocol does. The interrupted call ends right. All
+ranks then pass `topology.without(...)` to `comm.replan`; the next call runs
+`{after}` instead of `{before}`. {wrong} of the jobs had wrong
+elements in a call.
 
 `replan` itself only exchanges what the ranks see of their hosts. The first call after
 it decides: of the ranks that share a disk, here all, one prices the candidates,
@@ -78,9 +80,9 @@ by `collalgo plan --each-failure`, are read and lowered only. No link is measure
 second call has its plan, and only moves bytes.
 
 {counts}
-The load was {load:.0f} as they began, at commit {commit}; other work delays
-all parts: the first row, a call before the cut, shows how far. Milliseconds, lower is
-better:
+
+The load was {load:.0f} as they began, at commit {commit}; other work delays all parts,
+and the first row, a call before the cut, shows how far. Milliseconds, lower is better:
 """
 
 REPLAN_COLUMNS = (
