@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import chain, permutations
 from pathlib import Path
 from time import sleep
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import click
 import numpy as np
 from collalgo.bench.cells import Cell
 from collalgo.bench.corrections import cells, of_cores, seconds_of
-from collalgo.bench.records import FOUND, environment, keep
+from collalgo.bench.records import FOUND, environment, keep, own_command
 from rich.table import Table
 
 import collalgo
@@ -63,6 +64,20 @@ def errors(found: Sequence[Price]) -> tuple[float, float]:
     """The median and the 95th percentile of the errors."""
     median, most = np.percentile([one.error for one in found], [50, 95])
     return float(median), float(most)
+
+
+def spread(found: Sequence[Price]) -> float | None:
+    """The median error of a round as the prediction of another of the same cell.
+
+    It is that of all pairs, in both orders; None with one round.
+    """
+    cells: dict[tuple[Any, ...], list[float]] = {}
+    for one in found:
+        cell = one.collective, one.ranks, one.nbytes
+        cells.setdefault(cell, []).append(one.measured)
+    pairs = chain.from_iterable(permutations(times, 2) for times in cells.values())
+    parts = [abs(first - other) / other for first, other in pairs]
+    return float(np.median(parts)) if parts else None
 
 
 def worst(found: Sequence[Price], most: int) -> Iterator[str]:
@@ -143,9 +158,9 @@ def prices(
     for line in worst(found, most):
         click.echo(line)
     if file is not None:
-        about = environment(max(ranks))
+        about = {"command": own_command(), "environment": environment(max(ranks))}
         rows = [one._asdict() for one in found]
-        keep(file, {"environment": about, "prices": rows}, force=force)
+        keep(file, {**about, "prices": rows}, force=force)
 
 
 def _on_ranks(work: Callable[[Communicator], list[Price]], size: int) -> list[Price]:
@@ -157,12 +172,15 @@ def _show(found: Sequence[Price]) -> None:
     """Print the errors of each number of ranks, by distance of the cores."""
     title = "errors of predicted times (less is better)"
     table = Table(title=title, box=None)
-    for name in ("ranks", "handoffs", "times", "median", "95th percentile"):
+    columns = "ranks", "handoffs", "times", "median", "95th percentile", "of rounds"
+    for name in columns:
         table.add_column(name, justify="right")
     for size in dict.fromkeys(one.ranks for one in found):
         some = [one for one in found if one.ranks == size]
         apart = [one.distance for one in some]
         handoffs = f"{human_time(min(apart))} to {human_time(max(apart))}"
-        shown = (f"{error:.1%}" for error in errors(some))
+        others = spread(some)
+        shown = [f"{error:.1%}" for error in errors(some)]
+        shown.append("" if others is None else f"{others:.1%}")
         table.add_row(str(size), handoffs, str(len(some)), *shown)
     wide_console().print(table)

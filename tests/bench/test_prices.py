@@ -5,11 +5,14 @@ import json
 import pytest
 from click.testing import CliRunner
 from collalgo.bench import prices
-from collalgo.bench.prices import Price, errors, prices_of, worst
+from collalgo.bench.prices import Price, errors, prices_of, spread, worst
 
 from collalgo import threads
+from collalgo.base.json_files import read_json
 from collalgo.cli.main import main
 from collalgo.schedule.collective import COLLECTIVES
+from docs.pages import percent
+from tests.support.paths import ROOT
 
 
 def price(predicted, measured, nbytes=8):
@@ -27,6 +30,22 @@ def test_an_error_is_a_part_of_the_measured_time(predicted, measured, error):
 def test_the_errors_are_the_median_and_the_95th_percentile_of_all_times():
     found = [price(1e-6 * (1 + part / 100), 1e-6) for part in range(101)]
     assert errors(found) == (pytest.approx(0.5), pytest.approx(0.95))
+
+
+def test_each_round_is_compared_with_all_others_of_its_cell():
+    times = [price(1e-6, measured) for measured in (1e-6, 2e-6)]
+    assert spread(times) == pytest.approx((0.5 + 1) / 2)
+    assert spread([*times, price(1e-6, 9e-6, 64)]) == spread(times)
+    assert spread(times[:1]) is None
+
+
+def test_the_page_has_the_errors_of_the_kept_prices():
+    kept = read_json(ROOT / "bench" / "results" / "prices.json")["prices"]
+    page = (ROOT / "docs" / "selection.md").read_text()
+    for ranks in (2, 4, 8):
+        some = [Price(**row) for row in kept if row["ranks"] == ranks]
+        shown = " | ".join(percent(part) for part in (*errors(some), spread(some)))
+        assert f"| {ranks} | {shown} |\n" in page
 
 
 def test_the_worst_cells_come_first():
@@ -63,6 +82,8 @@ def test_the_command_prints_and_writes_the_rows_of_all_rounds(monkeypatch, tmp_p
     done = CliRunner().invoke(main, [*asked, str(tmp_path / "prices.json")])
     assert done.exit_code == 0, done.output
     assert found == [(2, 0), (3, 0), (2, 1), (3, 1)]
-    rows = json.loads((tmp_path / "prices.json").read_text())["prices"]
+    kept = json.loads((tmp_path / "prices.json").read_text())
+    rows, command = kept["prices"], kept["command"]
+    assert isinstance(command, str)
     assert [row["ranks"] for row in rows] == [2, 3, 2, 3]
     assert "0.0%" in done.output
