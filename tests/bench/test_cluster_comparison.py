@@ -2,8 +2,10 @@
 
 import json
 from contextlib import nullcontext
+from itertools import pairwise
 from types import SimpleNamespace
 
+import networkx as nx
 import pytest
 from click.testing import CliRunner
 from collalgo.bench.cluster import cli, comparison, replanning
@@ -58,8 +60,32 @@ def test_a_contestant_runs_in_the_order_in_which_it_was_priced():
         assert again.seconds == pytest.approx(one.seconds)
 
 
+def width(graph, path):
+    """The rate of the narrowest link on a path."""
+    return min(graph.edges[ends]["rate"] for ends in pairwise(path))
+
+
 @pytest.mark.parametrize("name", ["ring", "slow_ring", "torus", "unequal_mesh"])
-def test_each_hop_leads_nearer_by_the_widest_shortest_path_first(name):
+def test_hops_are_those_of_all_shortest_paths_the_widest_first(name):
+    plan = layout(name)
+    host_of = {end.address.partition("/")[0]: end.namespace
+               for cable in plan.cables for end in cable.ends}  # fmt: skip
+    graph = nx.Graph()
+    for cable in plan.cables:
+        hosts = (end.namespace for end in cable.ends)
+        graph.add_edge(*hosts, rate=cable.bytes_per_second)
+    for (start, target), hops in plan.routes.items():
+        widths = {}
+        for path in nx.all_shortest_paths(graph, start, target):
+            widths[path[1]] = max(widths.get(path[1], 0), width(graph, path))
+        taken = [host_of[address] for _, address in hops]
+        assert {*taken} == {*widths}
+        found = [widths[hop] for hop in taken]
+        assert found == sorted(found, reverse=True)
+
+
+@pytest.mark.parametrize("name", ["ring", "slow_ring", "torus", "unequal_mesh"])
+def test_each_hop_leads_nearer(name):
     plan = layout(name)
     host_of = {end.address.partition("/")[0]: end.namespace
                for cable in plan.cables for end in cable.ends}  # fmt: skip
