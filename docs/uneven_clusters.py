@@ -177,23 +177,9 @@ def _interrupted(document: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
 
 def _replanned(document: dict[str, Any]) -> Iterator[str]:
     """The words and the table of the trials with a link that is cut."""
-    kinds = _interrupted(document)
-    first, *_ = [one for trials in kinds.values() for one in trials]
-    jobs = [one for trials in document["trials"].values() for one in trials]
-    wrong = sum(one["wrong"] > 0 for one in jobs)
-    about = {name: document[name] for name in ("cluster", "cut", "load")}
-    yield REPLAN.format(
-        **about,
-        counts=_counts(document),
-        rates=_rates([document["cluster"]]),
-        commit=_commit(document),
-        size=human(document["nbytes"]),
-        convergence=document["convergence"] * 1e3,
-        before=_base(first["before"]),
-        after=_base(first["after"]),
-        wrong=wrong or "None",
-    )
+    yield REPLAN.format(**_words(document))
     yield from _head(REPLAN_COLUMNS)
+    kinds = _interrupted(document)
     for ends, seconds in PARTS.items():
         cells = [
             f"{found(map(seconds, trials)) * 1e3:.0f}"
@@ -201,6 +187,22 @@ def _replanned(document: dict[str, Any]) -> Iterator[str]:
             for found in (median, max)
         ]
         yield f"| {ends} | {' | '.join(cells)} |"
+
+
+def _words(document: dict[str, Any]) -> dict[str, Any]:
+    """The words about the trials with a link that is cut."""
+    jobs = [one for trials in document["trials"].values() for one in trials]
+    return {
+        **{name: document[name] for name in ("cluster", "cut", "load")},
+        "counts": _counts(document),
+        "rates": _rates([document["cluster"]]),
+        "commit": _commit(document),
+        "size": human(document["nbytes"]),
+        "convergence": document["convergence"] * 1e3,
+        "before": _base(jobs[0]["before"]),
+        "after": _base(jobs[0]["after"]),
+        "wrong": sum(one["wrong"] > 0 for one in jobs) or "None",
+    }
 
 
 def _counts(document: dict[str, Any]) -> str:
