@@ -1,7 +1,6 @@
 /* A background call leaves the core to its caller while that computes, and only then; a wait in
  * a pipelined call sleeps sooner; a core counts as busy the longer, the more yields in a row
- * are long; a rank sleeps where yields are useless, but polls an engine on until another process
- * runs on its core; and a rank that shares a core moves to one with fewer ranks. */
+ * are long; a rank polls an engine on until another process runs on its core; and a rank that shares a core moves to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -204,34 +203,6 @@ static void sleeps_sooner_in_slices(void) {
     if (pauses_before_sleep(1) != 51 || pauses_before_sleep(0) != 11) abort();
 }
 
-/* A rank that is ready on this core and does not get it by yields gets it by a sleep. */
-static void sleeps_if_yields_are_useless(void) {
-    cpu_set_t before, here;
-    sched_getaffinity(0, sizeof before, &before);
-    int core = sched_getcpu();
-    CPU_ZERO(&here);
-    CPU_SET(core, &here);
-    sched_setaffinity(0, sizeof here, &here);
-    char *base = new_world();
-    endpoint *e = endpoint_new(base, NULL, 0, 0, 3, 1, 0);
-    endpoint_announce(e);
-    header(e, 0)->place = header(e, 1)->place = core + 1, header(e, 2)->place = core + 2;
-    header(e, 1)->asleep = 1;
-    for (int turn = 0; turn < 4 * USELESS_YIELDS; turn++)
-        if (note_yield(e, QUICK_YIELD - 1)) abort(); /* no rank is ready here */
-    header(e, 1)->asleep = 0;
-    for (int turn = 0; turn < 4 * USELESS_YIELDS; turn++) /* one of them was long */
-        if (note_yield(e, turn % USELESS_YIELDS ? 0 : QUICK_YIELD)) abort();
-    e->usual = (wait_policy){.yields = 50};
-    e->brief = 1;
-    int64_t idle = 0, pauses = 0;
-    for (; !LOAD(&e->me->asleep); pauses++) endpoint_pause(e, &idle);
-    if (pauses != 2) abort(); /* the last of the quick yields in a row, and its end */
-    endpoint_free(e);
-    munmap(base, (size_t)segment_bytes(4));
-    sched_setaffinity(0, sizeof before, &before);
-}
-
 /* Pauses of a wait without its checks for failures, until the rank sleeps. */
 static int pause_often(endpoint *e, int64_t *idle, int times) {
     for (int i = 0; i < times && !LOAD(&e->me->asleep); i++) {
@@ -267,7 +238,6 @@ static void polls_on_while_its_core_is_its_own(void) {
 int main(void) {
     yields_core();
     sleeps_sooner_in_slices();
-    sleeps_if_yields_are_useless();
     polls_on_while_its_core_is_its_own();
     finds_a_less_loaded_core();
     stays_after_a_mistake();

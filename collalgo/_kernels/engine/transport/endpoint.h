@@ -100,9 +100,7 @@ struct endpoint {
     int64_t caller_read_at, caller_used; /* the time of its last reading, its value, in ns */
     int caller_idle;
     busy_spell by_others, by_ranks, by_caller; /* periods in which these use this core */
-    busy_spell by_sessions; /* and one in which yields let no other rank run */
     int64_t slow_yield;  /* the ticks at the end of the last slow yield */
-    int64_t quick_yields; /* the number of quick yields in a row */
     int polls;            /* whether this rank must poll an engine while it waits */
     int64_t polls_until;  /* the ticks at which such polls end at the latest, */
     int64_t switches;     /* and the switches of this thread when they began */

@@ -7,8 +7,6 @@
 
 #define SLOW_YIELD 1200000     /* ticks, half a millisecond */
 #define LONG_YIELD 4000000     /* ticks, one to two milliseconds */
-#define QUICK_YIELD 2500       /* ticks, a microsecond, in which no other process has run */
-#define USELESS_YIELDS 8       /* quick yields in a row that show that yields are useless */
 #define POLLS_AT_MOST 50000000 /* ticks, about twenty milliseconds */
 #define BUSY_AT_LEAST 8000000  /* ticks, a few milliseconds */
 #define BUSY_AT_MOST 300000000 /* ticks, about a tenth of a second */
@@ -100,21 +98,6 @@ static inline int is_long_yield(endpoint *e, int64_t begun, int64_t ended) {
     return again || ended - begun > LONG_YIELD;
 }
 
-/* Note the length of a yield: whether yields let no other rank run that is ready on this core.
- * Linux may divide a core among sessions (autogroup), of which each rank has its own under a
- * launcher: whoever yields goes on until its time slice ends, unless it sleeps. */
-static inline int note_yield(endpoint *e, int64_t passed) {
-    e->quick_yields = passed < QUICK_YIELD ? e->quick_yields + 1 : 0;
-    if (e->quick_yields < USELESS_YIELDS) return 0;
-    e->quick_yields = 0;
-    for (int64_t r = 0; r < e->size; r++) {
-        rank_header *peer = header(e, r);
-        int is_here = __atomic_load_n(&peer->place, __ATOMIC_RELAXED) == e->me->place;
-        if (r != e->rank && is_here && !LOAD(&peer->asleep)) return 1;
-    }
-    return 0;
-}
-
 /* Whether a rank has not entered this call yet. */
 static inline int is_any_rank_late(endpoint *e) {
     for (int64_t r = 0; r < e->size; r++)
@@ -125,8 +108,7 @@ static inline int is_any_rank_late(endpoint *e) {
 /* Whether a yield is likely to be long. Once all ranks are in the call they no longer compute
  * for themselves. The clock of the caller shows whether it computes. */
 static inline int is_core_busy(endpoint *e, int64_t now) {
-    return now < e->by_others.until || now < e->by_sessions.until ||
-           (now < e->by_ranks.until && is_any_rank_late(e)) ||
+    return now < e->by_others.until || (now < e->by_ranks.until && is_any_rank_late(e)) ||
            (now < e->by_caller.until && caller_computes(e));
 }
 
@@ -140,7 +122,6 @@ static inline int yield_core(endpoint *e) {
     sched_yield();
     int64_t ended = ticks(), passed = ended - begun;
     publish_core(e, ended);
-    if (note_yield(e, passed)) expect_busy(&e->by_sessions, begun, ended);
     if (!is_long_yield(e, begun, ended)) return 1;
     if (ticks_of_other_ranks(e, begun, ended) >= passed / 2) {
         expect_busy(&e->by_ranks, begun, ended);
