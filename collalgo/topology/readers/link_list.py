@@ -8,7 +8,7 @@ NVSwitches.
 import re
 from typing import NamedTuple
 
-from collalgo.base.units import counted
+from collalgo.base.units import TIMES, counted
 from collalgo.errors import TopologyError
 from collalgo.topology.graph import LARGEST
 from collalgo.topology.model import Kind, LinkKind, Topology
@@ -19,7 +19,6 @@ LINK = re.compile(
     r"([\d.]{1,20})(s|ms|us|ns)(?:\s+([\d.eE+-]{1,30}))?\s*"
 )
 GIGABITS = {"Gbps": 1.0, "Mbps": 1e-3, "Kbps": 1e-6, "bps": 1e-9}
-SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
 def recognises(text: str) -> bool:
@@ -118,6 +117,6 @@ def _link(topology: Topology, ids: list[str], line: str, number_of: int) -> floa
         ids[b],
         LinkKind.NVLINK if nvlink else LinkKind.NETWORK,
         number(found[3], what) * GIGABITS[found[4]] / 8,
-        latency=number(found[5], what) * SECONDS[found[6]],
+        latency=number(found[5], what) * TIMES[found[6]],
     )
     return number(found[7] or 0, f"{what}: error rate", most=1.0)

@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from collalgo.base.units import TIMES
 from collalgo.errors import TopologyError
 from collalgo.topology.fabrics import Cable
 from collalgo.topology.model import Topology
@@ -10,8 +11,8 @@ from collalgo.topology.values import number
 
 #: The units of SimGrid in bytes per second and in seconds.
 RATES = {"Bps": 1.0, "bps": 1 / 8}
-TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3,
-         "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "": 1.0}  # fmt: skip
+LONG_TIMES = {"w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0}
+ALL_TIMES = {**TIMES, **LONG_TIMES, "ps": 1e-12}
 PREFIXES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2.0**10,
             "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
 
@@ -28,9 +29,9 @@ def rate(text: str, what: str) -> float:
 def seconds(text: str, what: str) -> float:
     """Seconds of "50us"; a bare number is seconds."""
     found = re.fullmatch(r"\s*([\d.]{1,30}(?:[eE][+-]?\d{1,3})?)\s*([a-z]*)\s*", text)
-    if found is None or found[2] not in TIMES:
+    if found is None or found[2] not in ALL_TIMES:
         raise TopologyError(f"{what}: {text[:40]!r} is not a time")
-    return number(found[1], what) * TIMES[found[2]]
+    return number(found[1], what) * ALL_TIMES[found[2]]
 
 
 def cable_of(element: Any, bandwidth: str, latency: str) -> Cable:
