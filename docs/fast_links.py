@@ -1,9 +1,8 @@
 """The page of the races between hosts with fast links, from their results."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from statistics import geometric_mean
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 from collalgo.base.json_files import read_json
@@ -14,18 +13,7 @@ from docs.pages import GENERATED, write_page
 RESULTS = Path(__file__).parents[1] / "bench" / "results" / "cluster"
 FILES = "fast_*.json"
 
-#: What else is known of results, by their hosts, ranks on each, and commit.
-NOTES = {
-    (2, 1, "dbacb426"): """\
-The geometric mean of all cells is {means}. This is the third race of a day. The two
-before, on partly other code and under another load, had 1.024 and 1.084 over MPICH,
-0.965 and 0.983 over Open MPI; their files are not kept.""",
-    (4, 1, "9f13e924"): """\
-The geometric mean of all cells is {means}. This race is of an earlier version than the
-others, before four parts of a long message were under way at once.""",
-}
-
-#: The ratio below which a cell is listed: closer to 1 is the noise of a race.
+#: The ratio below which a cell counts as slower: closer to 1 is the noise of a race.
 SLOWER = 0.95
 
 
@@ -56,9 +44,9 @@ write, as root:
 
 The hosts are network namespaces of one machine with two cores, on one switch; the links
 have the rates of the first column. Calls of collalgo and of the peers alternate in the
-same processes; collalgo runs over the same MPI as the peer beside it. Each cell is the
-time of the peer divided by that of collalgo, as a geometric mean over the sizes and the
-races (above 1, collalgo is faster). These races ran beside other programs, at a higher
+same processes; collalgo runs over the same MPI as the peer beside it. Each cell of a
+table is a geometric mean of the time of the peer divided by that of collalgo (above 1,
+collalgo is faster). These races ran beside other programs, at a higher
 priority than these. Loads are averages of the minute before each rate.
 
 Reasons of slower cells: messages of up to 64 KiB are copied into packets, which carry
@@ -72,15 +60,20 @@ alltoalls of up to 4 KiB.
 
 
 def page() -> str:
-    """The page: for each shape of hosts a table, and the cells that are slower."""
+    """The page: for each shape of hosts the means by rate and by size."""
     documents = [read_json(path) for path in sorted(RESULTS.glob(FILES))]
     lines = [HEAD % "\n".join(document["command"] for document in documents)]
     for place in dict.fromkeys(map(_place, documents)):
         races = [document for document in documents if _place(document) == place]
         rows = [ratio for race in races for ratio in ratios(race)]
-        lines += [f"## {place}, {counted(len(races), 'race')}\n", *_table(rows), ""]
-        lines += [_slower(rows, len(races)), ""]
-        lines += [line for race in races for line in _note(race)]
+        lines += [f"## {place}, {counted(len(races), 'race')}\n", _means(rows), ""]
+        lines += ["By the rate of the links, as a mean over the sizes:\n"]
+        lines += [*_table(rows, BY_RATE), ""]
+        lines += [
+            "By the size, as a mean over the rates:\n",
+            *_table(rows, BY_SIZE),
+            "",
+        ]
         lines += [_conditions(races[0]), "", *map(_version, races), ""]
     return "\n".join(lines)
 
@@ -99,52 +92,53 @@ def ratios(document: dict[str, Any]) -> Iterator[Ratio]:
             yield Ratio(cell, seconds / row["ours"])
 
 
-def _table(rows: Sequence[Ratio]) -> Iterator[str]:
-    """A row for each rate and peer, and a column for each collective."""
-    collectives = list(dict.fromkeys(one.cell.collective for one in rows))
-    yield f"| links | peer | {' | '.join(collectives)} | all |"
-    yield f"|{'---|' * (len(collectives) + 3)}"
-    for rate, peer in dict.fromkeys(one.cell[:2] for one in rows):
-        mine = [one for one in rows if one.cell[:2] == (rate, peer)]
-        parts = [[r for r in mine if r.cell.collective == one] for one in collectives]
-        means = [geometric_mean(r.ratio for r in part) for part in (*parts, mine)]
-        cells = " | ".join(f"{mean:.2f}" for mean in means)
-        yield f"| {_links(rate)} | {peer} | {cells} |"
-
-
-def _slower(rows: Sequence[Ratio], races: int) -> str:
-    """The cells in which collalgo is slower than a peer in all races."""
-    found: dict[Cell, list[float]] = {}
-    for one in rows:
-        found.setdefault(one.cell, []).append(one.ratio)
-    lost = {cell: max(each) for cell, each in found.items() if max(each) < SLOWER}
-    of = f"of {len(found)} cells in {'all races' if races > 1 else 'the race'}"
-    if not lost:
-        return f"The ratio is below {SLOWER} in none {of}."
-    cells = "; ".join(
-        f"{cell.collective} of {human(cell.nbytes)} over {cell.peer}, "
-        f"{_links(cell.rate)} ({most:.2f})"
-        for cell, most in sorted(lost.items(), key=lambda each: each[1])
+def _means(rows: Sequence[Ratio]) -> str:
+    """The means over all cells, and how many cells are slower."""
+    peers = dict.fromkeys(one.cell.peer for one in rows)
+    means = [
+        f"{_mean(r for r in rows if r.cell.peer == peer)} over {peer}" for peer in peers
+    ]
+    cells = dict.fromkeys(one.cell for one in rows)
+    best = [max(r.ratio for r in rows if r.cell == cell) for cell in cells]
+    slower = sum(ratio < SLOWER for ratio in best)
+    return (
+        f"Means over all cells: {', '.join(means)}. Below {SLOWER} in each race: "
+        f"{slower} of {len(cells)} cells, the lowest {min(best):.2f}."
     )
-    return f"The ratio is below {SLOWER} in {len(lost)} {of}: {cells}."
+
+
+def _mean(rows: Iterable[Ratio]) -> str:
+    """The geometric mean of ratios; nothing where there are none."""
+    ratios = [row.ratio for row in rows]
+    return f"{geometric_mean(ratios):.2f}" if ratios else ""
+
+
+class Rows(NamedTuple):
+    """What the rows of a table are beside the peers: a name, a key and its words."""
+
+    name: str
+    key: Callable[[Cell], Any]
+    words: Callable[[Any], str]
+
+
+def _table(rows: Sequence[Ratio], by: Rows) -> Iterator[str]:
+    """A row for each rate or size and peer, and a column for each collective."""
+    collectives = list(dict.fromkeys(one.cell.collective for one in rows))
+    yield f"| {by.name} | peer | {' | '.join(collectives)} | all |"
+    yield f"|{'---|' * (len(collectives) + 3)}"
+    for key, peer in dict.fromkeys((by.key(r.cell), r.cell.peer) for r in rows):
+        mine = [r for r in rows if (by.key(r.cell), r.cell.peer) == (key, peer)]
+        parts = [[r for r in mine if r.cell.collective == one] for one in collectives]
+        cells = " | ".join(map(_mean, (*parts, mine)))
+        yield f"| {by.words(key)} | {peer} | {cells} |"
 
 
 def _links(rate: float | None) -> str:
     return "unlimited" if rate is None else f"{rate:g} Gbit/s"
 
 
-def _note(document: dict[str, Any]) -> Iterator[str]:
-    """What else is known of a race, with the mean of its cells; often nothing."""
-    commit = document["environment"]["commit"][:8]
-    note = NOTES.get((document["hosts"], document["ranks"], commit))
-    if note is None:
-        return
-    rows, means = [*ratios(document)], []
-    for peer in dict.fromkeys(one.cell.peer for one in rows):
-        mean = geometric_mean(one.ratio for one in rows if one.cell.peer == peer)
-        means.append(f"{mean:.3f} over {peer}")
-    yield from wrap(note.format(means=", ".join(means)), 88)
-    yield ""
+BY_RATE = Rows("links", lambda cell: cell.rate, _links)
+BY_SIZE = Rows("size", lambda cell: cell.nbytes, human)
 
 
 def _version(document: dict[str, Any]) -> str:

@@ -77,16 +77,28 @@ def test_a_race_keeps_the_times_of_each_rate_for_the_page(monkeypatch, tmp_path)
     )
 
 
-def test_the_page_lists_the_cells_in_which_a_peer_is_faster_in_all_races():
-    """The ratio of the best race is shown, as others may have been disturbed."""
+def test_the_page_counts_the_cells_in_which_a_peer_is_faster_in_all_races():
+    """The ratio of the best race counts, as others may have been disturbed."""
     slower = ONE._replace(peers={"gloo": 3e-3, "MPICH": 1e-3})
     rows = [{"rate": None, **slower._asdict()}]
     first = list(fast_links.ratios({"rows": rows}))
-    found = fast_links._slower(first, 1)
-    expected = "broadcast of 1 MiB over MPICH, unlimited (0.50)"
-    assert f"in 1 of 2 cells in the race: {expected}." in found
+    found = fast_links._means(first)
+    assert "1.50 over gloo, 0.50 over MPICH." in found
+    assert "1 of 2 cells, the lowest 0.50" in found
     again = [one._replace(ratio=one.ratio * 2) for one in first]
-    assert "in none of 2 cells in all races" in fast_links._slower([*first, *again], 2)
+    assert "0 of 2 cells, the lowest 1.00" in fast_links._means([*first, *again])
+
+
+def test_a_table_by_size_leaves_out_what_did_not_run():
+    times = [ONE, ONE._replace(collective="alltoall", nbytes=16)]
+    rows = fast_links.ratios(
+        {"rows": [{"rate": 10, **each._asdict()} for each in times]}
+    )
+    table = list(fast_links._table(list(rows), fast_links.BY_SIZE))
+    assert table[2:] == [
+        "| 1 MiB | gloo | 2.50 |  | 2.50 |",
+        "| 16 B | gloo |  | 2.50 | 2.50 |",
+    ]
 
 
 def test_rates_before_one_that_fails_are_shown(monkeypatch):
