@@ -14,6 +14,9 @@ KERNELS = ROOT / "collalgo" / "_kernels"
 INCLUDES = sorted({f"-I{header.parent}" for header in KERNELS.rglob("*.h")})
 COMPILER = os.environ.get("CC", "cc")
 FLAGS = ["-std=gnu11", "-g", "-Wall", "-Wno-unused-function", "-pthread"]
+# Those of Linux lie beside those of glibc; what musl has comes first.
+SYSTEM = ["/usr/include", f"/usr/include/{os.uname().machine}-linux-gnu"]
+KERNEL_HEADERS = [word for folder in SYSTEM for word in ("-idirafter", folder)]
 
 
 def build(compiler, flags, name, folder):
@@ -75,11 +78,18 @@ def test_what_is_reduced_for_several_is_the_same_for_each(tmp_path, flags):
     run([build(COMPILER, flags.split(), "reduce_forward", tmp_path)])
 
 
-@pytest.mark.parametrize(
-    "name", ["exchange", "reduce", "reduce_forward", "staged_copy"]
-)
+PROGRAMS = ["exchange", "reduce", "reduce_forward", "staged_copy"]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_arm64_gives_the_same_results(tmp_path, name):
     if shutil.which("qemu-aarch64") is None:
         pytest.skip("there is no qemu-aarch64 to run what is built for arm64")
     flags = ["-O3", "-static", "-fwrapv", "-ffp-contract=off"]
     run(["qemu-aarch64", build("aarch64-linux-gnu-gcc", flags, name, tmp_path)])
+
+
+@pytest.mark.parametrize("name", at_leisure([*PROGRAMS, "waiting"], {"staged_copy"}))
+def test_musl_gives_the_same_results(tmp_path, name):
+    flags = ["-O2", "-static", "-fwrapv", "-ffp-contract=off"]
+    run([build("musl-gcc", [*flags, *KERNEL_HEADERS], name, tmp_path)])
