@@ -3,8 +3,7 @@
 
    All ranks of a communicator decide alike, as they do by what MPI has them pass alike: the
    collective, the bytes, and for a reduction its op and datatype. */
-#define _GNU_SOURCE
-#include "preload_python.h" /* first, as it has Python.h */
+#include "preload_python.h" /* first, as it has Python.h, which asks for all of libc */
 
 #include <pthread.h>
 #include <stdatomic.h>
