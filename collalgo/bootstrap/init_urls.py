@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from collalgo.base.environment import SECRET
 from collalgo.base.foreign import package_of
@@ -27,7 +27,7 @@ from collalgo.bootstrap.launcher_variables import RESTART_COUNT, port_of
 from collalgo.bootstrap.named_address import connect_at
 from collalgo.bootstrap.rendezvous import HostRendezvous
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.bootstrap.store.etcd_members import members_of
+from collalgo.bootstrap.store.etcd_members import members_of, split_url
 from collalgo.bootstrap.store.protocol import ExchangeStore
 from collalgo.bootstrap.user_secret import user_secret
 from collalgo.errors import BootstrapError
@@ -49,7 +49,7 @@ def connect_by_url(arguments: JoinArguments) -> Context:
     where = arguments.store
     if not isinstance(where, str):
         return connect_over(_store(where, arguments), arguments)
-    url = urlsplit(where if "://" in where else f"tcp://{where}")
+    url = split_url(where if "://" in where else f"tcp://{where}")
     if url.scheme == "env":
         return _by_environment(arguments)
     if url.scheme == "tcp" and is_address(url.netloc):

@@ -5,12 +5,12 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, unquote
 
 from collalgo.bootstrap.interfaces import is_address
 from collalgo.bootstrap.store.client import Client
 from collalgo.bootstrap.store.etcd import Etcd
-from collalgo.bootstrap.store.etcd_members import members_of
+from collalgo.bootstrap.store.etcd_members import members_of, split_url
 from collalgo.bootstrap.store.file import FileStore
 from collalgo.bootstrap.store.hosting import secret_of_job
 from collalgo.bootstrap.store.protocol import KeyValueStore
@@ -61,7 +61,7 @@ def store_place(
         If the id is not one, the URL is malformed, or the secret is not bytes.
     """
     try:
-        parts = urlsplit(url if "://" in url else f"collalgo://{url}")
+        parts = split_url(url if "://" in url else f"collalgo://{url}")
     except ValueError as error:
         raise ValueError(f"{url!r} is not a URL ({error})") from None
     if not job or "/" in job:

@@ -1,13 +1,14 @@
 """The members of an etcd cluster: connections with them, and their status."""
 
 import json
+import re
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.store.etcd_messages import accepted, as_object, term_of, text
@@ -131,6 +132,23 @@ class Members:
             connection.request("POST", f"/v3/{path}", json.dumps(body))
             return as_object(accepted(connection, path).read())
         return {}
+
+
+def split_url(url: str) -> SplitResult:
+    """The parts of a URL, whose place may have several hosts, separated by commas.
+
+    By itself ``urlsplit`` refuses the brackets of an IPv6 address behind another host
+    from CPython 3.14 on, and from late patches of older ones.
+
+    Raises
+    ------
+    ValueError
+        If a host has brackets that do not match, or that are around no address.
+    """
+    scheme, _, rest = url.partition("://")
+    hosts = re.split("[/?#]", rest, maxsplit=1)[0]
+    netloc = ",".join(urlsplit(f"//{host}").netloc for host in hosts.split(","))
+    return urlsplit(f"{scheme}://{rest[len(hosts) :]}")._replace(netloc=netloc)
 
 
 def members_of(netloc: str) -> list[Server]:

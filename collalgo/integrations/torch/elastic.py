@@ -11,7 +11,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from torch.distributed import DistError, PrefixStore, TCPStore
 from torch.distributed.elastic.rendezvous.api import (
@@ -25,6 +24,7 @@ from torch.distributed.elastic.rendezvous.api import (
 )
 
 from collalgo.bootstrap.interfaces import address_towards, addresses, is_loopback
+from collalgo.bootstrap.store.etcd_members import split_url
 from collalgo.bootstrap.store.protocol import KeyValueStore, StoreError
 from collalgo.bootstrap.store.repeated import repeated
 from collalgo.elastic.backends import rendezvous
@@ -92,7 +92,7 @@ def _own_address(endpoint: str) -> str:
     It is that on the route to the store, or else that of an interface: if the store is
     a folder, or on this host. The loopback address is only for nodes that all use it.
     """
-    url = urlsplit(endpoint if "://" in endpoint else f"collalgo://{endpoint}")
+    url = split_url(endpoint if "://" in endpoint else f"collalgo://{endpoint}")
     host = url.netloc.partition(",")[0].rpartition(":")[0].strip("[]")
     found = address_towards(host) if host else ""
     if (found and not is_loopback(found)) or is_loopback(host):
