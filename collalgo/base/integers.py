@@ -10,6 +10,13 @@ from collalgo.base.arguments import shown, wrong_type
 INT64_MAX = 2**63 - 1
 
 
+def _index(value: Any) -> int:
+    """The number of an integer; a truth value of NumPy is none, though it once was."""
+    if type(value) is not int and getattr(value, "dtype", None) == "bool":
+        raise TypeError
+    return index(value)
+
+
 def integer(
     value: Any, name: str, caller: str, least: int, most: int = INT64_MAX
 ) -> int:
@@ -30,7 +37,7 @@ def integer(
     TypeError: reduce: root is 1.0, of type float; pass an integer from 0 to 3
     """
     try:
-        number = index(value)
+        number = _index(value)
     except TypeError:
         advice = f"an integer {_range(least, most)}"
         raise wrong_type(caller, name, value, advice) from None
@@ -62,7 +69,7 @@ def rank_of(value: Any, name: str, caller: str, size: int) -> int:
         As of :func:`integer`.
     """
     try:
-        number = index(value)
+        number = _index(value)
     except TypeError:
         return integer(value, name, caller, 0, size - 1)
     if not 0 <= number < size:

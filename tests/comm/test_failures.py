@@ -19,6 +19,7 @@ from collalgo import (
     PeerFailed,
     threads,
 )
+from collalgo.bootstrap.timeouts import checked_timeout
 
 pytestmark = pytest.mark.deadline
 
@@ -66,6 +67,13 @@ def test_a_rank_that_never_called_anything_is_named():
         given_up.wait()
 
     threads(on_each_rank, 2)
+
+
+@pytest.mark.parametrize("seconds", [np.ones(1), "1", None, [1.0]])
+def test_a_timeout_that_is_no_number_is_refused(seconds):
+    with pytest.raises(TypeError, match=r"limit is .*; pass seconds above 0"):
+        checked_timeout(seconds, "limit")
+    assert checked_timeout(np.float32(0.5)) == checked_timeout(np.array(0.5)) == 0.5
 
 
 def test_the_timeout_of_the_environment_counts(monkeypatch):
