@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -27,7 +28,8 @@ def test_a_mismatch_is_raised_where_it_is_waited_for_with_the_place_of_the_call(
         assert (good.wait() == comm.size).all()
         with pytest.raises(collalgo.MismatchError) as caught:
             bad.wait()
-        assert Path(__file__).name in caught.value.__notes__[0]
+        if sys.version_info >= (3, 11):  # which has notes
+            assert Path(__file__).name in caught.value.__notes__[0]
         assert bad.exception() is caught.value
         with pytest.raises(collalgo.CollalgoError):
             after.wait()

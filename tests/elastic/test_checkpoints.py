@@ -79,7 +79,7 @@ def test_a_missing_checkpoint_is_named_with_the_call(tmp_path):
 @pytest.mark.parametrize(
     ("head", "reason"),
     [
-        ("[" * 99_999 + "]" * 99_999, "recursion"),
+        ("[" * 99_999 + "]" * 99_999, "recursion|Stack overflow"),
         ('[1, ["array", "numpy", "object", [0]]]', "an array of object"),
         (f'[1, ["array", "numpy", "float32", [0, {2**70}]]]', "dimension"),
         ('[1, ["array", "numpy", "float32", [1]]]', "describes 4"),

@@ -90,7 +90,7 @@ def test_what_ranks_have_started_ends_with_their_launcher(tmp_path, hosts, numbe
 def test_other_processes_stay(tmp_path, rude):
     """Those of the launcher's session and of sessions that a rank has begun."""
     line = f"setsid sleep 60 & echo $! > {tmp_path}/daemon; sleep 60"
-    other = subprocess.Popen(["sleep", "60"], process_group=0)
+    other = subprocess.Popen(["sleep", "60"], preexec_fn=os.setpgrp)
     job = subprocess.Popen([*COLLALGO, "run", "-n", "1", "sh", "-c", line])
     file, end = tmp_path / "daemon", time.monotonic() + 30
     while not (file.exists() and file.read_text()):

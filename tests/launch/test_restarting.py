@@ -282,6 +282,6 @@ def test_a_node_goes_on_when_another_is_lost(tmp_path):
 )
 def test_limits_that_mean_nothing_are_refused(words, error, capsys):
     with pytest.raises(SystemExit) as caught:
-        main(["run", *words.split(), "python"])
+        main(["run", *words.split(), sys.executable])
     assert caught.value.code == 2
     assert error in capsys.readouterr().err.replace("\n", " ")

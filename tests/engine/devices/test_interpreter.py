@@ -191,6 +191,7 @@ def test_blocks_meet_where_one_needs_what_another_does():
 
 
 @pytest.mark.skipif("SANITIZE" in os.environ, reason="this is what it runs")
+@pytest.mark.skipif(not shutil.which("g++"), reason="there is no g++")
 def test_blocks_and_ranks_have_no_races():
     found = subprocess.run(
         ["g++", "-print-file-name=libtsan.so"],
