@@ -133,8 +133,13 @@ site: .venv-docs/installed
 	.venv-docs/bin/python -m sphinx --quiet --fail-on-warning --keep-going -b html docs build/site
 	cp build/site/site.html build/site/index.html # the page that a web server shows
 
+# From a copy with modes of its own, at the time of the last commit, so that the wheel is
+# the same wherever and whenever it is built.
+build: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 build: .venv/installed
-	$(BIN)/python -m build
+	rm -rf build/source && mkdir -p build/source
+	umask 022 && git ls-files -z | tar -c --null -T - --mode=u=rwX,go=rX | tar -x -C build/source
+	umask 022 && $(BIN)/python -m build --no-isolation --outdir dist build/source
 
 clean:
 	rm -rf .venv .venv-openmpi .venv-intelmpi .venv-torch .venv-vllm .venv-docs build dist *.egg-info
