@@ -11,7 +11,7 @@ INT64_MAX = 2**63 - 1
 
 
 def _index(value: Any) -> int:
-    """The number of an integer; a truth value of NumPy is none, though it once was."""
+    """The value of an integer; older NumPys would convert their truth values, too."""
     if type(value) is not int and getattr(value, "dtype", None) == "bool":
         raise TypeError
     return index(value)
