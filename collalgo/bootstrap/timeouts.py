@@ -27,7 +27,7 @@ def checked_timeout(timeout: float, name: str = "timeout") -> float:
     TypeError, ValueError
         If it is not a number above 0.
     """
-    if not hasattr(timeout, "__float__") or getattr(timeout, "ndim", 0):
+    if not hasattr(timeout, "__float__") or getattr(timeout, "ndim", 0) != 0:
         raise TypeError(
             f"{name} is {timeout!r}, of type {type(timeout).__name__}; pass seconds "
             "above 0, or math.inf"
