@@ -15,6 +15,7 @@ from collalgo.integrations.as_mpi4py import (
     layouts,
     memory,
     parts,
+    specs,
     topologies,
 )
 from collalgo.integrations.as_mpi4py.constants import NUMBERS, PROC_NULL
@@ -40,7 +41,7 @@ MOST_FAILURES = {
     "cco_obj_inter": 0,
     "cco_pr_buf": 0,
     "cco_pr_ngh_buf": 0,
-    "cco_pr_vec": 4,  # MPI.BOTTOM
+    "cco_pr_vec": 0,
     "cco_vec": 0,
     "cco_vec_inter": 0,
     "comm": 0,
@@ -205,6 +206,40 @@ def test_the_parts_of_a_distributed_array_cover_it():
     assert sorted(covered) == list(range(35))
 
 
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_datatypes_of_bottom_have_addresses(count):
+    sent, received = np.arange(3 * count, dtype="i8"), np.full(3 * count, -1)
+    make = datatypes.TYPECODES["q"].Create_hindexed
+    of_sent, of_received = (
+        make([1], [x.ctypes.data + 8]).Create_resized(0, 24) for x in (sent, received)
+    )
+    source = specs.simple([memory.BOTTOM, count, of_sent])
+    target, finish = specs.simple(
+        [memory.BOTTOM, count, of_received], writable=True
+    ).target()
+    target[:] = source.pack()
+    finish()
+    assert received[1::3].tolist() == sent[1::3].tolist()
+    assert (np.delete(received, np.s_[1::3]) == -1).all()
+    wide = specs.vector_of_types([memory.BOTTOM, [of_sent]], 1)
+    assert wide.pack().tobytes() == sent[1].tobytes()
+    assert specs.vector([memory.BOTTOM, [1], [0], of_sent], 1).sizes == [8]
+
+
+def test_elements_of_bottom_have_a_count_and_addresses():
+    integer = datatypes.TYPECODES["i"]
+    with pytest.raises(ValueError, match="has no length; pass a count"):
+        specs.simple([memory.BOTTOM, integer])
+    with pytest.raises(KeyError, match=r"elements 'MPI\.BOTTOM'; pass one"):
+        specs.simple([memory.BOTTOM, 3])
+    displaced = integer.Create_hindexed([1], [4])
+    for place, datatype in ((memory.BOTTOM, integer), (b"12345678", displaced)):
+        with pytest.raises(MpiException):
+            specs.simple([place, 1, datatype]).elements()
+    with pytest.raises(MpiException, match="exceed"):
+        specs.simple([memory.BOTTOM, 1, integer]).pack()
+
+
 def test_parts_of_other_buffers_do_not_count_as_adjoining():
     byte, target = datatypes.BYTE, np.zeros(4, np.uint8)
     blocks = parts.Blocks([parts.NOTHING, parts.Part(target, byte, 2, 1)])
@@ -233,7 +268,7 @@ def test_the_bytes_of_any_buffer_are_shared():
         (np.zeros(4)[::2], BufferError),
         (np.zeros(2, ">i4"), BufferError),
         ([1, 2], TypeError),
-        (memory.BOTTOM, NotImplementedError),
+        (memory.IN_PLACE, TypeError),
     ],
 )
 def test_what_is_no_buffer_for_a_result_is_refused(obj, error):

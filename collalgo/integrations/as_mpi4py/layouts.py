@@ -121,7 +121,7 @@ class Layout:
     def part(self, memory: Bytes, start: int, count: int) -> Bytes:
         """The part of the memory with some elements that have no gaps."""
         end = start + count * self.size
-        if end > len(memory):
+        if start < 0 or end > len(memory):
             self.check(memory, start, count)
         return memory if end - start == len(memory) else memory[start:end]
 

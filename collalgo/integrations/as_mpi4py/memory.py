@@ -15,6 +15,9 @@ Bytes = NDArray[np.uint8]
 _libc = ctypes.CDLL(None, use_errno=True)
 PAGE = mmap.PAGESIZE
 
+#: A bound of the addresses of a process.
+MOST_ADDRESS = 1 << 56
+
 
 class Special:
     """A constant in place of a buffer."""
@@ -41,6 +44,7 @@ class Special:
         return hash(self._number)
 
 
+#: All memory: datatypes of it have addresses in place of displacements.
 BOTTOM = Special("BOTTOM", 0)
 IN_PLACE = Special("IN_PLACE", -1)
 BUFFER_AUTOMATIC = Special("BUFFER_AUTOMATIC", -2)
@@ -141,6 +145,8 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
     """The bytes of a buffer, and the code of its elements.
 
+    Those of ``BOTTOM`` begin at :func:`origin`: no array begins at address 0.
+
     Raises
     ------
     TypeError
@@ -152,16 +158,20 @@ def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
         found, code = _of_array(obj), obj.dtype.char
     elif obj is None:
         return np.empty(0, np.uint8), "B"
+    elif obj is BOTTOM:
+        return at_address(PAGE, MOST_ADDRESS - PAGE, None), "MPI.BOTTOM"
     elif isinstance(obj, Special):
-        raise NotImplementedError(
-            f"MPI.{obj!r} is not a buffer here: absolute addresses are not supported; "
-            "pass an array"
-        )
+        raise TypeError(f"MPI.{obj!r} is not a buffer here; pass an array")
     else:
         found, code = _of_other(obj)
     if writable and not found.flags.writeable:
         raise BufferError(f"{type(obj).__name__} is read-only, and data goes into it")
     return found, code
+
+
+def origin(buf: Any) -> int:
+    """The byte of a buffer to which displacements refer."""
+    return -PAGE if buf is BOTTOM else 0
 
 
 def _of_array(array: NDArray[Any]) -> Bytes:

@@ -72,8 +72,12 @@ class Part:
         """The elements as an array of what reductions combine."""
         state = self.datatype.state
         dtype = state.dtype or np.dtype(f"V{max(state.layout.size, 1)}")
-        if state.layout.extent != dtype.itemsize:
-            fail("ERR_TYPE", f"{self.datatype!r} has gaps and cannot be reduced")
+        if state.layout.lb or state.layout.extent != dtype.itemsize:
+            fail(
+                "ERR_TYPE",
+                f"{self.datatype!r} has gaps, or does not begin at its first byte, and "
+                "cannot be reduced",
+            )
         state.layout.check(self.memory, self.start, self.count)
         end = self.start + self.count * dtype.itemsize
         return self.memory[self.start : end].view(dtype)

@@ -8,7 +8,7 @@ import numpy as np
 
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
 from collalgo.integrations.as_mpi4py.datatypes import TYPECODES, Datatype
-from collalgo.integrations.as_mpi4py.memory import Bytes, Special, memory_of
+from collalgo.integrations.as_mpi4py.memory import Bytes, Special, memory_of, origin
 from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part, Whole
 
 
@@ -50,6 +50,8 @@ def _typed(buf: Any, datatype: Any, *, writable: bool) -> tuple[Bytes, Any]:
 
 def _entries(memory: Bytes, start: int, datatype: Any) -> int:
     """The number of elements of a datatype from a byte of a buffer on."""
+    if start < 0:
+        raise ValueError("MPI.BOTTOM has no length; pass a count")
     length = len(memory) - start
     if not length:
         return 0
@@ -86,7 +88,7 @@ def simple(msg: Any, *, writable: bool = False, blocks: int = 1, rank: int = 0) 
     if isinstance(count, list):
         count, place = count
     memory, found = _typed(buf, datatype, writable=writable)
-    start = _start(memory, 0 if place is None else index(place), found)
+    start = origin(buf) + _start(memory, index(place or 0), found)
     if count is None:
         number = _share(_entries(memory, start, found), max(blocks, 1))
     else:
@@ -130,8 +132,9 @@ def vector(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     """The parts of a message for several ranks."""
     buf, counts, places, datatype = _items(msg)
     memory, found = _typed(buf, datatype, writable=writable)
+    first = origin(buf)
     if counts is None:
-        entries = _entries(memory, 0, found)
+        entries = _entries(memory, first, found)
         counts = [(entries + blocks - 1 - i) // blocks for i in range(blocks)]
     numbers = _integers(counts, blocks)
     starts: Sequence[int]
@@ -144,7 +147,7 @@ def vector(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     extent = found.extent if found else 0
     return Blocks(
         [
-            Part(memory, found, number, start * extent)
+            Part(memory, found, number, first + start * extent)
             for number, start in zip(numbers, starts, strict=True)
         ]
     )
@@ -157,7 +160,7 @@ def vector_of_types(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     buf, *places, datatypes = msg
     given = places[0] if len(places) == 1 else places
     counts, starts = given or ([1] * blocks, [0] * blocks)
-    memory, _ = memory_of(buf, writable=writable)
+    memory, first = memory_of(buf, writable=writable)[0], origin(buf)
     if len(datatypes) != blocks:
         raise ValueError(f"{len(datatypes)} datatypes are given for {blocks} ranks")
     items = zip(
@@ -166,7 +169,9 @@ def vector_of_types(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
         _integers(starts, blocks),
         strict=True,
     )
-    return Blocks([Part(memory, one, count, start) for one, count, start in items])
+    return Blocks(
+        [Part(memory, one, count, first + start) for one, count, start in items]
+    )
 
 
 def _integers(values: Any, blocks: int) -> Sequence[int]:
