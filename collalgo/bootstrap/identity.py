@@ -241,8 +241,7 @@ LAUNCHERS = (
     Launcher(*MVAPICH, _of_mpi(MVAPICH, "mpirun_rsh of MVAPICH")),
     Launcher(*JSRUN, _of_mpi(JSRUN, "jsrun")),
     Launcher(*PALS, _of_mpi(PALS, "mpiexec of PALS")),
-    # In a shell within an allocation of Slurm there is a job, but no step.
-    Launcher("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", _of_srun, "SLURM_STEP_ID"),
+    Launcher(*SRUN[2:4], _of_srun, SRUN[1]),
     Launcher(*HOROVOD[:2], _of_horovodrun),
     BY_HAND,
 )

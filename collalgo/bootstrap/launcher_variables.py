@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from itertools import chain
+from typing import NamedTuple
 
 from collalgo.base.arguments import shown
 from collalgo.base.environment import JOB, STORE
@@ -31,7 +32,8 @@ PALS = ("PALS_RANKID", "PALS_SIZE")
 #: The rank of PMIx, which tells no size.
 PMIX_RANK = "PMIX_RANK"
 
-#: The variables of a step of Slurm: job, step, rank, size, number of nodes.
+#: The variables of a step of Slurm: job, step, rank, size, number of nodes. In a shell
+#: within an allocation there is a job, but no step.
 SRUN = (
     "SLURM_JOB_ID",
     "SLURM_STEP_ID",
@@ -39,6 +41,12 @@ SRUN = (
     "SLURM_STEP_NUM_TASKS",
     "SLURM_STEP_NUM_NODES",
 )
+
+#: The variables of rank, size, local rank and local size of Open MPI (and of jsrun for
+#: it), of jsrun, and of Hydra, the process manager of MPICH and Intel MPI.
+OPEN_MPI_LOCAL = "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
+JSRUN_LOCAL = "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE"
+HYDRA_LOCAL = "MPI_LOCALRANKID", "MPI_LOCALNRANKS"
 
 #: The variable of the number of restarts of a rank, as torchrun calls it.
 RESTART_COUNT = "TORCHELASTIC_RESTART_COUNT"
@@ -48,8 +56,14 @@ PAIRS = (TORCH[:2], HOROVOD[:2], OPEN_MPI, MPICH, MVAPICH, JSRUN, PALS)
 
 #: The variables of the rank, the size and the connection to the launcher, which an MPI
 #: reads when it starts: some by name, the others by prefix.
-OF_MPI = {*OPEN_MPI, *MPICH, *MVAPICH, *JSRUN, *PALS, "PMI_FD", "PMI_PORT", "PMI_ID"}
-OF_MPI_PREFIXES = ("OMPI_COMM_WORLD_", "PMIX_SERVER_", "PMIX_RANK", "PMIX_NAMESPACE")
+OF_MPI = {*MPICH, *HYDRA_LOCAL, *PALS, "PMI_FD", "PMI_PORT", "PMI_ID"}
+OF_MPI_PREFIXES = (
+    *("OMPI_COMM_WORLD_", "MV2_COMM_WORLD_", "JSM_NAMESPACE_"),
+    *("PMIX_SERVER_", "PMIX_RANK", "PMIX_NAMESPACE"),
+)
+
+#: The prefixes of all variables of launchers and batch systems that are for one host.
+OF_HOST_PREFIXES = ("SLURM_", "PMI_", "OMPI_")
 
 #: The most ranks of a job.
 MOST_RANKS = 1 << 17
@@ -63,11 +77,26 @@ def is_of_mpi(name: str) -> bool:
     return name in OF_MPI or name.startswith(OF_MPI_PREFIXES)
 
 
-def place_in_mpi(env: Mapping[str, str]) -> tuple[str, str, str] | None:
-    """The variable of the rank, rank and size of one of several ranks of an MPI."""
-    for rank, size in PAIRS[2:]:
+class Place(NamedTuple):
+    """One of several ranks that another launcher has started."""
+
+    launcher: str
+    variable: str
+    rank: str
+    size: str
+
+
+def place_in_job(env: Mapping[str, str]) -> Place | None:
+    """The place of this process if it is one of several ranks of another launcher.
+
+    An srun or jsrun for an MPI sets variables of both.
+    """
+    pairs = [("jsrun", *JSRUN), *(("mpiexec", *pair) for pair in PAIRS[2:])]
+    if env.get(SRUN[1], "").strip():
+        pairs.insert(0, ("srun", *SRUN[2:4]))
+    for launcher, rank, size in pairs:
         if env.get(rank, "").strip() and env.get(size, "").strip() not in ("", "1"):
-            return rank, env[rank].strip(), env[size].strip()
+            return Place(launcher, rank, env[rank].strip(), env[size].strip())
     return None
 
 

@@ -14,6 +14,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from collalgo.base.environment import INTERFACES
+from collalgo.bootstrap.launcher_variables import (
+    HYDRA_LOCAL,
+    JSRUN,
+    JSRUN_LOCAL,
+    MPICH,
+    OPEN_MPI,
+    OPEN_MPI_LOCAL,
+    SRUN,
+)
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.launch import environment
 from collalgo.launch.allocation import task_counts
@@ -55,17 +64,15 @@ class Numbers(NamedTuple):
         return ", ".join(f"{name}={env[name]}" for name in self)
 
 
-#: Those of MPICH and Intel MPI, whose process manager is Hydra.
-HYDRA = Numbers("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS")
+#: Those of MPICH and Intel MPI.
+HYDRA = Numbers(*MPICH, *HYDRA_LOCAL)
 
 #: Those of Open MPI (and of jsrun for it), of jsrun, and of Hydra.
 NUMBERS = (
-    Numbers(*(f"OMPI_COMM_WORLD_{name}" for name in
-              ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))),
-    Numbers(*(f"JSM_NAMESPACE_{name}" for name in
-              ("RANK", "SIZE", "LOCAL_RANK", "LOCAL_SIZE"))),
+    Numbers(*OPEN_MPI, *OPEN_MPI_LOCAL),
+    Numbers(*JSRUN, *JSRUN_LOCAL),
     HYDRA,
-)  # fmt: skip
+)
 
 
 def position_of(
@@ -106,7 +113,7 @@ def _of_slurm(env: Mapping[str, str]) -> RankPosition:
         variable = "SLURM_STEP_TASKS_PER_NODE"
         counts = task_counts(env[variable], variable)
         node, local = int(env["SLURM_NODEID"]), int(env["SLURM_LOCALID"])
-        rank, local_size = int(env["SLURM_PROCID"]), counts[node]
+        rank, local_size = int(env[SRUN[2]]), counts[node]
     except (KeyError, IndexError, ValueError):
         raise BootstrapError(
             "this process has no rank: no variables of Open MPI, MPICH, Intel MPI, "

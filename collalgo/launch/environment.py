@@ -7,7 +7,11 @@ from dataclasses import asdict
 
 from collalgo.base.environment import INTERFACES, JOB, VARIABLES
 from collalgo.bootstrap.interfaces import rdma_devices
-from collalgo.bootstrap.launcher_variables import RESTART_COUNT, is_of_mpi
+from collalgo.bootstrap.launcher_variables import (
+    OF_HOST_PREFIXES,
+    RESTART_COUNT,
+    is_of_mpi,
+)
 from collalgo.engine.transport.waiting import cores
 from collalgo.launch.hosts import RankPosition
 
@@ -17,7 +21,7 @@ UCX_DEVICES = "UCX_NET_DEVICES"
 #: Variables of a machine or a session, which other hosts do not get.
 NOT_FORWARDED = ("HOSTNAME", "DISPLAY", "TMPDIR", "PWD", "OLDPWD", "HOME", "USER",
                  "SHELL", "LOGNAME", "TERM", "SHLVL", "_")  # fmt: skip
-NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", "SLURM_", "PMI_", "OMPI_")
+NOT_FORWARDED_PREFIXES = ("SSH_", "XDG_", "DBUS_", *OF_HOST_PREFIXES)
 
 #: What the library, or torchrun, has set for this process, if it is itself a rank.
 OF_A_RANK = {RESTART_COUNT, *(each.name for each in VARIABLES if each.internal)}

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from collalgo.bootstrap.launcher_variables import place_in_mpi
+from collalgo.bootstrap.launcher_variables import place_in_job
 from collalgo.launch.allocation import Allocation, allocation
 from collalgo.launch.batch_command import in_lsf, in_slurm
 from collalgo.launch.hosts import MAX_SLOTS, Host, assign_ranks, check_ranks
@@ -45,7 +45,7 @@ def launch_plan(options: LaunchOptions) -> tuple[LaunchPlan, Choice]:
         If the ranks do not fit on the hosts, or there is no program to start them.
     """
     _check_nodes(options)
-    _refuse_inside_mpi(options)
+    _refuse_inside_job(options)
     if options.discover is not None:
         from collalgo.launch.elastic_launch import ElasticLaunch
 
@@ -188,15 +188,15 @@ def number_of_ranks(options: LaunchOptions, choice: Choice) -> int:
     return size
 
 
-def _refuse_inside_mpi(options: LaunchOptions) -> None:
-    """Refuse to be one of several launchers of an mpiexec, unless each runs a node."""
-    found = place_in_mpi(os.environ)
+def _refuse_inside_job(options: LaunchOptions) -> None:
+    """Refuse to be one of several launchers of another, unless each runs a node."""
+    found = place_in_job(os.environ)
     if found is not None and not options.elastic:
-        variable, rank, size = found
+        launcher, variable, rank, size = found
         raise OptionError(
-            f"this is one of {size} launchers, started by an mpiexec ({variable}="
+            f"this is one of {size} launchers, started by an {launcher} ({variable}="
             f"{rank}), each of which would start a job of its own; use either "
-            f"mpiexec or collalgo run: `mpiexec -n {size} python script.py` or "
+            f"{launcher} or collalgo run: `{launcher} -n {size} python script.py` or "
             f"`collalgo run -n {size} script.py`. If you want {size} jobs, unset "
             f"{variable}"
         )

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from collalgo.bootstrap.launcher_variables import MPICH, OPEN_MPI, PALS
+from collalgo.bootstrap.launcher_variables import JSRUN, MPICH, OPEN_MPI, PALS, SRUN
 from collalgo.errors import BootstrapError
 from collalgo.launch import environment
 from collalgo.launch.agent import AgentJob
@@ -20,7 +20,7 @@ from collalgo.launch.ssh import SshLaunch
 HOSTS = (Host("a", 2), Host("b", 1))
 
 #: Variables of batch systems, of which the machine of the tests may have some.
-BATCH = ("SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE",
+BATCH = (*SRUN, "SLURM_JOB_NODELIST", "SLURM_TASKS_PER_NODE",
          "LSB_JOBID", "LSB_DJOB_HOSTFILE", "LSB_MCPU_HOSTS", "LSB_HOSTS",
          "PBS_NODEFILE", "PE_HOSTFILE", "COLLALGO_RSH")  # fmt: skip
 
@@ -87,19 +87,40 @@ def test_options_that_contradict_each_other_are_refused():
         planned(["true"], 4, HOSTS)
 
 
-@pytest.mark.parametrize("pair", [MPICH, OPEN_MPI, PALS])
-def test_one_of_several_launchers_of_an_mpiexec_is_refused(pair, monkeypatch):
+@pytest.mark.parametrize(
+    ("launcher", "pair"),
+    [
+        *(("mpiexec", pair) for pair in (MPICH, OPEN_MPI, PALS)),
+        *[("jsrun", JSRUN), ("srun", SRUN[2:4])],
+    ],
+)
+def test_one_of_several_launchers_of_another_is_refused(launcher, pair, monkeypatch):
     variable, of_size = pair
+    if launcher != "mpiexec":  # for an MPI they set its variables, too
+        for name, value in zip((*MPICH, *SRUN[:2]), "1470", strict=True):
+            monkeypatch.setenv(name, value)
+    if launcher == "jsrun":
+        monkeypatch.delenv(SRUN[1])
     monkeypatch.setenv(variable, "1")
     monkeypatch.setenv(of_size, "4")
-    with pytest.raises(OptionError, match=rf"one of 4 launchers.*{variable}=1.*-n 4"):
+    words = rf"one of 4 launchers, .*{variable}=1.*`{launcher} -n 4 python.*-n 4 "
+    with pytest.raises(OptionError, match=words):
         planned(["true"], 2)
-    monkeypatch.setenv(of_size, "1")  # as under mpiexec -n 1
+    for name in (of_size, MPICH[1]):
+        monkeypatch.setenv(name, "1")  # as under mpiexec -n 1
     assert planned(["true"], 2)
 
 
+def test_a_launcher_in_the_script_of_a_job_of_slurm_starts_its_ranks(monkeypatch):
+    """sbatch runs it as process 0 of the job, which is no step of several."""
+    for name, value in zip((SRUN[0], *SRUN[2:4]), "704", strict=True):
+        monkeypatch.setenv(name, value)
+    assert len(planned(["true"], 2).specs) == 2
+
+
 def test_ranks_get_no_connection_of_an_mpi_to_its_launcher(monkeypatch):
-    names = ("PMI_FD", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_NAMESPACE")
+    names = ("PMI_FD", "PMI_RANK", "PMI_SIZE", "OMPI_COMM_WORLD_RANK", "PMIX_NAMESPACE",
+             "MPI_LOCALRANKID", "JSM_NAMESPACE_LOCAL_RANK")  # fmt: skip
     kept = {"OMPI_MCA_btl": "self", "MPIR_CVAR_DEBUG_HOLD": "0"}
     for name, value in {**dict.fromkeys(names, "1"), **kept}.items():
         monkeypatch.setenv(name, value)
