@@ -50,6 +50,8 @@ def _arrays(call: Mapping[str, Any]) -> str:
     is_cut = len(call["algorithm"].encode()) == MOST_BYTES
     complete = parts.rpartition("+")[0] if is_cut else parts
     counts = KEY.sub("", complete) + "+..." * is_cut
+    if not counts:
+        return "no arrays"
     if set(counts) <= set("0123456789+."):  # as all are of one dtype
         counts += f" elements of {dtype}"
     return f"arrays of {counts}" + " with keys" * bool(KEY.search(complete))

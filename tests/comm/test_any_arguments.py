@@ -10,7 +10,8 @@ import pytest
 from collalgo import BootstrapError, CollectiveTimeout, MismatchError, threads
 from tests.support.any_arguments import ALLOWED, METHODS, arguments
 
-#: Calls that need other arrays or counts on some ranks than on others.
+#: Calls that need other arrays or counts on some ranks than on others. Their mismatch may
+#: be found in a later call: ``broadcast(x, like={})`` moves nothing from the root.
 UNLIKE = re.compile("(persistent_)?(broadcast|reduce|gather|scatter)|.*v(_async)?$")
 
 #: Errors after which the ranks of a world, if it has several, may be out of step.
@@ -36,7 +37,10 @@ def calls(comm, seed, number):
             outcomes.append((name, "done"))
         except (*ALLOWED, *OF_OPERATION.get(name, ())) as error:
             assert str(error), (name, drawn)
-            outcomes.append((name, type(error).__name__))
+            failed = name
+            if isinstance(error, MismatchError):  # maybe of an earlier call
+                failed = error.collective or name
+            outcomes.append((failed, type(error).__name__))
             if isinstance(error, LAST) and comm.size > 1:
                 return outcomes
     with suppress(*LAST):
@@ -65,7 +69,7 @@ def test_three_ranks_that_pass_the_same(seed, worlds):
         each = threads(lambda comm, draws=draws: calls(comm, draws, 40), 3, timeout=5)
         for outcomes in zip(*each, strict=False):
             if len(set(outcomes)) > 1:
-                assert UNLIKE.match(outcomes[0][0]), outcomes
+                assert any(UNLIKE.match(name) for name, _ in outcomes), outcomes
                 break
         done += sum(map(number_done, each))
     assert done

@@ -42,6 +42,15 @@ def test_the_difference_between_structures_is_named(call, own, words):
     threads(on_each_rank, 3, timeout=60)
 
 
+def test_a_structure_without_arrays_is_named():
+    def on_each_rank(comm):
+        with pytest.raises(MismatchError, match="passed no arrays"):
+            comm.broadcast({} if comm.rank == 1 else equal())
+            comm.barrier()  # as rank 1 has had nothing to wait for
+
+    threads(on_each_rank, 2, timeout=60)
+
+
 def test_long_structures_are_named_by_their_first_arrays():
     def on_each_rank(comm):
         tree = {f"layer{i}": np.ones(i) for i in range(1, 90)}
