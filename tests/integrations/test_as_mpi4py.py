@@ -301,7 +301,7 @@ def test_grids_are_as_square_as_possible(ranks, dims, expected):
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(FOLDER not in os.environ, reason=f"{FOLDER} names no folder")
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", MOST_FAILURES)
 def test_tests_of_mpi4py_pass(name, ranks):
     job = started(
