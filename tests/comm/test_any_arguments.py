@@ -10,8 +10,8 @@ import pytest
 from collalgo import BootstrapError, CollectiveTimeout, MismatchError, threads
 from tests.support.any_arguments import ALLOWED, METHODS, arguments
 
-#: Calls that need other arrays or counts on some ranks than on others. Their mismatch may
-#: be found in a later call: ``broadcast(x, like={})`` moves nothing from the root.
+#: Calls that need other arrays or counts on some ranks than on others. Their mismatch
+#: may be found in a later call: ``broadcast(x, like={})`` moves nothing from the root.
 UNLIKE = re.compile("(persistent_)?(broadcast|reduce|gather|scatter)|.*v(_async)?$")
 
 #: Errors after which the ranks of a world, if it has several, may be out of step.
