@@ -22,6 +22,11 @@ LAST = (MismatchError, CollectiveTimeout, BootstrapError)
 OF_OPERATION = {"reduce_objects": (OverflowError,)}
 
 
+def failed_call(error, name):
+    """The call that failed: by a mismatch maybe an earlier one."""
+    return (isinstance(error, MismatchError) and error.collective) or name
+
+
 def calls(comm, seed, number):
     """Make random calls; what came of each, up to the first that ends the world."""
     draw, outcomes = random.Random(seed), []
@@ -37,10 +42,7 @@ def calls(comm, seed, number):
             outcomes.append((name, "done"))
         except (*ALLOWED, *OF_OPERATION.get(name, ())) as error:
             assert str(error), (name, drawn)
-            failed = name
-            if isinstance(error, MismatchError):  # maybe of an earlier call
-                failed = error.collective or name
-            outcomes.append((failed, type(error).__name__))
+            outcomes.append((failed_call(error, name), type(error).__name__))
             if isinstance(error, LAST) and comm.size > 1:
                 return outcomes
     with suppress(*LAST):

@@ -132,9 +132,8 @@ def vector(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     """The parts of a message for several ranks."""
     buf, counts, places, datatype = _items(msg)
     memory, found = _typed(buf, datatype, writable=writable)
-    first = origin(buf)
     if counts is None:
-        entries = _entries(memory, first, found)
+        entries = _entries(memory, origin(buf), found)
         counts = [(entries + blocks - 1 - i) // blocks for i in range(blocks)]
     numbers = _integers(counts, blocks)
     starts: Sequence[int]
@@ -147,7 +146,7 @@ def vector(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     extent = found.extent if found else 0
     return Blocks(
         [
-            Part(memory, found, number, first + start * extent)
+            Part(memory, found, number, origin(buf) + start * extent)
             for number, start in zip(numbers, starts, strict=True)
         ]
     )
