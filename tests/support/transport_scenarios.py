@@ -5,12 +5,16 @@ engine and checks their results; nothing in it depends on the kind of the transp
 """
 
 import os
+import re
 import sys
 import time
+from itertools import product
+from pathlib import Path
 
 import numpy as np
 
 from collalgo._kernels.engine.program import RUN_CLOSED, RUN_DONE, RUN_FAILED
+from collalgo._kernels.engine.transport.staging import MOST_KEPT
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.engine.transport.interface import RankTransport
 from collalgo.schedule import Chunk, Kind, Transfer
@@ -18,6 +22,9 @@ from tests.support.transport_rank import BEFORE, SHORT, SIZES, expect, pattern, 
 
 #: Bytes that no engine keeps for a rank that does not receive them.
 LONG = 48 << 20
+
+#: Bytes that are reduced in four messages, and memory that an engine may take for itself.
+REDUCED, OF_ENGINE = 4 << 20, 8 << 20
 
 
 def it_has_the_interface(rank):
@@ -83,6 +90,26 @@ def receives_reduce(rank):
         expect(buffer, (wanted % 256).astype(np.uint8))
 
 
+def idle_channels_keep_little_memory(rank):
+    """After four long messages on each, which are reduced from staging."""
+    buffer = np.ones(LANES * REDUCED, np.uint8)
+    step = []
+    for peer, lane in product(rank.peers(), range(LANES)):
+        step.append(transfer(Kind.SEND, peer, lane, LANES, lane))
+        step.append(transfer(Kind.RECV_REDUCE, peer, lane, LANES, lane))
+    before = anonymous_bytes()
+    for _ in range(3):
+        assert rank.call([step], buffer) == RUN_DONE
+    grown = anonymous_bytes() - before
+    assert grown < MOST_KEPT + OF_ENGINE, f"{grown >> 20} MiB more"
+
+
+def anonymous_bytes():
+    """The memory of this process that belongs to no file."""
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
+
+
 def one_chunk_goes_to_many_peers(rank):
     for nbytes in (5, 2000, 1 << 20, 6 << 20):
         wanted = pattern(9, nbytes)
@@ -128,6 +155,7 @@ DELIVERY = (
     messages_may_have_any_size,
     many_messages_are_in_flight,
     receives_reduce,
+    idle_channels_keep_little_memory,
     one_chunk_goes_to_many_peers,
     receives_replace_what_is_sent,
     tokens_carry_no_bytes,

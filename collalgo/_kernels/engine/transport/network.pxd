@@ -10,7 +10,6 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     CARRIED_BYTES = SEGMENT_BYTES + 1  # the shortest message that is carried
-    STAGING_KEPT = 1 << 20    # the bytes of staging that each receive of a channel keeps
     IN_FLIGHT = 4             # messages carried on a channel in each direction
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.
@@ -26,8 +25,7 @@ cdef struct carried_receive:
     int64_t request, nbytes
     bint under_way
     char *target
-    char *staging
-    int64_t staging_bytes
+    char *staging  # taken for this message, or NULL
 
 
 cdef struct carriage:  # of a channel
@@ -68,6 +66,9 @@ cdef class Network(Packets):
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil
     cdef int test_receive(
         self, int64_t channel, carriage *one, carried_receive *which, int64_t *nbytes
+    ) noexcept nogil
+    cdef void end_staging(
+        self, carriage *one, carried_receive *which
     ) noexcept nogil
     cdef void forget(self) noexcept nogil
     cdef void forget_receive(

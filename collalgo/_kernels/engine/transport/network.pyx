@@ -8,7 +8,7 @@ in the memory of its sender and writes to that of its receiver.
 
 cimport cython
 from libc.stdint cimport int64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 
 from collalgo._kernels.engine.transport.packets cimport (
     HEADER_BYTES,
@@ -18,6 +18,7 @@ from collalgo._kernels.engine.transport.packets cimport (
     packet_header,
     packet_queue,
 )
+from collalgo._kernels.engine.transport.staging cimport return_staging, staging_for
 from collalgo._kernels.engine.transport.transport cimport (
     ANNOUNCED,
     CACHE_LINE,
@@ -66,16 +67,12 @@ cdef class Network(Packets):
 
     cdef void give_up(self) noexcept:
         """Cancel posted receives, and leave sends under way to the engine."""
-        cdef int64_t i, k
-        cdef carriage *one
+        cdef int64_t i
         if self.carriages != NULL:
             self.forget()
             for i in range(LANE_LIMIT * self.size):
-                one = self.carriages[i]
-                if one != NULL and not one.abandoned:
-                    for k in range(IN_FLIGHT):
-                        free(one.receives[k].staging)
-                    free(one)
+                if self.carriages[i] != NULL and not self.carriages[i].abandoned:
+                    free(self.carriages[i])
                 self.carriages[i] = NULL
         Packets.give_up(self)
 
@@ -214,19 +211,18 @@ cdef class Network(Packets):
     ) noexcept nogil:
         """Begin to receive a message: into ``target``, or else into staging."""
         cdef carried_receive *new = &one.receives[one.accepted % IN_FLIGHT]
-        if target == NULL and new.staging_bytes < nbytes:
-            free(new.staging)
-            new.staging = <char *>malloc(nbytes)
-            new.staging_bytes = nbytes
+        new.staging = staging_for(nbytes) if target == NULL else NULL
         new.target = new.staging if target == NULL else target
+        new.nbytes = nbytes
         if new.target == NULL or self.wire.receive(
             self.addresses[channel % self.size],
             self.first_tag + CARRIED_TAG + channel // self.size, new.target, nbytes,
             &new.request,
         ) == LOST:
             self.lost = channel % self.size
+            self.end_staging(one, new)
             return
-        new.nbytes, new.under_way = nbytes, True
+        new.under_way = True
         one.accepted += 1
 
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil:
@@ -255,14 +251,18 @@ cdef class Network(Packets):
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the segment last peeked at, which has been consumed."""
         cdef carriage *one = self.carriages[channel]
-        cdef carried_receive *oldest
         if one != NULL and one.accepted > one.released:
-            oldest = &one.receives[one.released % IN_FLIGHT]
+            self.end_staging(one, &one.receives[one.released % IN_FLIGHT])
             one.released += 1
-            if oldest.staging_bytes > STAGING_KEPT:
-                free(oldest.staging)
-                oldest.staging, oldest.staging_bytes = NULL, 0
         Packets.release(self, channel)
+
+    cdef void end_staging(
+        self, carriage *one, carried_receive *which
+    ) noexcept nogil:
+        """Return the memory of a received message, unless the engine may still write it."""
+        if which.staging != NULL and not one.abandoned:
+            return_staging(which.staging, which.nbytes)
+        which.staging = NULL
 
     cdef void forget(self) noexcept nogil:
         """End the long messages of a failed call, or leave them to the engine."""
@@ -296,3 +296,4 @@ cdef class Network(Packets):
                 self.test_receive(channel, one, which, &nbytes)
             if which.under_way:
                 one.abandoned = self.in_use = True
+        self.end_staging(one, which)

@@ -1,0 +1,1 @@
+MOST_KEPT: int
