@@ -28,6 +28,9 @@ if os.environ.get("PRETEND"):
 comm = collalgo.init()
 assert comm.rank == rank
 assert comm.allreduce(np.array([rank]))[0] == sum(range(comm.size))
+for nbytes in (32_769, 131_072, 131_073, 5 << 20):  # in packets, or carried in parts
+    found = comm.allgather(np.full(nbytes, rank, np.uint8))
+    assert (found == np.arange(comm.size)[:, np.newaxis]).all()
 print(f"{len(set(comm.hosts))} by {comm.engine};", flush=True)
 """
 

@@ -6,7 +6,7 @@ readers read the sender's memory, or it is staged in between.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
 from collalgo._kernels.engine.borders cimport INPUT
 from collalgo._kernels.engine.buffer_length cimport NONE
@@ -35,10 +35,9 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     DIRECT_BYTES = 1024  # below it a copy is faster than the wait for a reader
-    # The most bytes of a message between hosts: a reduction begins with the first part,
-    # and each part costs the work of the engine for a message.
+    # The most bytes of a message of a reduction between hosts: it begins with the first
+    # part, and each part costs the work of the engine for a message.
     PART_BYTES = 1 << 20
-    WHOLE_BYTES = 1 << 21
     # The values of collalgo.engine.plan.zero_copy.DirectBuffers, without NO:
     ALWAYS = 1
     APART = 2
@@ -56,7 +55,7 @@ cdef class Posts(Messages):
     def __init__(self, template, Reduction reduction, int64_t divisor, copying):
         Messages.__init__(self, template, reduction, divisor, copying)
         self.fetched = copying.fetched
-        self.carried = WHOLE_BYTES if reduction is None else PART_BYTES
+        self.carried = INT64_MAX if reduction is None else PART_BYTES
         cdef int policy = SHARED
         if copying.stays_cached:  # staging past the caches is slow, and measures nothing
             policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR

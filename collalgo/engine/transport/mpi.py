@@ -26,6 +26,10 @@ MPICH_MEMORY = "/dev/shm/mpich_shm_"
 #: ``MPIX_GPU_SUPPORT_CUDA`` of MPICH's ``mpi.h``.
 MPICH_CUDA = 0
 
+#: The bytes of the messages that Open MPI carries fast over TCP. It sends up to 64 KiB at
+#: once; of a longer message it copies 192 KiB, and waits for an answer before the rest.
+OPEN_MPI, OPEN_MPI_CARRIES = "Open MPI", ((128 << 10) + 1, 1 << 30)
+
 #: The file names of MPI libraries.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
 
@@ -81,6 +85,8 @@ class Mpi:
         probed = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.COMM_SELF.handle
         wire = MpiWire(_functions(), *handles, probed, self._comm, level)
         wire.is_cuda_aware = takes_devices()
+        if MPI.get_vendor()[0] == OPEN_MPI:
+            wire.shortest, wire.longest = OPEN_MPI_CARRIES
         return wire
 
     def worlds(self) -> int:

@@ -1,6 +1,6 @@
 from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.transport.packets cimport SEGMENT_BYTES, Packets
+from collalgo._kernels.engine.transport.packets cimport Packets
 from collalgo._kernels.engine.transport.transport cimport (
     LANE_LIMIT,
     call_record,
@@ -9,7 +9,6 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 
 cdef enum:
-    CARRIED_BYTES = SEGMENT_BYTES + 1  # the shortest message that is carried
     IN_FLIGHT = 4             # messages carried on a channel in each direction
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.

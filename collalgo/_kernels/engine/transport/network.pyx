@@ -92,18 +92,19 @@ cdef class Network(Packets):
         cdef packet_queue *queue = self.open_queue(channel)
         cdef carriage *one = self.open_carriage(channel)
         cdef int64_t left
+        most = min(most, self.wire.longest)
         if queue == NULL or one == NULL:
             return 0
         while one.begun - one.ended < IN_FLIGHT:
             left = nbytes - one.ahead
-            if left < CARRIED_BYTES or not self.has_room(channel, 1):
+            if left < self.wire.shortest or not self.has_room(channel, 1):
                 break
             if not self.begin_carrying(
                 channel, data + one.ahead, part_of(left, most), call
             ):
                 return 0
         if one.begun == one.ended:
-            return 0 if nbytes >= CARRIED_BYTES else NOT_CARRIED
+            return 0 if nbytes >= self.wire.shortest else NOT_CARRIED
         if not self.sent(channel, one):
             return 0
         return one.sends[(one.ended - 1) % IN_FLIGHT].nbytes

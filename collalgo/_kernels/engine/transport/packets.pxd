@@ -5,9 +5,9 @@ from collalgo._kernels.engine.transport.wire cimport Wire
 
 
 cdef enum:
-    SEGMENT_BYTES = 65536  # the payload of a packet
+    SEGMENT_BYTES = 32768  # the payload of a packet, which engines send without an answer
     HEADER_BYTES = 128     # before it: a packet_header, padded to cache lines
-    DEPTH = 8              # packets in flight on a channel in each direction
+    DEPTH = 16             # packets in flight on a channel in each direction
     PROMPT_BYTES = 1024    # up to this, a call does not wait until its packet is matched
     NONE_LOST = -1
 
