@@ -22,6 +22,13 @@ MTU = 9000
 #: a core may be busy with other work; and the queue before it, in seconds.
 BURST, QUEUE = 0.008, 0.03
 
+#: The rate at which a cable catches up with its own, as a multiple, and the burst at
+#: full speed meanwhile in seconds: messages after a pause must not pass at once.
+CATCH_UP, AT_ONCE = 1.1, 0.0002
+
+#: The bytes of the longest packet before it is segmented, which a burst must allow.
+LONGEST_PACKET = 65536
+
 
 class ClusterError(CollalgoError):
     """A cluster cannot be created, or does not exist."""
@@ -216,8 +223,9 @@ def _token_bucket(rate: float) -> list[str]:
         return ["noqueue"]
     return [
         *("tbf", "rate", f"{8 * rate:.0f}bit"),
-        *("burst", str(max(int(BURST * rate), 65536))),
-        *("latency", f"{QUEUE}s"),
+        *("burst", str(max(int(BURST * rate), LONGEST_PACKET))),
+        *("latency", f"{QUEUE}s", "peakrate", f"{8 * CATCH_UP * rate:.0f}bit"),
+        *("mtu", str(max(int(AT_ONCE * rate), LONGEST_PACKET))),
     ]
 
 
