@@ -56,9 +56,9 @@ of the call, and out of them; longer ones are announced by a packet, which takes
 Two reasons have been removed since these races. Over Open MPI a full packet was longer
 than a message that it sends without an answer, and of each part of 2 MiB it copied 192
 KiB and waited for an answer: packets have 32 KiB now, and long messages are whole. And
-the emulated links let a burst of 8 ms of their rate pass at once: on links of 10 Gbit/s,
-Open MPI's broadcast of 1 MiB on four hosts took 355 us, less than the 839 us that the
-links would take. The cores were the limit, so that many segments along two trees, as
+the emulated links let a burst of 8 ms of their rate pass at once: at 10 Gbit/s, Open
+MPI's broadcast of 1 MiB on four hosts took 355 us, less than the 839 us that the links
+would take. The cores were the limit, so that many segments along two trees, as
 priced for the links, took longer than whole messages. Alltoalls of up to 4 KiB are not
 understood.
 """

@@ -14,7 +14,7 @@ from collalgo.schedule import Chunk, Kind, Transfer
 
 #: Bytes of a message: none, one, around a cache line, an inline message, a slot, a
 #: packet between hosts, and more than any buffer of a transport.
-SIZES = (0, 1, 3, 63, 65, 88, 89, 4095, 4097, 32_769, 65_535, 65_537, 131_073, (5 << 20) + 1)
+SIZES = (0, 1, 3, 63, 65, 88, 89, 4095, 4097, 32_769, 65_537, 131_073, (5 << 20) + 1)
 
 
 #: Seconds for whatever must succeed, and for what must time out.

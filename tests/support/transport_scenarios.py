@@ -23,7 +23,7 @@ from tests.support.transport_rank import BEFORE, SHORT, SIZES, expect, pattern, 
 #: Bytes that no engine keeps for a rank that does not receive them.
 LONG = 48 << 20
 
-#: Bytes that are reduced in four messages, and memory that an engine may take for itself.
+#: Bytes that are reduced in four messages, and memory that an engine may take itself.
 REDUCED, OF_ENGINE = 4 << 20, 8 << 20
 
 

@@ -26,8 +26,9 @@ MPICH_MEMORY = "/dev/shm/mpich_shm_"
 #: ``MPIX_GPU_SUPPORT_CUDA`` of MPICH's ``mpi.h``.
 MPICH_CUDA = 0
 
-#: The bytes of the messages that Open MPI carries fast over TCP. It sends up to 64 KiB at
-#: once; of a longer message it copies 192 KiB, and waits for an answer before the rest.
+#: The bytes of the messages that Open MPI carries fast over TCP. It sends up to 64 KiB
+#: at once; of a longer message it copies 192 KiB, and waits for an answer before the
+#: rest, so that packets of 32 KiB are faster up to 128 KiB.
 OPEN_MPI, OPEN_MPI_CARRIES = "Open MPI", ((128 << 10) + 1, 1 << 30)
 
 #: The file names of MPI libraries.
