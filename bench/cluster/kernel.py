@@ -1,6 +1,5 @@
 """Create and remove a cluster in the kernel, by ``ip`` and ``tc``."""
 
-import math
 import os
 import shutil
 import signal
@@ -12,22 +11,12 @@ from contextlib import suppress
 from itertools import chain, permutations
 
 from collalgo.bench.cluster.layout import NODE, Cable, Hop, Interface, Layout
+from collalgo.bench.cluster.token_bucket import token_bucket
 
 from collalgo.errors import CollalgoError
 
 #: Jumbo frames, as in clusters, so that headers are negligible.
 MTU = 9000
-
-#: The token-bucket burst of a cable, in seconds of its rate, which covers the time that
-#: a core may be busy with other work; and the queue before it, in seconds.
-BURST, QUEUE = 0.008, 0.03
-
-#: The rate at which a cable catches up with its own, as a multiple, and the burst at
-#: full speed meanwhile in seconds: messages after a pause must not pass at once.
-CATCH_UP, AT_ONCE = 1.1, 0.0002
-
-#: The bytes of the longest packet before it is segmented, which a burst must allow.
-LONGEST_PACKET = 65536
 
 
 class ClusterError(CollalgoError):
@@ -212,21 +201,9 @@ def _connect(layout: Layout, end: Interface, rate: float) -> None:
     if end.address:
         execute(layout, place, "ip", "addr", "add", end.address, "dev", end.name)
     execute(layout, place, "ip", "link", "set", end.name, "up")
-    _set_qdisc(layout, end, _token_bucket(rate))
+    _set_qdisc(layout, end, token_bucket(rate))
     if place and end.address and not end.address.startswith("10.254."):
         _route_by_source(layout, end)
-
-
-def _token_bucket(rate: float) -> list[str]:
-    """The queueing discipline that limits an interface to a rate, inf for no limit."""
-    if rate == math.inf:
-        return ["noqueue"]
-    return [
-        *("tbf", "rate", f"{8 * rate:.0f}bit"),
-        *("burst", str(max(int(BURST * rate), LONGEST_PACKET))),
-        *("latency", f"{QUEUE}s", "peakrate", f"{8 * CATCH_UP * rate:.0f}bit"),
-        *("mtu", str(max(int(AT_ONCE * rate), LONGEST_PACKET))),
-    ]
 
 
 def _set_qdisc(layout: Layout, end: Interface, qdisc: list[str]) -> None:
@@ -265,7 +242,7 @@ def set_link(layout: Layout, link: str, *, working: bool) -> None:
         If no link, or more than one, has this name.
     """
     cable = layout.cable(link)
-    qdisc = _token_bucket(cable.bytes_per_second) if working else ["blackhole"]
+    qdisc = token_bucket(cable.bytes_per_second) if working else ["blackhole"]
     for end in cable.ends:
         _set_qdisc(layout, end, qdisc)
 
