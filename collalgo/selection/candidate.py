@@ -1,6 +1,6 @@
 """A candidate of a selection: an algorithm with its price."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,27 +50,12 @@ class Candidate(NamedTuple):
         return {**found, "seconds": self.seconds, "caveat": self.caveat}
 
 
-def ranked(
-    able: Sequence[Priced],
-    unable: Mapping[Algorithm, str],
-    nbytes: int,
-    correction: float = 1.0,
-) -> tuple[Candidate, ...]:
-    """Candidates for a size, the cheapest first, those that cannot run last.
+def candidate_of(one: Priced, nbytes: int, correction: float = 1.0) -> Candidate:
+    """A candidate for a size; ``correction`` is a factor of all prices."""
+    seconds = float(one.price.seconds(np.array([float(nbytes)]))[0]) * correction
+    return Candidate(one.row, seconds, None, one.order, one.price.caveat)
 
-    ``correction`` is a factor of all prices.
-    """
-    size = np.array([float(nbytes)])
-    found = [
-        Candidate(
-            one.row,
-            float(one.price.seconds(size)[0]) * correction,
-            None,
-            one.order,
-            one.price.caveat,
-        )
-        for one in able
-    ]
-    found.sort(key=lambda candidate: candidate.seconds)
-    lost = [Candidate(row, float("inf"), why) for row, why in unable.items()]
-    return (*found, *lost)
+
+def unable_ones(obstacles: Mapping[Algorithm, str]) -> list[Candidate]:
+    """The algorithms that cannot run, as candidates."""
+    return [Candidate(row, float("inf"), why) for row, why in obstacles.items()]

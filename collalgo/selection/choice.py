@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.arguments import wrong_type
 from collalgo.base.integers import integer
 from collalgo.base.units import number_of_bytes
@@ -14,13 +15,13 @@ from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.selection.candidate import Candidate, ranked
 from collalgo.selection.decide import Question, decide
 from collalgo.selection.late_pricer import late_pricer
 from collalgo.selection.on_host import MOST_RANKS, HostPricer
 from collalgo.selection.on_matrix import MatrixPricer, matrix_pricer, question_of
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.pricer import Pricer
+from collalgo.selection.prices import ByPrice
 from collalgo.selection.selection import Selection
 from collalgo.topology.model import Topology
 
@@ -194,9 +195,9 @@ def _selection(collective: str, question: Question, pricer: Pricer) -> Selection
     """The decision of a question, with the prices of all candidates."""
     nbytes = question.nbytes
 
-    def candidates() -> tuple[Candidate, ...]:
+    def candidates() -> tuple[ByPrice, Mapping[Algorithm, str]]:
         able, unable = pricer.applicable(question.collective, question.reproducible)
-        return ranked(pricer.priced(able), unable, nbytes, correction)
+        return pricer.by_price(able, nbytes), unable
 
     correction = pricer.correction(question.collective, nbytes)
     decision = decide(question, pricer)

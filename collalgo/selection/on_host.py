@@ -26,7 +26,15 @@ from collalgo.selection.applicability import (
 )
 from collalgo.selection.kept_choices import kept
 from collalgo.selection.pricer import Ordered, TableCache, Value
-from collalgo.selection.prices import ROUGHLY, Choices, LazyCurve, Priced, breaks
+from collalgo.selection.prices import (
+    ROUGHLY,
+    ByPrice,
+    Choices,
+    LazyCandidate,
+    LazyCurve,
+    Priced,
+    breaks,
+)
 
 #: The most ranks on one host that algorithms are priced for, which takes minutes.
 MOST_RANKS = 1024
@@ -142,6 +150,14 @@ class HostPricer(NamedTuple):
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """The algorithms with their prices; each has one variant on a host."""
         return [self._priced(row) for row in rows]
+
+    def by_price(self, rows: Iterable[Algorithm], nbytes: int) -> ByPrice:
+        """The algorithms in ascending order of their prices."""
+        found = [
+            LazyCandidate(one.row, one.order, one.price, lambda: iter(()))
+            for one in self.priced(rows)
+        ]
+        return ByPrice(found, nbytes)
 
     def computed(
         self, key: Hashable, rows: list[Algorithm], compute: Callable[[], Value]

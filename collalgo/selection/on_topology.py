@@ -29,6 +29,7 @@ from collalgo.selection.pricer import Ordered, TableCache, Value
 from collalgo.selection.prices import (
     SIZES,
     Break,
+    ByPrice,
     Choices,
     Curve,
     LazyCandidate,
@@ -55,12 +56,8 @@ class TopologyPricer:
 
     Parameters
     ----------
-    topology
-        The hosts of the ranks.
-    link_model
-        The cost of messages, where the links do not state it.
-    devices
-        The device of each rank, if not all devices have one.
+    topology, devices, link_model
+        As of :class:`~collalgo.cost.placement.Placement`.
 
     Attributes
     ----------
@@ -127,11 +124,16 @@ class TopologyPricer:
         with computing:
             return [one.priced for one in self.candidates(rows)]
 
+    def by_price(self, rows: Iterable[Algorithm], nbytes: int) -> ByPrice:
+        """All variants and orders of some algorithms by their prices."""
+        with computing:
+            return ByPrice(self.candidates(rows), nbytes)
+
     def prune(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with computing:
-            distinct = without_twins(rows, self.size, self.features.cycles)
-            return prune(self.candidates(distinct), sizes)
+            some = without_twins(rows, self.size, self.features.cycles)
+            return prune(self.candidates(some), sizes)
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
         """All useful variants and orders of some algorithms."""
@@ -154,8 +156,7 @@ class TopologyPricer:
             for order in self._orders(variant)
             if self._is_fit(variant, order)
         ]
-        fresh: dict[Algorithm, list[LazyCandidate]]
-        fresh = {row: [] for row in rows}
+        fresh: dict[Algorithm, list[LazyCandidate]] = {row: [] for row in rows}
         lazy = self._prices.of([one[1:] for one in tried])
         for (row, _, _), one in zip(tried, lazy, strict=True):
             fresh[row].append(one)
@@ -177,13 +178,10 @@ class TopologyPricer:
     def bound(self, collective: str) -> Bound | None:
         """The lower bound of a collective, computed once; None if not known."""
         if collective not in self._bounds:
-            self._bounds[collective] = (
-                bound_of(
-                    collective, self.topology, link_model=self.placement.link_model
-                )
-                if self._has_all_ranks
-                else None
-            )
+            model, found = self.placement.link_model, None
+            if self._has_all_ranks:
+                found = bound_of(collective, self.topology, link_model=model)
+            self._bounds[collective] = found
         return self._bounds[collective]
 
     @property
@@ -234,11 +232,13 @@ class TopologyPricer:
 
         def price() -> Curve:
             with computing:
-                if row.base_name == SYNTHESIZED:
-                    (found,) = self._synthesis.of(row)
-                else:
-                    (found,) = self._prices.of([(row, order)])
-                return found.priced.price
+                planned = row.base_name == SYNTHESIZED
+                of = (
+                    self._synthesis.of(row)
+                    if planned
+                    else self._prices.of([(row, order)])
+                )
+                return of[0].priced.price
 
         return Priced(row, LazyCurve(price), order)
 

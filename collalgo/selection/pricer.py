@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from collalgo.algorithms.catalogue import Algorithm
 from collalgo.base.cache import REMEMBERED, computing, make_room
 from collalgo.schedule import ScheduleFunction
-from collalgo.selection.prices import Choices, Priced
+from collalgo.selection.prices import ByPrice, Choices, Priced
 
 if TYPE_CHECKING:  # which take a while to import
     from collalgo.cost.bounds import Bound
@@ -63,6 +63,9 @@ class Pricer(Protocol):
 
     def priced(self, rows: Iterable[Algorithm]) -> list[Priced]:
         """All variants of some algorithms, with their prices."""
+
+    def by_price(self, rows: Iterable[Algorithm], nbytes: int) -> ByPrice:
+        """All variants of some algorithms in ascending order of their prices."""
 
     def price_one(self, row: Algorithm) -> Priced:
         """An algorithm with exactly its parameters, priced when the price is read."""

@@ -1,13 +1,15 @@
 """The prices of candidates over all sizes, and the sizes where the choice changes."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import cached_property
+from heapq import heapify, heappop, heapreplace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from collalgo.algorithms.catalogue import Algorithm
+from collalgo.base.cache import computing
 from collalgo.schedule.transfers import Reals
 
 #: The sizes at which candidates are compared: eight for each power of two.
@@ -153,6 +155,53 @@ def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Pri
         least[most] = candidates[most].least.seconds(sizes)
         if candidates[most].known:
             best, least[most] = np.minimum(best, least[most]), np.inf
+
+
+class ByPrice:
+    """Candidates in ascending order of their prices for a size.
+
+    A candidate is priced once its lower bound is the least of those that are left: who
+    reads the first ones only prices few others.
+    """
+
+    def __init__(self, candidates: Sequence[LazyCandidate], nbytes: float):
+        self._candidates, self._size = candidates, np.array([float(nbytes)])
+
+    def __len__(self) -> int:
+        return len(self._candidates)
+
+    def __iter__(self) -> Iterator[Priced]:
+        return self._ascending(lambda number: number)
+
+    def algorithms(self) -> Iterator[Priced]:
+        """The cheapest variant of each algorithm."""
+        return self._ascending(lambda number: self._candidates[number].row.base_name)
+
+    def _ascending(self, kind: Callable[[int], Hashable]) -> Iterator[Priced]:
+        """The cheapest candidate of each kind."""
+        left, found = [self._entry(number) for number in range(len(self))], set()
+        heapify(left)
+        while left:
+            _, known, number = left[0]
+            if kind(number) in found:
+                heappop(left)
+            elif known:
+                found.add(kind(number))
+                yield self._candidates[number].priced
+            else:
+                self._improve(number)
+                heapreplace(left, self._entry(number))
+
+    def _improve(self, number: int) -> None:
+        """Compute the next lower bound of a candidate, unless another thread has."""
+        with computing:
+            if not self._candidates[number].known:
+                self._candidates[number].improve()
+
+    def _entry(self, number: int) -> tuple[float, bool, int]:
+        """The order of a candidate; of equal ones those without a price come first."""
+        one = self._candidates[number]
+        return float(one.least.seconds(self._size)[0]), one.known, number
 
 
 class Break(NamedTuple):

@@ -1,8 +1,9 @@
 """A decision with the prices of all candidates, and its explanation."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from collalgo.algorithms.catalogue import Algorithm
@@ -10,8 +11,9 @@ from collalgo.algorithms.table import candidates as rows_of, is_users
 from collalgo.base.integers import integer
 from collalgo.base.units import counted, human_time
 from collalgo.schedule.collective import collective_of
-from collalgo.selection.candidate import Candidate, ranked
+from collalgo.selection.candidate import Candidate, candidate_of, unable_ones
 from collalgo.selection.decide import PRICE, Decision
+from collalgo.selection.prices import ALIKE, ByPrice, Priced
 from collalgo.topology.assumed import ASSUMED
 
 if TYPE_CHECKING:  # which takes a while to import
@@ -54,7 +56,7 @@ class Selection:
     nbytes: int
     basis: str
     decision: Decision
-    find_candidates: Callable[[], Sequence[Candidate]] = field(
+    find_candidates: Callable[[], tuple[ByPrice, Mapping[Algorithm, str]]] = field(
         repr=False, compare=False
     )
     find_bound: "Callable[[], Bound | None]" = field(repr=False, compare=False)
@@ -68,7 +70,7 @@ class Selection:
 
     @cached_property
     def choice(self) -> Candidate:
-        return ranked([self.decision.candidate], {}, self.nbytes, self.correction)[0]
+        return candidate_of(self.decision.candidate, self.nbytes, self.correction)
 
     @property
     def decider(self) -> str:
@@ -91,14 +93,24 @@ class Selection:
         return self.choice.seconds
 
     @cached_property
+    def _found(self) -> tuple[ByPrice, list[Candidate]]:
+        """The candidates that can run by their prices, and those that cannot."""
+        able, obstacles = self.find_candidates()
+        return able, unable_ones(obstacles)
+
+    @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The choice, the others by their prices, and last those that cannot run.
 
         Candidates that cannot win are priced only when this is read.
         """
-        chosen = self.choice.row, self.choice.order
-        found = self.find_candidates()
-        return self.choice, *(c for c in found if (c.row, c.order) != chosen)
+        chosen, (able, lost) = (self.choice.row, self.choice.order), self._found
+        found = map(self._candidate, able)
+        others = [one for one in found if (one.row, one.order) != chosen]
+        return self.choice, *others, *lost
+
+    def _candidate(self, one: Priced) -> Candidate:
+        return candidate_of(one, self.nbytes, self.correction)
 
     def call_name(self, candidate: Candidate) -> str:
         """The name by which a call runs a candidate, with the order of its ranks."""
@@ -119,13 +131,24 @@ class Selection:
                 found[one.algorithm, one.seconds] = one
         return list(found.values())
 
+    def cheapest(self) -> Iterator[Candidate]:
+        """The choice, then the cheapest variant of each algorithm.
+
+        Others are priced only as far as that needs. A variant of the chosen algorithm
+        comes only if it is cheaper.
+        """
+        yield self.choice
+        least = self.seconds * (1 - ALIKE)
+        for one in map(self._candidate, self._found[0].algorithms()):
+            if one.row.base_name != self.row.base_name or one.seconds < least:
+                yield one
+
     @property
     def reason(self) -> str:
         """The reason of the choice, in a few words."""
-        others = self.distinct[1:]
-        if not others:
+        second = next(islice(self.cheapest(), 1, None), None)
+        if second is None:
             return "the only one that can run"
-        second = min(others, key=lambda candidate: candidate.seconds)
         if second.seconds == self.seconds:
             return f"tied with {second.words}"
         if self.seconds < second.seconds <= self.seconds * (1 + AS_CHEAP):
@@ -194,10 +217,10 @@ class Selection:
         """The candidates as a table in HTML."""
         from collalgo.selection.html_table import html_table  # which few need
 
-        shown, hidden = self.distinct[:SHOWN], self.distinct[SHOWN:]
-        more = f"the {SHOWN} cheapest of {len(self.distinct)} candidates"
+        shown = [*islice(self.cheapest(), SHOWN)]
+        hidden, more = self.count > len(shown), f"the cheapest of {self.count}"
         captions = [
-            *(self.headline, self.reason, self.origin, *[more] * bool(hidden)),
+            *(self.headline, self.reason, self.origin, *[more] * hidden),
             *(f"assumed: {rule}" for rule in self.assumptions),
             *self.own_obstacles,
         ]
@@ -209,44 +232,32 @@ class Selection:
         Parameters
         ----------
         most
-            The number of candidates to list, the cheapest first; None for all. The
-            user's own are always listed.
+            The number of algorithms to list, each in its cheapest variant; None for all
+            variants and orders of ranks. The user's own are always listed.
         """
         if most is not None:
             most = integer(most, "most", "explain", 1)
-        lines = [
-            f"{self.headline}; {self.reason}",
-            self.origin,
-        ]
-        if self.bound is not None and self.ratio is not None:
-            from collalgo.cost.lower_bound import (
-                compared,  # which takes a while to import
-            )
+        from collalgo.selection.explanation import explanation  # which few need
 
-            lines.append(compared(self.seconds, self.bound, self.nbytes))
-            lines += self._relayed(self.ratio, self.bound.in_rounds(self.nbytes))
-        lines += [f"assumed: {rule}" for rule in self.assumptions]
-        lines += self.own_obstacles
-        return "\n".join([*lines, *self._prices(most), *self._obstacles()])
+        return explanation(self, most)
 
-    def _relayed(self, ratio: float, least: float) -> Iterator[str]:
-        """The least time in rounds, if that is more than the bound."""
-        if self.seconds / least < ratio * (1 - AS_CHEAP):
-            yield (
-                f"{self.seconds / least:.2f} times the least in rounds of "
-                f"{human_time(least)}: ranks relay data a step after they receive it"
-            )
+    def listed(self, most: int) -> list[Candidate]:
+        """The cheapest algorithms, and all of the user's own."""
+        ascending = self.cheapest()
+        found = [*islice(ascending, most)]
+        if any(map(is_users, rows_of(self.collective))):
+            found += [one for one in ascending if is_users(one.row)]
+        return found
 
-    def _prices(self, most: int | None) -> Iterator[str]:
-        """The prices of the cheapest candidates, and of all of the user's own."""
-        able = self.distinct
-        rest = [] if most is None else able[most:]
-        shown = able[:most] + [one for one in rest if is_users(one.row)]
-        width = max(len(c.words) for c in shown)
-        for c in shown:
-            yield f"  {c.words:{width}} {c.seconds * 1e6:12.2f} us{c.mark}"
-        if hidden := len(able) - len(shown):
-            yield f"  and {hidden} more, up to {human_time(able[-1].seconds)}"
+    @property
+    def count(self) -> int:
+        """The number of candidates that can run, in all variants and orders."""
+        return len(self._found[0])
+
+    @property
+    def unable(self) -> list[Candidate]:
+        """The candidates that cannot run."""
+        return self._found[1]
 
     @property
     def own_obstacles(self) -> list[str]:
@@ -255,18 +266,9 @@ class Selection:
             return []  # no prices are needed to know that
         return [
             f"your {one.algorithm}: {one.obstacle}"
-            for one in self.candidates
-            if one.obstacle is not None and is_users(one.row)
+            for one in self.unable
+            if is_users(one.row)
         ]
-
-    def _obstacles(self) -> Iterator[str]:
-        """The other candidates that cannot run, by their obstacles."""
-        unable: dict[str, list[str]] = {}
-        for candidate in self.candidates:
-            if candidate.obstacle is not None and not is_users(candidate.row):
-                unable.setdefault(candidate.obstacle, []).append(candidate.algorithm)
-        for why, names in unable.items():
-            yield f"  {', '.join(names)}: {why}"
 
     def as_dict(self) -> dict[str, Any]:
         """The selection in words and numbers, as for JSON; times in seconds."""

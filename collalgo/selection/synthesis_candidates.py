@@ -51,19 +51,16 @@ class SynthesisCandidates:
         form, collective = form_of(row), row.collective
         latency = form.least_steps(collective) * _least_latency(self._placement)
         floor = Line(latency, self._floor(collective))
-        return LazyCandidate(
-            row, "", floor, partial(self._estimates, collective, form, latency)
-        )
+        return LazyCandidate(row, "", floor, partial(self._estimates, collective, form))
 
     def _floor(self, collective: str) -> float:
         """The least seconds for each byte of a buffer, of any schedule."""
         return port_floor(collective, self._placement)
 
-    def _estimates(self, collective: str, form: Form, latency: float) -> Iterator[Line]:
+    def _estimates(self, collective: str, form: Form) -> Iterator[Line]:
         """A lower bound by the trees alone, and the price of the plan."""
-        planner = self.planner
-        yield Line(latency, planner.least_per_byte(collective, form.way))
-        yield planner.price(collective, form)
+        yield self.planner.least(collective, form)
+        yield self.planner.price(collective, form)
 
 
 def _least_latency(placement: Placement) -> float:

@@ -5,7 +5,7 @@ from hashlib import blake2b
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
-from collalgo.synthesis import traffic
+from collalgo.synthesis import matrix_traffic
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.planner import Form, PlanKey, Planner, Stage, plan_keys
 from collalgo.synthesis.rank_routes import RankRoutes
@@ -80,5 +80,5 @@ class MatrixPlanner(Planner):
         """The traffic of the matrix."""
         key = stage, root
         if key not in self._traffic:
-            self._traffic[key] = traffic.alltoallv(self.pairs, self._matrix)
+            self._traffic[key] = matrix_traffic.alltoallv(self.pairs, self._matrix)
         return self._traffic[key]

@@ -67,6 +67,7 @@ def packing_of(
         np.array(ends or [ALL] * len(roots), np.int64),
         both_ways,
         weights,
+        pairs.kinds,
     )
 
 

@@ -34,6 +34,8 @@ class PairLinks:
         Whether a pair may be an edge of a tree.
     on_one_host : ndarray
         1 for each pair of ranks of one host, and 0 for others.
+    latencies : ndarray
+        The seconds of a message of each pair without bytes.
     turning : Turning
         The turns of the transfers that are planned: a transfer represents all that it
         turns into. The links of a machine have the first turn only.
@@ -45,32 +47,48 @@ class PairLinks:
         bytes_per_second: Reals,
         usable: NDArray[np.bool_],
         on_one_host: Ints,
+        latencies: Reals,
         turning: Turning,
     ):
         self.size = turning.symmetry.size
         self.first: Ints = np.searchsorted(loads.pair, np.arange(self.size**2 + 1))
         self.pair, self.links, self.parts = loads.pair, loads.link, loads.part
         self.bytes_per_second = bytes_per_second
-        self.usable, self.on_one_host, self.turning = usable, on_one_host, turning
+        self.usable, self.on_one_host = usable, on_one_host
+        self.latencies, self.turning = latencies, turning
         self._loads = loads
 
     @classmethod
     def of(cls, routes: RankRoutes, reverse: bool = False) -> "PairLinks":
         """The links between ranks, or the other way for trees towards their roots."""
         size = routes.size
-        loads = _loads(routes, reverse)
+        latencies, loads = _loads(routes, reverse)
         source, target = np.divmod(np.arange(size**2), size)
         usable = source != target
         usable[loads.pair[_is_between(routes, loads, size)]] = False
         alike = routes.hosts[source] == routes.hosts[target]
         nothing = Turning(Symmetry((size,), (False,)), np.arange(len(routes.speed)))
-        return cls(loads, routes.speed, usable, alike.astype(np.int64), nothing)
+        found = loads, routes.speed, usable, alike.astype(np.int64), latencies
+        return cls(*found, nothing)
 
     @property
     def busy(self) -> Reals:
         """The seconds of each link of each pair for each byte of a message."""
         seconds: Reals = self.parts / self.bytes_per_second[self.links]
         return seconds
+
+    @property
+    def latency(self) -> float:
+        """The seconds of the slowest message over an edge of a tree, without bytes."""
+        return float(self.latencies[self.usable].max(initial=0.0))
+
+    @cached_property
+    def kinds(self) -> Ints:
+        """The pair of the lowest rank that each pair turns into."""
+        one, other = np.divmod(np.arange(self.size**2), self.size)
+        first, second = self.turning.beside(one, other)
+        found: Ints = first * self.size + second
+        return found
 
     @cached_property
     def turned(self) -> "PairLinks":
@@ -90,11 +108,12 @@ class PairLinks:
         whole: Reals = part * (turning.count / members)[link]
         loads = Loads(pair, link, whole.round(DIGITS))
         speed = self.bytes_per_second[one]
-        return PairLinks(loads, speed, self.usable, self.on_one_host, turning)
+        known = self.usable, self.on_one_host, self.latencies
+        return PairLinks(loads, speed, *known, turning)
 
 
-def _loads(routes: RankRoutes, reverse: bool) -> Loads:
-    """The loads of all pairs on links of limited speed.
+def _loads(routes: RankRoutes, reverse: bool) -> tuple[Reals, Loads]:
+    """The latencies of all pairs, and their loads on links of limited speed.
 
     They are sorted and rounded, so that every rank adds the same numbers in the same
     order, whatever the order of its sets.
@@ -102,11 +121,14 @@ def _loads(routes: RankRoutes, reverse: bool) -> Loads:
     pairs = np.arange(routes.size**2)
     pairs = pairs[pairs // routes.size != pairs % routes.size]
     ends = pairs // routes.size, pairs % routes.size
-    _, loads = routes.routing.link_loads(*(ends[::-1] if reverse else ends))
+    found, loads = routes.routing.link_loads(*(ends[::-1] if reverse else ends))
+    latencies = np.zeros(routes.size**2)
+    latencies[pairs] = found
     limited = np.flatnonzero(np.isfinite(routes.speed[loads.link]))
     pair, link = pairs[loads.message[limited]], loads.link[limited]
     order = np.lexsort((link, pair))
-    return Loads(pair[order], link[order], loads.part[limited][order].round(DIGITS))
+    parts = loads.part[limited][order].round(DIGITS)
+    return latencies, Loads(pair[order], link[order], parts)
 
 
 def _is_between(routes: RankRoutes, loads: Loads, size: int) -> NDArray[np.bool_]:

@@ -1,5 +1,6 @@
 """Plans: transfers of units of data between ranks, ordered into steps."""
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from collalgo.base.digest import blake2b
 from collalgo.cost.messages import Messages, joined
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.blocks import Blocks
+from collalgo.synthesis.paces import Pace
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.tree_transfers import Dependencies, Transfers
 from collalgo.synthesis.turning import Turning
@@ -20,6 +22,9 @@ OF_ONE, OF_SEVERAL = 1, 7
 
 #: The number of all lanes.
 LANES = OF_SEVERAL + 1
+
+#: The numbers for each key up to which keys are counted and not sorted.
+SPARSE = 32
 
 #: The kinds of transfers as of :class:`~collalgo.cost.messages.Messages`.
 SEND, RECV, RECV_REDUCE = range(3)
@@ -99,15 +104,11 @@ class Plan(NamedTuple):
     def messages(self) -> Messages:
         """The messages of all ranks: by sender, receiver, step and lane."""
         source, target, block, _, reduces = self.transfers
-        # Transfers of a lane are of one kind. Sorting numbers takes a fraction of the
-        # time of sorting their places.
+        # Transfers of a lane are of one kind.
         key = np.stack([self.step, source, target, self.lane, reduces])
         shape = (max(1, self.steps), self.size, self.size, LANES, 2)
         keys = np.ravel_multi_index(key, shape)
-        found, which = np.unique(keys, return_inverse=True)
-        sums = np.bincount(which, self.blocks.share[block], len(found))
-        share = sums.astype(np.float64)
-        found, share = found[share > 0], share[share > 0]
+        found, share = _sums(keys, self.blocks.share[block], prod(shape))
         step, source, target, lane, combines = np.unravel_index(found, shape)
         taken = np.where(combines, RECV_REDUCE, RECV)
         sent = np.full(len(found), SEND)
@@ -119,23 +120,16 @@ class Plan(NamedTuple):
         )
 
 
-class Pace(NamedTuple):
-    """The length of steps.
+def _sums(keys: Ints, values: Reals, end: int) -> tuple[Ints, Reals]:
+    """The keys of values that are not 0, in ascending order, and the sums of these.
 
-    Attributes
-    ----------
-    least : float
-        The seconds that a step takes at least, for each byte of a unit.
-    fraction : float
-        The part of the remaining load of the busiest link that a step takes at most, if
-        that is more.
-    several : bool
-        Whether a rank combines a unit with those of several others in a step.
+    Keys are counted where that takes less than sorting them.
     """
-
-    least: float
-    fraction: float = 0.0
-    several: bool = False
+    which, found = keys, np.arange(end if end <= SPARSE * len(keys) else 0)
+    if not len(found):
+        found, which = np.unique(keys, return_inverse=True)
+    sums = np.bincount(which, values, len(found)).astype(np.float64)
+    return found[sums > 0], sums[sums > 0]
 
 
 def ordered(
@@ -167,7 +161,8 @@ def ordered(
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     ordering = _ordering(pairs, transfers, waits, pace.several, order, place, weights)
-    found = ordering.steps(pace.least, pace.fraction)
+    due = pace.due((late - height)[order])
+    found = ordering.steps(pace.least, pace.fraction, pace.most, pace.growth, due)
     used = np.bincount(found) > 0
     step = (np.cumsum(used) - 1)[found[place]]
     copied = OF_SEVERAL if pace.several else OF_ONE

@@ -12,12 +12,13 @@ from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.transfers import Reals
 from collalgo.synthesis import kept_plans, traffic, wave_traffic
+from collalgo.synthesis.paces import EVEN, PACES, Lengths
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
-from collalgo.synthesis.wave_packing import most_edges
+from collalgo.synthesis.wave_packing import edges_of_waves
 from collalgo.topology.model import Topology
 
 #: The most ranks that are planned for, and those on equal hosts, where the trees of few
@@ -26,9 +27,6 @@ MOST_RANKS, MOST_ALIKE = 128, 1024
 
 #: The collectives whose trees turn into each other on equal hosts.
 TURNED = ("allgather", "reduce_scatter", "allreduce")
-
-#: The rounds that may be left of a load by rounding.
-LEFT = 1e-6
 
 
 class Stage(NamedTuple):
@@ -55,8 +53,14 @@ WAVES = "waves"
 #: The ways to do each collective, by name.
 PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
     {
-        "allgather": {"trees": (Stage(traffic.allgather),)},
-        "reduce_scatter": {"trees": (Stage(traffic.allgather, True, True),)},
+        "allgather": {
+            "trees": (Stage(traffic.allgather),),
+            WAVES: (Stage(wave_traffic.allgather),),
+        },
+        "reduce_scatter": {
+            "trees": (Stage(traffic.allgather, True, True),),
+            WAVES: (Stage(wave_traffic.allgather, True, True),),
+        },
         "allreduce": {
             "trees": (Stage(traffic.allreduce, reduces=True),),
             "blocks": (Stage(traffic.allgather, True, True), Stage(traffic.allgather)),
@@ -76,11 +80,6 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
     }
 )
 
-
-#: The names of paces, and the part of the remaining load of the busiest link that a
-#: step takes at most; even steps are all equal.
-EVEN = "even"
-PACES: Mapping[str, float] = MappingProxyType({EVEN: 0.0, "fifth": 0.2, "half": 0.5})
 
 #: The default number of steps in which the busiest link carries its load.
 ROUNDS = 16
@@ -112,14 +111,19 @@ class Form(NamedTuple):
     pace: str = EVEN
     peers: str = ONE
 
-    def fraction(self, reduces: bool) -> float:
-        """The part of the remaining load that a step of a stage takes at most."""
-        return 0.0 if reduces and self.peers == ONE else PACES[self.pace]
+    def lengths(self, reduces: bool) -> Lengths:
+        """The lengths of the steps of a stage."""
+        return PACES[EVEN if reduces and self.peers == ONE else self.pace]
+
+    @property
+    def parts_of_round(self) -> int:
+        """The parts of a unit in waves in an even step, the same in all stages."""
+        return PACES[self.pace].shortest
 
     def least_steps(self, collective: str) -> int:
         """The number of steps that the busiest link needs."""
         return sum(
-            _steps(self.rounds, self.fraction(stage.reduces))
+            self.lengths(stage.reduces).least_steps(self.rounds)
             for stage in PLANNED[collective][self.way]
         )
 
@@ -134,15 +138,6 @@ def plan_keys(collective: str, form: Form, root: int = 0) -> list[PlanKey]:
         (stage, root, form._replace(way="", peers=form.peers if stage.reduces else ONE))
         for stage in PLANNED[collective][form.way]
     ]
-
-
-def _steps(rounds: int, fraction: float) -> int:
-    """The number of steps that take a fraction of the remaining load, or a round."""
-    left, found = float(rounds), 0
-    while left > LEFT:
-        left -= max(1.0, fraction * left)
-        found += 1
-    return found
 
 
 def can_plan(collective: str, placement: Placement) -> bool:
@@ -220,9 +215,9 @@ class Planner:
     def _planned(self, key: PlanKey) -> Plan:
         """Make the plan of a stage."""
         stage, root, form = key
-        fraction = form.fraction(stage.reduces)
-        traffic = self._traffic_of(stage, root)
-        plan = traffic.plan(form.rounds, fraction, form.peers == SEVERAL)
+        traffic, lengths = self._traffic_of(stage, root), form.lengths(stage.reduces)
+        several = form.peers == SEVERAL
+        plan = traffic.plan(form.rounds, lengths, several, form.parts_of_round)
         return plan.reversed(stage.reduces) if stage.reverse else plan
 
     def _recalled(self, key: PlanKey) -> Plan | None:
@@ -259,19 +254,28 @@ class Planner:
             return None
         if self.size > MOST_RANKS:
             return f"waves are for at most {MOST_RANKS} ranks, not for {self.size}"
-        most = 2 * form.rounds * most_edges(self.size)  # up each tree, and down again
-        if most <= traffic.MOST_TRANSFERS:
+        stages = PLANNED[collective][form.way]
+        rounds = form.rounds * form.parts_of_round
+        least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks)
+        if rounds * most <= traffic.MOST_TRANSFERS:
             return None
+        if rounds * least > traffic.MOST_TRANSFERS:
+            return f"{rounds} rounds make more than {traffic.MOST_TRANSFERS} transfers"
         with self._lock:
-            stages = [self._traffic_of(one, 0) for one in PLANNED[collective][form.way]]
-        return next(filter(None, (one.obstacle(form.rounds) for one in stages)), None)
+            every = [self._traffic_of(one, 0) for one in stages]
+        asked = form.rounds, form.parts_of_round
+        return next(filter(None, (one.obstacle(*asked) for one in every)), None)
 
-    def least_per_byte(self, collective: str, way: str) -> float:
-        """The seconds that the busiest link needs for each byte of the buffer."""
+    def least(self, collective: str, form: Form) -> Line:
+        """A lower bound of the price, by the steps and the load of the busiest link."""
+        latency = busy = 0.0
         with self._lock:
-            stages = [self._traffic_of(one, 0) for one in PLANNED[collective][way]]
-            busy = sum(one.busy * one.blocks.largest for one in stages)
-        return busy * self.buffers(collective)
+            for stage in PLANNED[collective][form.way]:
+                one = self._traffic_of(stage, 0)
+                steps = form.lengths(stage.reduces).least_steps(form.rounds)
+                latency += steps * one.least_latency
+                busy += one.busy * one.blocks.largest
+        return Line(latency, busy * self.buffers(collective))
 
     def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""

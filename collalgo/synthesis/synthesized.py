@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Any
 
 from collalgo.algorithms.parameters import COMMON, PIECES, Range, number, suits
@@ -11,14 +10,13 @@ from collalgo.algorithms.table import parse
 from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable
 from collalgo.schedule import Group, ScheduleFunction, Steps
-from collalgo.schedule.collective import COLLECTIVES
+from collalgo.synthesis.forms import MANY, forms
 from collalgo.synthesis.obstacles import OfMachine, OfSize
+from collalgo.synthesis.paces import EVEN, PACES
 from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL, Plan
 from collalgo.synthesis.planner import (
-    EVEN,
     MOST_RANKS,
     ONE,
-    PACES,
     PEERS,
     PLANNED,
     ROUNDS,
@@ -26,49 +24,11 @@ from collalgo.synthesis.planner import (
     WAVES,
     Form,
     Planner,
-    Stage,
     can_plan,
 )
 
 #: The name of the algorithm.
 NAME = "synthesized"
-
-#: The numbers of rounds and the paces that are tried.
-TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
-
-#: Further forms where some steps may be longer than others, and where they may not.
-#: Those of more rounds than :data:`MANY` are tried only where no waves are, which are
-#: cheaper.
-MANY = 256
-LONGER, SHORTER = (
-    ((64, "fifth"), (64, "half"), (128, "fifth")),
-    tuple((n, EVEN) for n in (128, 256, 512, 1024)),
-)
-
-#: Further forms where the data of a buffer has one source or one destination: links
-#: wait for it during the first or last steps, which are long if there are few.
-OF_ONE_RANK = ((24, EVEN), (32, EVEN), (256, EVEN))
-
-#: The numbers of rounds that are tried where all trees carry data in each step. With
-#: one peer at a time a rank combines the data of its children in several steps, which
-#: delay the others least if they are short, as those from :data:`SHORT` rounds on are.
-IN_WAVES: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    {ONE: (16, 24, 32, 48, 64, 96, 128, 192), SEVERAL: (16, 24, 32, 48, 64, 96)}
-)
-SHORT = 96
-
-#: The same where sums are sent back down the trees meanwhile, which takes more steps.
-IN_WAVES_BOTH_WAYS: Mapping[str, tuple[int, ...]] = MappingProxyType(
-    {ONE: (96, 192), SEVERAL: (24, 48, 96, 128, 192, 256, 384)}
-)
-
-#: Forms where a rank combines with several peers in a step, in ways other than waves.
-#: They are not tried where sums are sent back down the trees meanwhile: there they were
-#: slower on every server.
-JOINT = (
-    *((4, EVEN), (16, "half"), (32, "half"), (192, "half")),
-    *((64, "fifth"), (128, "fifth"), (192, "fifth")),
-)
 
 
 class Synthesized:
@@ -172,31 +132,6 @@ class Synthesis:
                 f"{collective}: {name}: {obstacle}", collective=collective
             )
         return row if parameters else self.row(collective)
-
-
-def forms(collective: str, way: str) -> list[Form]:
-    """The forms of a way that are tried; of equal ones the first is taken."""
-    stages = PLANNED[collective][way]
-    if way == WAVES:
-        return _in_waves(stages[0])
-    single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
-    joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
-    if COLLECTIVES[collective].rooted and not COLLECTIVES[collective].blocks:
-        single += OF_ONE_RANK
-        joint += OF_ONE_RANK if joint else ()
-    return [
-        *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
-        *(Form(way, rounds, pace) for rounds, pace in dict.fromkeys(single)),
-    ]
-
-
-def _in_waves(stage: Stage) -> list[Form]:
-    """The forms that are tried where all trees carry data in each step."""
-    if not stage.reduces:
-        return [Form(WAVES, rounds) for rounds in IN_WAVES[ONE]]
-    tried = IN_WAVES if stage.reverse else IN_WAVES_BOTH_WAYS
-    joint = [Form(WAVES, rounds, EVEN, SEVERAL) for rounds in tried[SEVERAL]]
-    return joint + [Form(WAVES, one) for one in tried[ONE] if one >= SHORT]
 
 
 def form_of(row: Algorithm) -> Form:

@@ -1,18 +1,18 @@
 """The traffic of collectives: transfers along trees, to be ordered into steps."""
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.centres import centred
+from collalgo.synthesis.paces import Lengths
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.plan import Pace, Plan, ordered
+from collalgo.synthesis.plan import Plan, ordered
 from collalgo.synthesis.tree_transfers import (
     Dependencies,
     Transfers,
@@ -29,12 +29,8 @@ MOST_DELIVERIES = 1 << 20
 #: The units of a buffer without blocks, and those of all pairs of ranks together.
 OF_WHOLE, OF_PAIRS = 240, 2048
 
-#: The most units of the rank that sends or receives the most in an alltoallv, and those
-#: of all ranks if they send as much.
-OF_BUSIEST, OF_ALL_RANKS = 960, 4096
-
 #: The transfers over the busiest link in a step, and the most transfers of a plan.
-IN_STEP, MOST_TRANSFERS = 16, 1 << 19
+IN_STEP, MOST_TRANSFERS = 12, 1 << 19
 
 #: More units must lower the load of the busiest link to this part.
 FEWER = 0.99
@@ -45,6 +41,9 @@ NEARLY = 0.7
 #: The steps between the first and the last units of a block: what has to pass several
 #: ranks comes first, since nothing else waits for it.
 AHEAD = 2.0
+
+#: The steps by which trees that carry data in each step may carry it before its time.
+IN_WAVES = 4.0
 
 #: The golden ratio, whose multiples are spread evenly between whole numbers.
 GOLDEN = 0.6180339887498949
@@ -77,14 +76,22 @@ class Traffic(NamedTuple):
     begin: Reals | None = None
     in_waves: bool = False
 
-    def plan(self, rounds: int, fraction: float = 0.0, several: bool = False) -> Plan:
-        """The plan in which the busiest link carries its load in a number of steps.
+    def plan(
+        self,
+        rounds: int,
+        lengths: Lengths = Lengths(),  # noqa: B008 -- immutable
+        several: bool = False,
+        parts_of_round: int = 1,
+    ) -> Plan:
+        """The plan in which the busiest link carries its load in some even steps.
 
-        There are fewer steps if one may take a fraction of the remaining load.
+        In waves each of these has some parts of each unit.
         """
-        parts = self._parts(rounds)
+        parts = self._parts(rounds * parts_of_round)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
-        pace = Pace(self.busy * parts / rounds, fraction, several)
+        pace = lengths.pace(self.busy * parts / rounds)._replace(several=several)
+        if self.in_waves:
+            pace = pace._replace(ahead=IN_WAVES)
         late = self._late(rounds, parts)
         weights = self.blocks.weights[transfers.block]
         found = ordered(self.pairs, transfers, waits, pace, late, weights)
@@ -96,7 +103,7 @@ class Traffic(NamedTuple):
         """The number of steps within which each transfer of parts should be done."""
         if self.begin is not None:
             return rounds * np.repeat(self.begin, parts)
-        span = AHEAD if self.blocks.number > 1 else rounds
+        span = AHEAD if self.blocks.number > 1 and not self.in_waves else rounds
         return span * phases(self.transfers.unit, parts)
 
     def _parts(self, rounds: int) -> int:
@@ -106,29 +113,45 @@ class Traffic(NamedTuple):
         """
         if self.in_waves:
             return max(1, min(rounds, self._most_parts))
-        pair = self.transfers.source * self.pairs.size + self.transfers.target
-        weights = self.blocks.weights[self.transfers.block]
-        counts = np.bincount(pair, weights, self.pairs.size**2)
-        load = np.zeros(len(self.pairs.bytes_per_second))
-        np.add.at(load, self.pairs.links, counts[self.pairs.pair] * self.pairs.parts)
+        _, load = self._loads
         busy = load / self.pairs.bytes_per_second
         fewest = load[busy >= NEARLY * busy.max()].min()
         wanted = -(-IN_STEP * rounds // max(1, int(fewest)))
         return max(1, min(wanted, self._most_parts))
 
     @property
+    def _loads(self) -> tuple[Reals, Reals]:
+        """The transfers of each pair of ranks, and those over each link."""
+        pair = self.transfers.source * self.pairs.size + self.transfers.target
+        weights = self.blocks.weights[self.transfers.block]
+        counts = np.bincount(pair, weights, self.pairs.size**2)
+        load = np.zeros(len(self.pairs.bytes_per_second))
+        np.add.at(load, self.pairs.links, counts[self.pairs.pair] * self.pairs.parts)
+        return counts, load
+
+    @property
+    def least_latency(self) -> float:
+        """The least seconds of a message over the busiest link."""
+        counts, load = self._loads
+        busiest = (load / self.pairs.bytes_per_second).argmax()
+        pair = self.pairs.pair[self.pairs.links == busiest]
+        found = self.pairs.latencies[pair[counts[pair] > 0]]
+        return float(found.min(initial=inf))
+
+    @property
     def _most_parts(self) -> int:
         """The most parts of each unit in a plan."""
         return MOST_TRANSFERS // (len(self.transfers.source) * self.pairs.turning.count)
 
-    def obstacle(self, rounds: int) -> str | None:
+    def obstacle(self, rounds: int, parts_of_round: int = 1) -> str | None:
         """The reason why a number of steps has too many transfers in waves, or None."""
-        if not self.in_waves or rounds <= self._most_parts:
+        most = self._most_parts // parts_of_round
+        if not self.in_waves or rounds <= most:
             return None
-        transfers = rounds * len(self.transfers.source)
+        each = len(self.transfers.source) * self.pairs.turning.count
         return (
-            f"{rounds} rounds make {transfers} transfers, but a plan has at most "
-            f"{MOST_TRANSFERS}; pass at most {self._most_parts} rounds"
+            f"{rounds} rounds make {rounds * parts_of_round * each} transfers, but a "
+            f"plan has at most {MOST_TRANSFERS}; pass at most {most} rounds"
         )
 
 
@@ -215,52 +238,6 @@ def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
         *down(trees, ends, unit, to_combine),
         trees.busy,
     )
-
-
-def alltoallv(pairs: PairLinks, matrix: ByteMatrix) -> Traffic:
-    """Paths from each rank to each other, with units of about the same size.
-
-    Pairs of ranks without bytes have a path as well, so that the plan is one of an
-    alltoall.
-    """
-    size = pairs.size
-    each = np.flatnonzero(~np.eye(size, dtype=bool))
-    blocks = _blocks_of(matrix)
-    ends = np.repeat(each, blocks.units[each])
-    first = np.cumsum(blocks.units[each]) - blocks.units[each]
-    unit = np.arange(len(ends)) - np.repeat(first, blocks.units[each])
-    order = np.lexsort((ends, (unit + 0.5) / blocks.units[ends]))
-    ends, unit = ends[order], unit[order]
-    weights = blocks.weights[ends]
-    source, target = np.divmod(ends, size)
-    trees = pack(pairs, source.tolist(), target.tolist(), weights=weights)
-    found = down(trees, ends, unit)
-    begin = _spread(trees.parents)[np.nonzero(trees.parents >= 0)[0]]
-    return Traffic(pairs, blocks, *found, trees.busy, begin)
-
-
-def _spread(paths: NDArray[np.int32]) -> Reals:
-    """The places of the units of each path, spread evenly from 0 to 1.
-
-    So each path carries data in all steps, and none waits for those before it.
-    """
-    _, path, counts = np.unique(paths, axis=0, return_inverse=True, return_counts=True)
-    path = path.ravel()
-    order = np.argsort(path, kind="stable")
-    number = np.empty(len(path), np.int64)
-    number[order] = np.arange(len(path)) - np.repeat(np.cumsum(counts) - counts, counts)
-    found: Reals = (number + path * GOLDEN % 1) / counts[path]
-    return found
-
-
-def _blocks_of(matrix: ByteMatrix) -> Blocks:
-    """The blocks of a matrix: a rank that sends or receives the most has many units."""
-    nbytes = matrix.nbytes.ravel()
-    most = max(matrix.nbytes.sum(axis=0).max(), matrix.nbytes.sum(axis=1).max(), 1)
-    ranks = max(1, matrix.total // most)  # as busy as that one
-    wanted = min(OF_BUSIEST, max(MOST, OF_ALL_RANKS // ranks))
-    units = np.maximum(1, -(-nbytes * wanted // most))
-    return Blocks.of(units, matrix.part)
 
 
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:

@@ -19,33 +19,55 @@ from numpy.typing import NDArray
 
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.centres import centred, mean_depth
-from collalgo.synthesis.packing import NEAR, NEAR_ON_PATH, Trees, packing_of
+from collalgo.synthesis.packing import Trees, packing_of
 from collalgo.synthesis.pair_links import PairLinks
 
 #: The numbers of trees that are tried, unless their edges are more than a limit.
-NUMBERS = (1, 2, 3, 4, 6, 7, 8, 12, 14, 16, 24, 32, 36, 48, 64, 96)
+NUMBERS, OF_MANY = (1, 2, 3, 4, 6, 7, 8, 12, 16, 24, 32, 48), (1, 2, 4, 8, 16, 32)
 MOST_EDGES = 1 << 12
 
 #: The prices of links as of :data:`~collalgo.synthesis.packing.SQUARINGS`: from nearly
 #: even prices for few trees, which are far from the optimum at first.
 SQUARINGS = (1, 2, 3, 4, 5, 6)
 
-#: The most ranks whose trees are found from hubs and from all ranks.
+#: The most ranks of which more trees are tried, and trees from all of them.
 FEW = 32
 
-#: The bytes whose time is the least, and the seconds of a step and of each peer of a
-#: rank in it.
-NBYTES, STEP, PEER = 1 << 30, 3e-6, 0.3e-6
+#: The numbers of trees from each rank that are tried, unless the edges of all are more
+#: than a limit.
+OF_EACH, MOST_EDGES_OF_ALL = (2, 3, 4, 6, 8, 16), 1 << 15
+
+#: The values of one level less, and of an edge that another tree has, as parts of the
+#: mean price of an edge, that are tried: for trees of some ranks, and of all. Of many
+#: ranks only the first are.
+VALUES = ((0.3, 0.0), (0.1, 0.0), (1.0, 0.5))
+VALUES_OF_ALL = ((0.3, 0.0), (0.3, 1.5))
+
+#: The bytes whose time is the least, and the seconds of each peer of a rank in a step.
+NBYTES, PEER = 1 << 30, 0.3e-6
 
 
-def most_edges(size: int) -> int:
-    """The most edges of the trees of some ranks together."""
-    return (size - 1) * max(_numbers(size))
+def edges_of_waves(size: int, of_all: bool) -> tuple[int, int]:
+    """The least and the most edges of all trees together, of all ranks or of one.
+
+    Trees from one rank may be used in both directions.
+    """
+    if of_all:
+        edges = size * (size - 1)
+        return OF_EACH[0] * edges, max(_of_each(edges)) * edges
+    return size - 1, 2 * (size - 1) * max(_numbers(size))
+
+
+def _of_each(edges: int) -> list[int]:
+    """The numbers of trees from each rank that are tried, for the edges of one each."""
+    tried = [one for one in OF_EACH if one * edges <= MOST_EDGES_OF_ALL]
+    return tried or [OF_EACH[0]]
 
 
 def _numbers(size: int) -> list[int]:
     """The numbers of trees that are tried for some ranks."""
-    return [one for one in NUMBERS if one == 1 or one * size <= MOST_EDGES]
+    tried = NUMBERS if size <= FEW else OF_MANY
+    return [one for one in tried if one == 1 or one * size <= MOST_EDGES]
 
 
 def pack_waves(pairs: PairLinks, root: int) -> Trees:
@@ -73,37 +95,67 @@ def hubs(pairs: PairLinks) -> Ints:
     return np.argsort((both + both.T).sum(axis=0), kind="stable")
 
 
+def pack_waves_from_all(pairs: PairLinks) -> Trees:
+    """Pack trees from each rank that represents others, an equal number for each."""
+    roots = [*pairs.turning.symmetry.representatives]
+    edges = len(roots) * pairs.turning.count * (pairs.size - 1)
+    tried = [roots * one for one in _of_each(edges)]
+    return _cheapest(pairs, tried, VALUES_OF_ALL)
+
+
 def _best(pairs: PairLinks, orders: Sequence[list[int]], both_ways: bool) -> Trees:
     """The trees that take the least time, from the roots of an order in turn."""
+    tried = product(orders, _numbers(pairs.size))
+    roots = [[order[i % len(order)] for i in range(count)] for order, count in tried]
+    values = VALUES if pairs.size <= FEW else VALUES[:1]
+    return _cheapest(pairs, roots, values, both_ways)
+
+
+def _cheapest(
+    pairs: PairLinks,
+    tried: Sequence[list[int]],
+    values: Sequence[tuple[float, float]],
+    both_ways: bool = False,
+) -> Trees:
+    """The trees that take the least time, from some roots."""
     best, least = Trees(np.empty((0, pairs.size), np.int32), np.inf), np.inf
-    tried = product(orders, _numbers(pairs.size), (NEAR, NEAR_ON_PATH))
-    for roots, count, near in tried:
-        each = [roots[i % len(roots)] for i in range(count)]
-        packing = packing_of(pairs, each, both_ways=both_ways)
+    for roots, (near, fresh) in product(tried, values):
+        packing = packing_of(pairs, roots, both_ways=both_ways)
         for number in SQUARINGS:
-            busy = packing.sweep(number, near)
-            if busy / count * NBYTES >= least:
+            busy = packing.sweep(number, near, fresh)
+            if _by_bytes(pairs, len(roots), busy) >= least:
                 continue
             parents = packing.parents.copy()
-            parents = centred(parents) if both_ways else parents
-            if (seconds := _seconds(parents, busy, both_ways)) < least:
-                best, least = Trees(parents, busy), seconds
+            found = Trees(centred(parents) if both_ways else parents, busy)
+            if (seconds := _seconds(pairs, found, both_ways)) < least:
+                best, least = found, seconds
     return best
 
 
-def _seconds(parents: NDArray[np.int32], busy: float, both_ways: bool) -> float:
+def _by_bytes(pairs: PairLinks, count: int, busy: float) -> float:
+    """The seconds of the busiest link, from those for each byte of a tree."""
+    return busy / (count * pairs.turning.count) * NBYTES
+
+
+def _seconds(pairs: PairLinks, trees: Trees, both_ways: bool) -> float:
     """The seconds that trees take for some bytes in the best number of steps."""
-    by_bytes = busy / len(parents) * NBYTES
-    later = (1 + both_ways) * mean_depth(parents) - 1
-    latency = STEP + PEER * _peers(parents, both_ways)
+    by_bytes = _by_bytes(pairs, len(trees.parents), trees.busy)
+    later = (1 + both_ways) * mean_depth(trees.parents) - 1
+    latency = pairs.latency + PEER * _peers(pairs, trees.parents, both_ways)
     return by_bytes + 2 * sqrt(later * latency * by_bytes) + (later + 1) * latency
 
 
-def _peers(parents: NDArray[np.int32], both_ways: bool) -> int:
-    """The messages of the busiest rank in a step."""
+def _peers(pairs: PairLinks, parents: NDArray[np.int32], both_ways: bool) -> int:
+    """The messages of the busiest rank in a step, with all that they turn into."""
     tree, rank = np.nonzero(parents >= 0)
-    edges = np.zeros((parents.shape[1], parents.shape[1]), np.bool_)
-    edges[parents[tree, rank], rank] = True
-    sent, received = edges.sum(axis=1), edges.sum(axis=0)
+    up = parents[tree, rank].astype(np.int64)
+    sent, received = _degrees(pairs, up, rank), _degrees(pairs, rank, up)
     each = sent + received if both_ways else np.maximum(sent, received)
     return int(each.max())
+
+
+def _degrees(pairs: PairLinks, one: Ints, other: Ints) -> Ints:
+    """The number of different others of each rank."""
+    edges = np.zeros((pairs.size, pairs.size), np.bool_)
+    edges[pairs.turning.beside(one, other)] = True
+    return edges.sum(axis=1)

@@ -6,7 +6,22 @@ from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.traffic import Traffic
 from collalgo.synthesis.tree_transfers import down, up_and_down
-from collalgo.synthesis.wave_packing import pack_waves, pack_waves_both_ways
+from collalgo.synthesis.wave_packing import (
+    pack_waves,
+    pack_waves_both_ways,
+    pack_waves_from_all,
+)
+
+
+def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
+    """Trees from each rank."""
+    pairs = pairs.turned
+    trees = pack_waves_from_all(pairs)
+    roots = np.array(pairs.turning.symmetry.representatives)
+    unit, number = np.divmod(np.arange(len(trees.parents)), len(roots))
+    found = down(trees, roots[number], unit, to_combine)
+    blocks = Blocks.equal(pairs.size, len(unit) // len(roots))
+    return Traffic(pairs, blocks, *found, trees.busy, in_waves=True)
 
 
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:

@@ -156,8 +156,9 @@ def test_a_selection_lists_ten_candidates_or_all(ranks):
     row = re.compile(r"^  \S.* us\b", re.MULTILINE)
     listed = [len(row.findall(text)) for text in (few, everything)]
     assert listed[0] == 10
-    assert f"and {listed[1] - 10} more, up to " in few
-    assert "more, up to" not in everything
+    assert re.search(r"^  and \d+ more$", few, re.MULTILINE)
+    assert listed[1] > 10
+    assert " more\n" not in everything
 
 
 @pytest.mark.parametrize("size", ["64 MiB", "1.5 K", "2 gb", "64MiB"])

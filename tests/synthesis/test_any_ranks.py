@@ -175,7 +175,7 @@ def test_paths_that_are_found_together_load_the_links_evenly(size):
     planner = Planner(Placement(topology))
     for collective in ("scatter", "gather"):
         least = float(bound_of(collective, topology).per_byte) / 1e9
-        busy = planner.least_per_byte(collective, "paths")
+        busy = planner.least(collective, Form("paths")).per_byte
         assert least * (1 - 1e-8) <= busy <= least * 1.05
     proof_of(planner, "scatter", Form("paths", 4), root=size - 1)
 

@@ -14,11 +14,11 @@ from collalgo.selection.on_topology import TopologyPricer
 from collalgo.selection.prices import SIZES, prune
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.synthesis import wave_traffic
+from collalgo.synthesis.forms import FROM_ONE, LONGER, MANY, SHORTER, forms
+from collalgo.synthesis.paces import EVEN, PACES, RAMP
 from collalgo.synthesis.planner import (
-    EVEN,
     MOST_RANKS,
     ONE,
-    PACES,
     PEERS,
     PLANNED,
     SEVERAL,
@@ -27,13 +27,9 @@ from collalgo.synthesis.planner import (
     Planner,
 )
 from collalgo.synthesis.synthesized import (
-    IN_WAVES,
-    MANY,
-    SHORTER,
     Synthesis,
     first_way,
     form_of,
-    forms,
     synthesized,
 )
 from collalgo.synthesis.traffic import MOST_TRANSFERS
@@ -191,7 +187,11 @@ def test_forms_that_combine_nothing_have_no_peers_to_combine_with():
         for way in ways:
             found = forms(collective, way)
             assert len({*found}) == len(found)
-            assert Form(way, 16, EVEN, ONE) in found or Form(way, 96) in found
+            assert (
+                Form(way, 16, EVEN, ONE) in found
+                or Form(way, 96) in found
+                or (Form(way, 64) in found)
+            )
             several = any(form.peers == SEVERAL for form in found)
             assert not several or collective in REDUCING
 
@@ -215,11 +215,14 @@ def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
     planner = Planner(placement)
     waves = wave_traffic.broadcast(planner.pairs, 0, False)
     most = MOST_TRANSFERS // len(waves.transfers.source)
-    assert min(IN_WAVES[ONE]) < most < max(IN_WAVES[ONE])
+    rounds = [rounds for rounds, pace in FROM_ONE if pace == RAMP]
+    assert min(rounds) < most < max(rounds)
     for collective in ("broadcast", "reduce"):
         tried = [form_of(row) for row in Synthesis(planner).variants(collective)]
         rounds = [form.rounds for form in tried if form.way == WAVES]
         assert max(rounds, default=0) <= most
+        parts = [one.rounds * one.parts_of_round for one in tried if one.way == WAVES]
+        assert max(parts, default=0) <= most
     for rounds in (4096, most + 1):
         name = f"synthesized(way='waves', rounds={rounds})"
         with pytest.raises(AlgorithmNotApplicable, match=f"at most {most} rounds"):
@@ -248,7 +251,8 @@ def test_forms_of_many_rounds_are_tried_only_without_waves(monkeypatch, waves):
     for collective in ("allreduce", "reduce", "broadcast"):
         tried = [form_of(row) for row in synthesis.variants(collective)]
         others = [form for form in tried if form.way != WAVES]
-        most = MANY if waves or collective == "broadcast" else max(SHORTER)[0]
+        most = MANY if waves else max(SHORTER)[0]
+        most = max(LONGER)[0] if collective == "broadcast" else most
         assert max(form.rounds for form in others) == most
 
 

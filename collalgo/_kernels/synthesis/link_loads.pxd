@@ -20,6 +20,7 @@ cdef class LinkLoads:
     cdef void give_back(self, Py_ssize_t pair, double weight) noexcept
     cdef void plan(self, Py_ssize_t pair, double weight) noexcept
     cdef void prepare(self, Py_ssize_t pair, double weight) noexcept
+    cdef double most_left(self) noexcept
     cdef double possible_length(self, double fraction) noexcept
     cdef bint is_idle(self, double most) noexcept
     cdef void _reopen_all(self) noexcept

@@ -146,13 +146,18 @@ cdef class LinkLoads:
         for i in range(self.first[pair], self.first[pair + 1]):
             seconds[self.links[i]] += weight * self.busy[i]
 
+    cdef double most_left(self) noexcept:
+        """The largest remaining load."""
+        cdef Py_ssize_t link
+        cdef double most = 0
+        for link in range(self.left.shape[0]):
+            most = max(most, self.left[link])
+        return most
+
     cdef double possible_length(self, double fraction) noexcept:
         """The seconds for which the links with the largest remaining load have ready transfers."""
         cdef Py_ssize_t link
-        cdef double most = 0, length
-        for link in range(self.left.shape[0]):
-            most = max(most, self.left[link])
-        length = fraction * most
+        cdef double most = self.most_left(), length = fraction * most
         for link in range(self.left.shape[0]):
             if self.left[link] >= CRITICAL * most:
                 length = min(length, self.ready[link])

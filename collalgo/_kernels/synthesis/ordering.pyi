@@ -1,3 +1,5 @@
+from math import inf
+
 from collalgo.schedule.transfers import Ints, Reals
 
 class Ordering:
@@ -19,4 +21,11 @@ class Ordering:
     ) -> None: ...
     @property
     def lane(self) -> Ints: ...
-    def steps(self, least: float, fraction: float = 0) -> Ints: ...
+    def steps(
+        self,
+        least: float,
+        fraction: float = 0,
+        most: float = inf,
+        growth: float = 0,
+        due: Reals | None = None,
+    ) -> Ints: ...

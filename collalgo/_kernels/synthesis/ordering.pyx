@@ -7,6 +7,7 @@ a link without ready transfers is idle until the next step; so a step is as long
 links with the largest remaining load have ready transfers.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 import numpy as np
@@ -105,7 +106,14 @@ cdef class Ordering:
     def lane(self):
         return np.asarray(self.sets.lane)
 
-    def steps(self, double least, double fraction=0):
+    def steps(
+        self,
+        double least,
+        double fraction=0,
+        double most=INFINITY,
+        double growth=0,
+        const double[::1] due=None,
+    ):
         """The step of each transfer.
 
         No link is busy for longer in a step than the step is long, unless one transfer
@@ -118,21 +126,55 @@ cdef class Ordering:
         fraction
             The part of what the busiest link has left to carry that a step takes at
             most, beyond the least.
+        most
+            The seconds that a step takes at most.
+        growth
+            How many times as long as the one before a step is at most. With it steps do
+            not depend on what is ready. By default they do.
+        due
+            The seconds, in ascending order, before which no transfer that waits for no
+            other is tried; by default all are from the beginning.
         """
-        cdef Py_ssize_t count = self.pair.shape[0], waiting, kept, begun, number = 0
+        cdef Py_ssize_t count = self.pair.shape[0], waiting = 0, kept, begun
+        cdef Py_ssize_t number = 0, first = 0, end, every
+        cdef double length = 0
+        cdef int64_t[::1] independent = np.empty(count, np.int64)
         cdef int64_t[::1] ready = np.empty(count, np.int64)
         cdef int64_t[::1] taken = np.empty(count, np.int64)
         cdef int64_t[::1] released = np.empty(count, np.int64)
         self._begin_all()
-        waiting = self._independent(ready)
-        while waiting:
-            kept = self._take_step(ready[:waiting], taken, number, least, fraction)
+        every = self._independent(independent)
+        while waiting or first < every:
+            end = self._due(independent[:every], first, due)
+            if end == first and not waiting:
+                end = first + 1
+            self._admit(independent[first:end])
+            merge(ready, waiting, independent[first:end])
+            waiting, first = waiting + end - first, end
+            if growth:
+                length = min(min(most, growth * length), fraction * self.loads.most_left())
+                length = max(least, length)
+                kept = self._fill(ready[:waiting], taken, number, length)
+            else:
+                length = min(most, self.loads.possible_length(fraction))
+                kept = self._take_step(ready[:waiting], taken, number, least, length)
             begun = self._release(taken[: waiting - kept], released)
             np.asarray(released)[:begun].sort()
             merge(ready, kept, released[:begun])
             waiting = kept + begun
             number += 1
         return np.asarray(self.step)
+
+    cdef Py_ssize_t _due(
+        self, ints independent, Py_ssize_t first, const double[::1] due
+    ):
+        """The end of those independent transfers that are tried from now on."""
+        cdef Py_ssize_t end = first
+        if due is None:
+            return independent.shape[0]
+        while end < independent.shape[0] and due[independent[end]] <= self.loads.until:
+            end += 1
+        return end
 
     def _begin_all(self):
         """Begin without steps; count the load of each link."""
@@ -153,10 +195,9 @@ cdef class Ordering:
         int64_t[::1] taken,
         Py_ssize_t number,
         double least,
-        double fraction,
+        double length,
     ):
         """Take some ready transfers in a step, and keep the others; their number."""
-        cdef double length = self.loads.possible_length(fraction)
         cdef Py_ssize_t kept = self._fill(ready, taken, number, max(least, length))
         while length > least and self.loads.is_idle(IDLE * least):
             length /= 2
@@ -173,15 +214,23 @@ cdef class Ordering:
             self.step[taken[j]] = -1
         self.loads.end_early()
 
-    cdef Py_ssize_t _independent(self, int64_t[::1] ready) noexcept:
-        """Find the transfers that wait for no other; their number."""
+    cdef Py_ssize_t _independent(self, int64_t[::1] independent) noexcept:
+        """Find the transfers that wait for no other, but for their time; their number."""
         cdef Py_ssize_t i, found = 0
         for i in range(self.pair.shape[0]):
             if not self.waits[i]:
-                ready[found] = i
+                independent[found] = i
                 found += 1
-                self.loads.prepare(self.pair[i], self.weights[i])
+                self.waits[i] = 1
         return found
+
+    cdef void _admit(self, ints independent) noexcept:
+        """Let transfers wait no longer for their time."""
+        cdef Py_ssize_t j, i
+        for j in range(independent.shape[0]):
+            i = independent[j]
+            self.waits[i] = 0
+            self.loads.prepare(self.pair[i], self.weights[i])
 
     cdef Py_ssize_t _fill(
         self,

@@ -43,6 +43,8 @@ cdef class Packing:
         Whether a tree is used in both directions, to reduce and to broadcast.
     weights
         The amount of data of each tree; by default 1.
+    kinds
+        The pair that represents each pair; by default itself.
 
     Attributes
     ----------
@@ -56,6 +58,8 @@ cdef class Packing:
     cdef ints first, links
     cdef const double[::1] parts
     cdef const unsigned char[::1] usable
+    cdef ints kinds
+    cdef int64_t[::1] uses
     cdef double[::1] per_load, _load, price
     cdef double[:, ::1] cost
     cdef int32_t[:, ::1] _parents
@@ -63,7 +67,7 @@ cdef class Packing:
     cdef const double[::1] weights
     cdef bint both_ways
     cdef Py_ssize_t squarings, batch
-    cdef double scale, hop, mean, seen
+    cdef double scale, hop, fresh, mean, seen
     cdef int32_t[::1] order, depth
     cdef Arborescence arborescence
 
@@ -79,6 +83,7 @@ cdef class Packing:
         ints ends,
         bint both_ways=False,
         weights=None,
+        kinds=None,
     ):
         self.size = size
         self.first, self.links, self.parts = first, links, parts
@@ -86,6 +91,8 @@ cdef class Packing:
         self.both_ways = both_ways
         self.batch = 1 if size <= ONE_BY_ONE else size * size // PAIRS_IN_BATCH
         self.weights = np.ones(len(roots)) if weights is None else weights
+        self.kinds = np.arange(size * size) if kinds is None else kinds
+        self.uses = np.zeros(size * size, np.int64)
         self.per_load = 1 / np.asarray(capacity)
         self._load = np.zeros(len(capacity))
         self.price = np.zeros(len(capacity))
@@ -102,7 +109,7 @@ cdef class Packing:
     def load(self):
         return np.asarray(self._load)
 
-    def sweep(self, Py_ssize_t squarings, double hop=0):
+    def sweep(self, Py_ssize_t squarings, double hop=0, double fresh=0):
         """Replace each tree by the cheapest one, given all others.
 
         Parameters
@@ -112,6 +119,9 @@ cdef class Packing:
         hop
             What it is worth that a rank is nearer to the root by one edge, as a part of
             the mean price of an edge: of similar trees the less deep is taken.
+        fresh
+            The price of an edge between ranks that no other tree has, besides that of its
+            links, as a part of the mean price of an edge: so ranks have few peers.
 
         Returns
         -------
@@ -127,7 +137,7 @@ cdef class Packing:
         while tree < self.roots.shape[0]:
             end = self._end_of_batch(tree)
             self._add_all(tree, end, -1)
-            self.hop = hop * self.mean
+            self.hop, self.fresh = hop * self.mean, fresh * self.mean
             self._find_costs()
             self._find(tree, end)
             self._add_all(tree, end, 1)
@@ -230,6 +240,7 @@ cdef class Packing:
             u = self._parents[tree, v]
             if u >= 0:
                 self._add_pair(u * self.size + v, amount)
+                self.uses[self.kinds[u * self.size + v]] += 1 if times > 0 else -1
                 if self.both_ways:
                     self._add_pair(v * self.size + u, amount)
 
@@ -251,8 +262,16 @@ cdef class Packing:
                 self.cost[u, v] = self._price_of(u * self.size + v)
                 if self.both_ways:
                     self.cost[u, v] += self._price_of(v * self.size + u)
+                if self.fresh and not self._is_used(u, v):
+                    self.cost[u, v] += self.fresh
                 if self.ends[0] >= 0:
                     self.cost[u, v] += self.hop
+
+    cdef bint _is_used(self, Py_ssize_t u, Py_ssize_t v) noexcept:
+        """Whether a tree has an edge, in either direction if that makes no difference."""
+        if self.uses[self.kinds[u * self.size + v]]:
+            return True
+        return self.both_ways and self.uses[self.kinds[v * self.size + u]]
 
     cdef double _price_of(self, Py_ssize_t pair) noexcept:
         cdef Py_ssize_t i

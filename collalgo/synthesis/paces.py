@@ -1,0 +1,102 @@
+"""Paces: the lengths of the steps of a plan.
+
+At first most links wait for data, and at last most have carried all of theirs. So a
+plan in which data is passed on has short steps at both ends.
+"""
+
+from collections.abc import Mapping
+from math import inf
+from types import MappingProxyType
+from typing import NamedTuple
+
+from collalgo.schedule.transfers import Reals
+
+
+class Pace(NamedTuple):
+    """The length of steps.
+
+    Attributes
+    ----------
+    least : float
+        The seconds that a step takes at least, for each byte of a unit.
+    fraction : float
+        The part of the remaining load of the busiest link that a step takes at most, if
+        that is more.
+    several : bool
+        Whether a rank combines a unit with those of several others in a step.
+    most : float
+        The seconds that a step takes at most, for each byte of a unit.
+    growth : float
+        How many times as long as the one before a step is at most; 0 for any.
+    ahead : float
+        The number of such steps by which transfers may be before their time.
+    """
+
+    least: float
+    fraction: float = 0.0
+    several: bool = False
+    most: float = inf
+    growth: float = 0.0
+    ahead: float = inf
+
+    def due(self, steps: Reals) -> Reals | None:
+        """The times of transfers from their steps; None if all may be before."""
+        if self.ahead == inf:
+            return None
+        step = self.least if self.most == inf else self.most
+        found: Reals = (steps - self.ahead) * step
+        return found
+
+
+class Lengths(NamedTuple):
+    """The lengths of steps, relative to those of even ones.
+
+    Attributes
+    ----------
+    fraction : float
+        The part of the remaining load of the busiest link that a step takes at most, if
+        that is more than the shortest step.
+    shortest : int
+        The number of the shortest steps that are as long as an even one. If that is
+        more than 1, no step is longer than an even one.
+    growth : float
+        As of a pace.
+    """
+
+    fraction: float = 0.0
+    shortest: int = 1
+    growth: float = 0.0
+
+    def pace(self, even: float) -> Pace:
+        """The pace from the seconds of an even step."""
+        if self.shortest == 1:
+            return Pace(even, self.fraction)
+        least = even / self.shortest
+        return Pace(least, self.fraction, most=even, growth=self.growth)
+
+    def least_steps(self, rounds: int) -> int:
+        """The steps of the busiest link, which carries its load in some even ones."""
+        if self.shortest > 1:
+            return rounds
+        left, found = float(rounds), 0
+        while left > LEFT:
+            left -= max(1.0, self.fraction * left)
+            found += 1
+        return found
+
+
+#: The rounds that may be left of a load by rounding.
+LEFT = 1e-6
+
+#: The paces by name. Steps of a ramp become longer from the first one on; others with a
+#: fraction are as long as the busiest links have data.
+EVEN, RAMP, FILLED = "even", "ramp", "filled"
+PACES: Mapping[str, Lengths] = MappingProxyType(
+    {
+        EVEN: Lengths(),
+        "fifth": Lengths(0.2),
+        "half": Lengths(0.5),
+        RAMP: Lengths(0.2, 4, 1.5),
+        FILLED: Lengths(0.5, 4),
+    }
+)
