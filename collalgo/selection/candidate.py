@@ -9,6 +9,9 @@ from collalgo.algorithms.catalogue import Algorithm
 from collalgo.algorithms.table import shortened
 from collalgo.selection.prices import Priced
 
+#: Relative difference up to which two times count as the same in words.
+AS_CHEAP = 0.005
+
 #: The orders of ranks, by their names.
 ORDERS = {"ring": "ranks along the ring", "narrow": "the narrowest hosts last"}
 

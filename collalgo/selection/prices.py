@@ -160,8 +160,8 @@ def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Pri
 class ByPrice:
     """Candidates in ascending order of their prices for a size.
 
-    A candidate is priced once its lower bound is the least of those that are left: who
-    reads the first ones only prices few others.
+    A candidate is priced once no other has a lower bound below its own: reading the
+    first ones prices few others.
     """
 
     def __init__(self, candidates: Sequence[LazyCandidate], nbytes: float):

@@ -11,7 +11,7 @@ from collalgo.algorithms.table import candidates as rows_of, is_users
 from collalgo.base.integers import integer
 from collalgo.base.units import counted, human_time
 from collalgo.schedule.collective import collective_of
-from collalgo.selection.candidate import Candidate, candidate_of, unable_ones
+from collalgo.selection.candidate import AS_CHEAP, Candidate, candidate_of, unable_ones
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import ALIKE, ByPrice, Priced
 from collalgo.topology.assumed import ASSUMED
@@ -21,9 +21,6 @@ if TYPE_CHECKING:  # which takes a while to import
 
 #: The number of candidates that an explanation lists, unless all are wanted.
 SHOWN = 10
-
-#: Relative difference up to which two times count as the same in words.
-AS_CHEAP = 0.005
 
 
 @dataclass(frozen=True)
@@ -134,8 +131,7 @@ class Selection:
     def cheapest(self) -> Iterator[Candidate]:
         """The choice, then the cheapest variant of each algorithm.
 
-        Others are priced only as far as that needs. A variant of the chosen algorithm
-        comes only if it is cheaper.
+        A variant of the chosen algorithm is among them only if it is cheaper.
         """
         yield self.choice
         least = self.seconds * (1 - ALIKE)
@@ -237,9 +233,16 @@ class Selection:
         """
         if most is not None:
             most = integer(most, "most", "explain", 1)
-        from collalgo.selection.explanation import explanation  # which few need
+        # which takes a while to import
+        from collalgo.selection.explanation import beside_bound, obstacles, prices
 
-        return explanation(self, most)
+        lines = [f"{self.headline}; {self.reason}", self.origin]
+        lines += beside_bound(self.bound, self.seconds, self.nbytes)
+        lines += [f"assumed: {rule}" for rule in self.assumptions]
+        shown = self.distinct if most is None else self.listed(most)
+        hidden = 0 if most is None else self.count - len(shown)
+        lines += [*self.own_obstacles, *prices(shown, hidden), *obstacles(self.unable)]
+        return "\n".join(lines)
 
     def listed(self, most: int) -> list[Candidate]:
         """The cheapest algorithms, and all of the user's own."""

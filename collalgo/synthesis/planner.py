@@ -256,7 +256,7 @@ class Planner:
             return f"waves are for at most {MOST_RANKS} ranks, not for {self.size}"
         stages = PLANNED[collective][form.way]
         rounds = form.rounds * form.parts_of_round
-        least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks)
+        least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks > 0)
         if rounds * most <= traffic.MOST_TRANSFERS:
             return None
         if rounds * least > traffic.MOST_TRANSFERS:

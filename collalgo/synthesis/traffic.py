@@ -124,7 +124,7 @@ class Traffic(NamedTuple):
         """The transfers of each pair of ranks, and those over each link."""
         pair = self.transfers.source * self.pairs.size + self.transfers.target
         weights = self.blocks.weights[self.transfers.block]
-        counts = np.bincount(pair, weights, self.pairs.size**2)
+        counts: Reals = np.bincount(pair, weights, self.pairs.size**2).astype(float)
         load = np.zeros(len(self.pairs.bytes_per_second))
         np.add.at(load, self.pairs.links, counts[self.pairs.pair] * self.pairs.parts)
         return counts, load

@@ -158,4 +158,5 @@ def _degrees(pairs: PairLinks, one: Ints, other: Ints) -> Ints:
     """The number of different others of each rank."""
     edges = np.zeros((pairs.size, pairs.size), np.bool_)
     edges[pairs.turning.beside(one, other)] = True
-    return edges.sum(axis=1)
+    found: Ints = edges.sum(axis=1)
+    return found

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t
 import numpy as np
 
 from collalgo._kernels.synthesis.lane_sets cimport LaneSets
+from collalgo._kernels.synthesis.later_transfers cimport LaterTransfers
 from collalgo._kernels.synthesis.link_loads cimport LinkLoads
 from collalgo._kernels.synthesis.sorting cimport merge
 
@@ -66,6 +67,7 @@ cdef class Ordering:
     cdef int64_t[::1] begun, tried, chosen
     cdef int64_t attempt
     cdef bint several
+    cdef double least, fraction, most, growth, length
 
     def __init__(
         self,
@@ -114,10 +116,7 @@ cdef class Ordering:
         double growth=0,
         const double[::1] due=None,
     ):
-        """The step of each transfer.
-
-        No link is busy for longer in a step than the step is long, unless one transfer
-        takes as long.
+        """The step of each transfer; no link is busy for longer, but with one transfer.
 
         Parameters
         ----------
@@ -129,35 +128,20 @@ cdef class Ordering:
         most
             The seconds that a step takes at most.
         growth
-            How many times as long as the one before a step is at most. With it steps do
-            not depend on what is ready. By default they do.
+            How many times as long as the one before a step is at most, if not ready data.
         due
-            The seconds, in ascending order, before which no transfer that waits for no
-            other is tried; by default all are from the beginning.
+            The times of transfers in ascending order, before which they are not tried.
         """
-        cdef Py_ssize_t count = self.pair.shape[0], waiting = 0, kept, begun
-        cdef Py_ssize_t number = 0, first = 0, end, every
-        cdef double length = 0
-        cdef int64_t[::1] independent = np.empty(count, np.int64)
-        cdef int64_t[::1] ready = np.empty(count, np.int64)
-        cdef int64_t[::1] taken = np.empty(count, np.int64)
-        cdef int64_t[::1] released = np.empty(count, np.int64)
+        cdef Py_ssize_t count = self.pair.shape[0], waiting = 0, kept, begun, number = 0
+        cdef int64_t[:, ::1] lists = np.empty((3, count), np.int64)
+        cdef int64_t[::1] ready = lists[0], taken = lists[1], released = lists[2]
+        cdef LaterTransfers later
+        self.least, self.fraction, self.most, self.growth = least, fraction, most, growth
         self._begin_all()
-        every = self._independent(independent)
-        while waiting or first < every:
-            end = self._due(independent[:every], first, due)
-            if end == first and not waiting:
-                end = first + 1
-            self._admit(independent[first:end])
-            merge(ready, waiting, independent[first:end])
-            waiting, first = waiting + end - first, end
-            if growth:
-                length = min(min(most, growth * length), fraction * self.loads.most_left())
-                length = max(least, length)
-                kept = self._fill(ready[:waiting], taken, number, length)
-            else:
-                length = min(most, self.loads.possible_length(fraction))
-                kept = self._take_step(ready[:waiting], taken, number, least, length)
+        later = LaterTransfers(self.waits, due)
+        while waiting or later.left():
+            waiting = self._admit(later, ready, waiting)
+            kept = self._take_step(ready[:waiting], taken, number)
             begun = self._release(taken[: waiting - kept], released)
             np.asarray(released)[:begun].sort()
             merge(ready, kept, released[:begun])
@@ -165,16 +149,18 @@ cdef class Ordering:
             number += 1
         return np.asarray(self.step)
 
-    cdef Py_ssize_t _due(
-        self, ints independent, Py_ssize_t first, const double[::1] due
-    ):
-        """The end of those independent transfers that are tried from now on."""
-        cdef Py_ssize_t end = first
-        if due is None:
-            return independent.shape[0]
-        while end < independent.shape[0] and due[independent[end]] <= self.loads.until:
-            end += 1
-        return end
+    cdef Py_ssize_t _admit(
+        self, LaterTransfers later, int64_t[::1] ready, Py_ssize_t waiting
+    ) noexcept:
+        """Add the transfers that are due to the ready ones; the number of all."""
+        cdef Py_ssize_t first = later.first, end = later.due(self.loads.until, not waiting)
+        cdef Py_ssize_t j, i
+        for j in range(first, end):
+            i = later.transfers[j]
+            self.waits[i] = 0
+            self.loads.prepare(self.pair[i], self.weights[i])
+        merge(ready, waiting, later.transfers[first:end])
+        return waiting + end - first
 
     def _begin_all(self):
         """Begin without steps; count the load of each link."""
@@ -184,26 +170,29 @@ cdef class Ordering:
         self.loads.clear()
         for i in range(count):
             self.loads.plan(self.pair[i], self.weights[i])
-        self.attempt = 0
+        self.attempt, self.length = 0, 0
         self.begun[:] = -1
         self.tried[:] = -1
         self.sets.forget()
 
     cdef Py_ssize_t _take_step(
-        self,
-        int64_t[::1] ready,
-        int64_t[::1] taken,
-        Py_ssize_t number,
-        double least,
-        double length,
+        self, int64_t[::1] ready, int64_t[::1] taken, Py_ssize_t number
     ):
         """Take some ready transfers in a step, and keep the others; their number."""
-        cdef Py_ssize_t kept = self._fill(ready, taken, number, max(least, length))
-        while length > least and self.loads.is_idle(IDLE * least):
-            length /= 2
+        cdef Py_ssize_t kept
+        cdef double limit
+        if self.growth:
+            limit = min(self.most, self.growth * self.length)
+            self.length = min(limit, self.fraction * self.loads.most_left())
+            self.length = max(self.least, self.length)
+            return self._fill(ready, taken, number, self.length)
+        self.length = min(self.most, self.loads.possible_length(self.fraction))
+        kept = self._fill(ready, taken, number, max(self.least, self.length))
+        while self.length > self.least and self.loads.is_idle(IDLE * self.least):
+            self.length /= 2
             self._undo(taken[: ready.shape[0] - kept])
             merge(ready, kept, taken[: ready.shape[0] - kept])
-            kept = self._fill(ready, taken, number, max(least, length))
+            kept = self._fill(ready, taken, number, max(self.least, self.length))
         return kept
 
     cdef void _undo(self, int64_t[::1] taken) noexcept:
@@ -213,24 +202,6 @@ cdef class Ordering:
             self.loads.give_back(self.pair[taken[j]], self.weights[taken[j]])
             self.step[taken[j]] = -1
         self.loads.end_early()
-
-    cdef Py_ssize_t _independent(self, int64_t[::1] independent) noexcept:
-        """Find the transfers that wait for no other, but for their time; their number."""
-        cdef Py_ssize_t i, found = 0
-        for i in range(self.pair.shape[0]):
-            if not self.waits[i]:
-                independent[found] = i
-                found += 1
-                self.waits[i] = 1
-        return found
-
-    cdef void _admit(self, ints independent) noexcept:
-        """Let transfers wait no longer for their time."""
-        cdef Py_ssize_t j, i
-        for j in range(independent.shape[0]):
-            i = independent[j]
-            self.waits[i] = 0
-            self.loads.prepare(self.pair[i], self.weights[i])
 
     cdef Py_ssize_t _fill(
         self,
