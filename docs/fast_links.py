@@ -46,21 +46,18 @@ The hosts are network namespaces of one machine with two cores, on one switch; t
 have the rates of the first column. Calls of collalgo and of the peers alternate in the
 same processes; collalgo runs over the same MPI as the peer beside it. Each cell of a
 table is a geometric mean of the time of the peer divided by that of collalgo (above 1,
-collalgo is faster). These races ran beside other programs, at a higher
-priority than these. Loads are averages of the minute before each rate.
+collalgo is faster). Loads are averages of the minute before each rate, most of it by the
+race itself.
 
-Reasons of slower cells: short messages are copied into packets, which carry the record
-of the call, and out of them; longer ones are announced by a packet, which takes 4 to
-8 us. With more ranks than the two cores of this machine, times vary by a factor of two.
+With a core for each rank, collalgo takes as long as the MPI beneath or a little less. The
+slowest cells are allreduces of 16 MiB over Open MPI, and messages of 64 KiB to 1 MiB over
+MPICH: short messages are copied into packets, which carry the record of the call, and out
+of them; longer ones are announced by a packet, which takes 4 to 8 us.
 
-Two reasons have been removed since these races. Over Open MPI a full packet was longer
-than a message that it sends without an answer, and of each part of 2 MiB it copied 192
-KiB and waited for an answer: packets have 32 KiB now, and long messages are whole. And
-the emulated links let a burst of 8 ms of their rate pass at once: at 10 Gbit/s, Open
-MPI's broadcast of 1 MiB on four hosts took 355 us, less than the 839 us that the links
-would take. The cores were the limit, so that many segments along two trees, as
-priced for the links, took longer than whole messages. Alltoalls of up to 4 KiB are not
-understood.
+With four ranks on the two cores of this machine, times vary by a factor of two, and most
+calls of up to 1 MiB take longer than over MPICH alone. The reason is not known; it may be
+how long a waiting rank keeps its core. Earlier races of these shapes, at a higher priority
+than other programs, on links that let longer bursts pass, had means of 1.2 to 1.8.
 """
 
 
