@@ -13,7 +13,8 @@ import pytest
 
 from collalgo.bootstrap.store import file, file_log, heartbeats
 from collalgo.bootstrap.store.file import FileStore
-from collalgo.bootstrap.store.file_log import FRAME, HEAD, Kind, Record
+from collalgo.bootstrap.store.file_log import HEAD
+from collalgo.bootstrap.store.file_record import FRAME, RECORD, Kind, Record
 from collalgo.bootstrap.store.protocol import ABSENT, LeaseExpired, StoreError
 from collalgo.errors import BootstrapError
 from tests.bootstrap.conftest import log_of
@@ -114,16 +115,55 @@ def test_what_a_killed_process_has_left_unfinished_is_cut_off(opened, tmp_path, 
     until(lambda: seen.pairs() == [("a", b"1"), ("c", b"2")])
 
 
-def test_a_damaged_log_is_refused_not_cut_off(opened, tmp_path):
+@pytest.mark.parametrize(
+    "at",
+    [
+        pytest.param(FRAME.size + RECORD.size, id="key"),
+        pytest.param(2, id="length beyond the end"),
+        pytest.param(3, id="length beyond the most"),
+    ],
+)
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_damaged_log_is_refused_not_cut_off(opened, tmp_path, at, number):
     one = opened()
-    for number in range(5):
-        one.set("k", b"%d" % number)
+    for value in range(5):
+        one.set("k", b"%d" % value)
     content = bytearray(log_of(tmp_path).read_bytes())
-    content[HEAD.size + FRAME.size + 3] ^= 1
+    begin = HEAD.size + number * (len(content) - HEAD.size) // 5
+    content[begin + at] ^= 0x40
     log_of(tmp_path).write_bytes(content)
-    late = opened()
-    with pytest.raises(StoreError, match=r"log is damaged at byte 24 of \d+; remove"):
-        late.set("k", b"5")
+    damage = rf"log is damaged at byte {begin} of {len(content)}; remove"
+    with pytest.raises(StoreError, match=damage):
+        opened()
+    assert log_of(tmp_path).read_bytes() == content
+
+
+def test_damage_to_what_is_new_is_refused_by_whoever_reads(opened, tmp_path, caplog):
+    one = opened()
+    one.set("a", b"1")
+    records = [Record(Kind.PUT, version, key="k").encode() for version in (2, 3)]
+    with log_of(tmp_path).open("ab") as log:
+        log.write(records[0][:-1] + b"x" + records[1])
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"log is damaged at byte \d+ of"):
+            one.read("a")
+    until(lambda: "log is damaged at byte" in caplog.text)
+    one.close()
+    assert caplog.text.count("log is damaged at byte") == 1
+
+
+@pytest.mark.parametrize("at", [8, 16, HEAD.size - 1])
+def test_a_damaged_start_of_the_log_is_refused_also_by_who_has_read_it(
+    opened, tmp_path, at
+):
+    one = opened()
+    one.set("a", b"1")
+    content = bytearray(log_of(tmp_path).read_bytes())
+    content[at] ^= 1
+    log_of(tmp_path).write_bytes(content)
+    for use in (opened, lambda: one.read("a")):
+        with pytest.raises(StoreError, match="log is damaged at byte 0"):
+            use()
     log_of(tmp_path).write_bytes(b"something else that is long enough")
     with pytest.raises(StoreError, match="is not the log of a store"):
         opened()

@@ -11,7 +11,8 @@ from threading import Thread
 import pytest
 
 from collalgo.bootstrap.store import file, file_locks, heartbeats
-from collalgo.bootstrap.store.file_log import FRAME, HEAD, RECORD
+from collalgo.bootstrap.store.file_log import HEAD, _encoded_head
+from collalgo.bootstrap.store.file_record import FRAME, RECORD
 from collalgo.bootstrap.store.protocol import StoreError
 from tests.bootstrap.conftest import log_of
 
@@ -38,7 +39,7 @@ def test_a_log_that_cannot_be_read_whole_is_read_again(opened, tmp_path):
         other.read("a")
     body = b"\xff" * RECORD.size
     bad = FRAME.pack(len(body), zlib.crc32(body)) + body
-    generation = content[:8] + bytes(8) + content[16:]
+    generation = _encoded_head(bytes(8), 0) + content[HEAD.size :]
     log_of(tmp_path).write_bytes(generation + bad)
     with pytest.raises(StoreError, match="is damaged"):
         other.read("a")

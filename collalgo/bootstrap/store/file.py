@@ -14,7 +14,8 @@ from collalgo.base.threads import start
 from collalgo.bootstrap.folder import make_private
 from collalgo.bootstrap.store.file_data import FileData
 from collalgo.bootstrap.store.file_locks import refuse_local_locks
-from collalgo.bootstrap.store.file_log import FileLog, Kind, Record
+from collalgo.bootstrap.store.file_log import DamageLog, FileLog
+from collalgo.bootstrap.store.file_record import Kind, Record
 from collalgo.bootstrap.store.file_watch import Watch, Watches
 from collalgo.bootstrap.store.heartbeats import Heartbeats
 from collalgo.bootstrap.store.lease import Lease
@@ -69,7 +70,7 @@ class FileStore:
         self._writing, self._lock = Lock(), Lock()  # the first is taken first
         self._watches = Watches()
         self._leases: list[Lease] = []
-        self._closed = Event()
+        self._closed, self._damage = Event(), DamageLog()
         self._posts, self._data = Posts(), FileData()
         with self._reporting():
             make_private(folder)
@@ -169,8 +170,6 @@ class FileStore:
         with self._changing(is_write=False):
             return self._watches.add(prefix, watcher, self._data.entries)
 
-    # ---- leases
-
     def lease(self, seconds: float) -> Lease:
         """Begin a lease, which is renewed until it is revoked or this is closed."""
         if not 0 < seconds < math.inf:
@@ -221,8 +220,6 @@ class FileStore:
         self._closed.set()
         self._thread.join(ANSWER_SECONDS)
 
-    # ---- the log
-
     @contextmanager
     def _changing(self, is_write: bool = True) -> Iterator[None]:
         """Read all changes; hold the lock for own changes if ``is_write``."""
@@ -266,14 +263,12 @@ class FileStore:
             if 2 * live < self._log.nbytes:
                 self._log.compact(self._data.version, self._data.records())
 
-    # ---- the thread
-
     @serving()
     def _run(self) -> None:
         """Read the log and the leases at intervals, and call the watchers."""
         looked = monotonic()
         while not self._closed.wait(POLL_SECONDS):
-            with suppress(StoreError), self._changing(is_write=False):
+            with self._damage.logged(), self._changing(is_write=False):
                 pass
             if monotonic() - looked > LEASE_POLL_SECONDS:
                 looked = monotonic()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from collalgo.bootstrap.store.file_log import Kind, Record
+from collalgo.bootstrap.store.file_record import Kind, Record
 from collalgo.bootstrap.store.protocol import ABSENT, Change, Entry
 
 

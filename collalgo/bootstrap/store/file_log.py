@@ -2,10 +2,11 @@
 
 A process appends while it holds a lock of the folder, which its end releases. Whoever
 reads needs no lock: a record counts once it is whole, by its checksum. What a process
-has left unfinished is cut off by the next one that appends.
+has left unfinished is cut off by the next one that appends; all else is damage.
 """
 
 import fcntl
+import logging
 import os
 import secrets
 import struct
@@ -13,17 +14,27 @@ import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from enum import Enum
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from collalgo.base import owned
 from collalgo.base.existence import exists
-from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, KEY_BYTES, StoreError
+from collalgo.bootstrap.store.file_record import (
+    FRAME,
+    Record,
+    bodies,
+    is_damaged,
+    may_be_cut_off,
+)
+from collalgo.bootstrap.store.protocol import ANSWER_SECONDS, StoreError
 
-#: The start of the file, its generation, and the last version before its records.
-HEAD = struct.Struct("<8s8sQ")
+_LOG = logging.getLogger("collalgo")
+
+#: The start of the file, its generation, the last version before its records, and the
+#: checksum of these.
+HEAD = struct.Struct("<8s8sQI")
 MARK = b"CLGLOG01"
+CHECKSUM_BYTES = 4
 
 #: The start of a file that another one has replaced. On NFS 3 a host may open it by the
 #: name of that for as long as its attributes of the folder are cached, up to a minute.
@@ -32,59 +43,66 @@ REPLACED = b"CLGLOGXX"
 #: The number of times that the file is opened, if it has been replaced each time.
 OPENINGS = 3
 
-#: The bytes of a record that follow, and their checksum.
-FRAME = struct.Struct("<II")
-
-#: The kind of a record, its version, its lease, and the bytes of its key.
-RECORD = struct.Struct("<BQQI")
-
-#: Bytes of a value, and of a record, at most.
-LARGEST = 16 << 20
-MOST_BYTES = RECORD.size + KEY_BYTES + LARGEST
-
 #: Seconds between two attempts to get the lock.
 LOCK_PAUSE = 0.002
 
-
-class Kind(Enum):
-    """The kind of a record."""
-
-    PUT = 1
-    DELETE = 2
-    GRANT = 3
-    END = 4
+#: Seconds after which what looks like damage is not a change under way.
+SETTLED_SECONDS = 0.5
 
 
-class Record(NamedTuple):
-    """A change: of a key, or of a lease, whose value has its seconds."""
+class DamageError(StoreError):
+    """The log is damaged."""
 
-    kind: Kind
-    version: int
-    lease: int = 0
-    key: str = ""
-    value: bytes = b""
 
-    def encode(self) -> bytes:
-        """The record in the file."""
-        key = self.key.encode()
-        head = RECORD.pack(self.kind.value, self.version, self.lease, len(key))
-        body = head + key + self.value
-        return FRAME.pack(len(body), zlib.crc32(body)) + body
+class DamageLog:
+    """Logs damage once, also where no caller uses the store for long."""
 
-    @classmethod
-    def decode(cls, body: bytes) -> "Record":
-        """The record of some bytes.
+    def __init__(self) -> None:
+        self._told = ""
 
-        Raises
-        ------
-        ValueError
-            If they are malformed.
-        """
-        if len(body) < RECORD.size:
-            raise ValueError("a record is too short")
-        kind, version, lease, length = RECORD.unpack_from(body)
-        key, value = body[RECORD.size :][:length], body[RECORD.size + length :]
-        return cls(Kind(kind), version, lease, key.decode(), value)
+    @contextmanager
+    def logged(self) -> Iterator[None]:
+        """Log damage that is found meanwhile; hide all errors of the store."""
+        try:
+            yield
+        except DamageError as error:
+            if str(error) != self._told:
+                _LOG.error("%s", error)
+            self._told = str(error)
+        except StoreError:
+            pass
+
+
+class Loaded(NamedTuple):
+    """What was read of the file.
+
+    Attributes
+    ----------
+    generation : bytes
+        The generation of the file.
+    base : int
+        The version that precedes its records.
+    is_new : bool
+        Whether the file was rewritten since the last read.
+    bodies : list of bytes
+        The records since the last read.
+    end : int
+        Where these end.
+    rest : bytes
+        What follows them.
+    """
+
+    generation: bytes
+    base: int
+    is_new: bool
+    bodies: list[bytes]
+    end: int
+    rest: bytes
+
+    @property
+    def extent(self) -> tuple[bytes, int, int]:
+        """The generation, and where the records and the file end."""
+        return self.generation, self.end, self.end + len(self.rest)
 
 
 class FileLog:
@@ -101,6 +119,7 @@ class FileLog:
     def __init__(self, folder: Path):
         self._path, self._lock_path = folder / "log", folder / "lock"
         self._generation, self._offset, self.base = b"", 0, 0
+        self._unfinished = self._damaged = b"", 0, 0  # extents that were judged
         self.uncompacted = 0
         with self.locked():
             if not exists(self._path):
@@ -145,16 +164,35 @@ class FileLog:
         StoreError
             If the file is damaged.
         """
+        found = self._settled()
+        records = [self._record(body) for body in found.bodies]
+        self._generation, self.base = found.generation, found.base
+        self._offset = found.end
+        return found.is_new, records
+
+    def _settled(self) -> Loaded:
+        """Read the file, again if another process is just changing it."""
+        end = time.monotonic() + SETTLED_SECONDS
+        while True:
+            found = self._load()
+            if found.extent == self._unfinished or not is_damaged(found.rest):
+                self._unfinished = found.extent
+                return found
+            if found.extent == self._damaged or time.monotonic() > end:
+                self._damaged = found.extent
+                raise self._damage_at(found.end, found.rest)
+            time.sleep(LOCK_PAUSE)
+
+    def _load(self) -> Loaded:
         with self._opened("rb") as file:
             generation, base = self._head(file.read(HEAD.size))
             is_new = generation != self._generation
-            offset = HEAD.size if is_new else self._offset
-            file.seek(offset)
-            bodies = list(_bodies(file.read()))
-        records = [self._record(body) for body in bodies]
-        self._generation, self.base = generation, base
-        self._offset = offset + sum(FRAME.size + len(body) for body in bodies)
-        return is_new, records
+            start = HEAD.size if is_new else self._offset
+            file.seek(start)
+            data = file.read()
+        whole = list(bodies(data))
+        nbytes = sum(FRAME.size + len(body) for body in whole)
+        return Loaded(generation, base, is_new, whole, start + nbytes, data[nbytes:])
 
     @contextmanager
     def _opened(self, mode: str) -> Iterator[IO[bytes]]:
@@ -172,14 +210,16 @@ class FileLog:
         """The generation of the file, and its base."""
         if len(data) < HEAD.size or not data.startswith(MARK):
             raise StoreError(f"{self._path} is not the log of a store; remove it")
-        _, generation, base = HEAD.unpack(data)
+        _, generation, base, checksum = HEAD.unpack(data)
+        if zlib.crc32(data[:-CHECKSUM_BYTES]) != checksum:
+            raise self._damage_at(0, data)
         return generation, base
 
     def _record(self, body: bytes) -> Record:
         try:
             return Record.decode(body)
         except ValueError as error:
-            raise StoreError(f"{self._path} is damaged: {error}") from None
+            raise DamageError(f"{self._path} is damaged: {error}") from None
 
     def append(self, records: Iterable[Record]) -> None:
         """Append records after all that were read, with the lock held."""
@@ -193,13 +233,14 @@ class FileLog:
 
     def _check_rest(self, rest: bytes) -> None:
         """Refuse to truncate more than one unfinished record of another process."""
-        length = FRAME.unpack_from(rest)[0] if len(rest) >= FRAME.size else 0
-        is_zeros = not rest.strip(b"\0")  # the file grew, and its content was lost
-        if length > MOST_BYTES or (length < len(rest) - FRAME.size and not is_zeros):
-            raise StoreError(
-                f"{self._path} is damaged at byte {self._offset} of "
-                f"{self._offset + len(rest)}; remove the folder, and start again"
-            )
+        if not may_be_cut_off(rest):
+            raise self._damage_at(self._offset, rest)
+
+    def _damage_at(self, offset: int, rest: bytes) -> StoreError:
+        return DamageError(
+            f"{self._path} is damaged at byte {offset} of {offset + len(rest)}; "
+            "remove the folder, and start again"
+        )
 
     def compact(self, base: int, records: Iterable[Record]) -> None:
         """Replace the file by one with these records, with the lock held.
@@ -215,7 +256,7 @@ class FileLog:
 
     def _write(self, base: int, records: Iterable[Record]) -> None:
         partial = self._path.with_suffix(f".{secrets.token_hex(8)}")
-        head = HEAD.pack(MARK, secrets.token_bytes(8), base)
+        head = _encoded_head(secrets.token_bytes(8), base)
         try:
             with open(partial, "xb", opener=owned.private) as made:
                 made.write(head + b"".join(record.encode() for record in records))
@@ -225,19 +266,10 @@ class FileLog:
             raise
 
 
-def _bodies(data: bytes) -> Iterator[bytes]:
-    """The whole records at the begin of some bytes; on NFS zeros may follow them."""
-    at = 0
-    while at + FRAME.size <= len(data):
-        length, checksum = FRAME.unpack_from(data, at)
-        if not RECORD.size <= length <= MOST_BYTES:
-            return
-        at += FRAME.size
-        body = data[at : at + length]
-        if len(body) < length or zlib.crc32(body) != checksum:
-            return
-        at += length
-        yield body
+def _encoded_head(generation: bytes, base: int) -> bytes:
+    """The start of a file, with its checksum."""
+    head = HEAD.pack(MARK, generation, base, 0)[:-CHECKSUM_BYTES]
+    return head + zlib.crc32(head).to_bytes(CHECKSUM_BYTES, "little")
 
 
 def _try_lock(descriptor: int) -> bool:
