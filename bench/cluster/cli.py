@@ -7,20 +7,33 @@ from typing import Any
 
 import click
 from collalgo.bench.cluster.comparison import compare
-from collalgo.bench.cluster.kernel import down, set_link, up
-from collalgo.bench.cluster.layout import layout_of_file
-from collalgo.bench.cluster.race import COLLECTIVES
+from collalgo.bench.cluster.kernel import (
+    check_is_up,
+    check_possible,
+    clusters,
+    down,
+    set_link,
+    up,
+)
+from collalgo.bench.cluster.layout import Layout, layout_of_file
+from collalgo.bench.cluster.options import (
+    collectives_option,
+    environments_option,
+    parse_one_size,
+    parse_rates,
+    results_option,
+)
 from collalgo.bench.cluster.report import outcomes_in, table
 from collalgo.bench.cluster.running import run
 from collalgo.bench.cluster.star import HEADER, LEGEND, kept_rows, race_at, table_rows
-from collalgo.bench.records import FOUND, environment, keep, own_command
+from collalgo.bench.records import environment, keep, own_command
 from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import force_option, parse_size, parse_sizes, writes
+from collalgo.cli.options import force_option, parse_sizes
 from collalgo.cli.run import command_argument, command_line
-from collalgo.errors import CollalgoError
+from collalgo.errors import CollalgoError, TopologyError
 
 file_argument = click.argument(
     "file", type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -60,10 +73,34 @@ def up_command(file: Path) -> None:
 
 
 @main.command("down")
-@file_argument
-def down_command(file: Path) -> None:
-    """Remove the cluster of FILE, and kill the processes on it."""
-    down(layout_of_file(file))
+@click.argument("cluster", metavar="FILE|NAME")
+def down_command(cluster: str) -> None:
+    """Remove the cluster of FILE, or the one of this NAME, and kill its processes."""
+    layout = _named(cluster)
+    check_possible()
+    check_is_up(layout)
+    down(layout)
+
+
+def _named(cluster: str) -> Layout:
+    """The cluster of a file, or one whose file has changed, by its name."""
+    if not Path(cluster).exists():
+        return Layout(cluster, {})
+    try:
+        return layout_of_file(Path(cluster))
+    except TopologyError as error:
+        raise click.ClickException(
+            f"{error}; correct the file, or pass the name of the cluster (collalgo "
+            "cluster list)"
+        ) from None
+
+
+@main.command("list")
+def list_command() -> None:
+    """Print the names of the clusters that are up."""
+    check_possible()
+    for name in clusters():
+        click.echo(name)
 
 
 @main.command(
@@ -117,50 +154,6 @@ def mend(file: Path, link: str) -> None:
     set_link(layout_of_file(file), link, working=True)
 
 
-def _parse_rates(_context: object, _parameter: object, text: str) -> list[float]:
-    """The link rates of an option, in Gbit/s; ``inf`` means unlimited."""
-    try:
-        rates = [float(word) for word in text.split(",")]
-    except ValueError:
-        raise click.BadParameter(f"{text!r}: write rates, as 1,10,inf") from None
-    if any(not rate > 0 for rate in rates):
-        raise click.BadParameter(f"{text!r}: a rate must be above 0")
-    return rates
-
-
-def _parse_one_size(context: object, parameter: object, text: str) -> int:
-    """The size of an option in bytes, which has a bound above 0."""
-    nbytes = parse_size(context, parameter, text)
-    if not nbytes:
-        raise click.BadParameter("a buffer of 0 bytes has no bound; pass 1 or more")
-    return nbytes
-
-
-collectives_option = click.option(
-    "-c",
-    "collectives",
-    multiple=True,
-    type=click.Choice(COLLECTIVES),
-    default=COLLECTIVES,
-    help="Collective to compare; may be repeated.",
-)
-
-environments_option = click.option(
-    "--mpi",
-    "environments",
-    multiple=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    show_default="that of this Python",
-    help="Environment with collalgo, mpi4py and an MPI, also torch for gloo.",
-)
-
-results_option = click.option(
-    *("-J", "--json", "results"),
-    **writes(FOUND),
-    help="Write the times and the environment as JSON.",
-)
-
-
 @main.command("race")
 @click.option("--hosts", default=2, type=click.IntRange(2), help="Number of hosts.")
 @click.option(
@@ -172,7 +165,7 @@ results_option = click.option(
 @click.option(
     "--rates",
     default="1,10,40,100,inf",
-    callback=_parse_rates,
+    callback=parse_rates,
     help="Rates of the links in Gbit/s; inf for no limit.",
 )
 @collectives_option
@@ -233,7 +226,7 @@ def _found_by(ranks: int) -> dict[str, Any]:
     "-s",
     "size",
     default="16M",
-    callback=_parse_one_size,
+    callback=parse_one_size,
     help="Bytes of the buffer: one size, as 64K.",
 )
 @click.option(

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from collalgo.bench.cluster.environments import races_on
-from collalgo.bench.cluster.kernel import down, set_link, up
+from collalgo.bench.cluster.kernel import down, namespaces, set_link, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
+from collalgo.bench.cluster.leftovers import guarded_folder
 from collalgo.bench.cluster.rerouting import reroute
 
 from collalgo.topology.model import Topology
@@ -28,12 +28,12 @@ def cluster_of(file: Path, cut: str | None = None) -> Iterator[tuple[Layout, Pat
     """
     layout = layout_of_file(file)
     cable = layout.cable(cut) if cut else None
-    with TemporaryDirectory(prefix="collalgo-") as folder:
+    with guarded_folder(*namespaces(layout)) as folder:
         up(layout)
         try:
             if cable:
                 rest = Topology.read(file).without(cable.topology_link)
-                file = Path(folder) / file.name
+                file = folder / file.name
                 rest.write(file)
                 set_link(layout, cable.link, working=False)
                 reroute(layout, [cable.link])

@@ -4,11 +4,11 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from collalgo.bench.cluster.kernel import ClusterError
 from collalgo.bench.cluster.layout import Layout
+from collalgo.bench.cluster.leftovers import guarded_folder
 from collalgo.bench.cluster.running import run
 
 from collalgo.base.json_files import read_json
@@ -49,8 +49,8 @@ def races_on(
     """
     with_torch = [one for one in environments if _has_torch(one)][:1]
     for number, prefix in enumerate(environments):
-        with TemporaryDirectory(prefix="collalgo-") as folder:
-            output = Path(folder) / "race.json"
+        with guarded_folder() as folder:
+            output = folder / "race.json"
             words = [str(_python(prefix)), "-m", "collalgo.bench.cluster.race"]
             words += [str(output), *options, *(() if number else first)]
             if prefix in with_torch:

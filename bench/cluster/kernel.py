@@ -6,11 +6,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain, permutations
 
-from collalgo.bench.cluster.layout import NODE, Cable, Hop, Interface, Layout
+from collalgo.bench.cluster.layout import NODE, Cable, Interface, Layout
+from collalgo.bench.cluster.route_commands import routes
 from collalgo.bench.cluster.token_bucket import token_bucket
 
 from collalgo.errors import CollalgoError
@@ -63,15 +63,56 @@ def _namespaces() -> list[str]:
     return [line.split()[0] for line in listed if line.strip()]
 
 
+def namespaces(layout: Layout) -> list[str]:
+    """The namespaces of a cluster, that of the fabric last."""
+    return [namespace(layout, place) for place in (*layout.hosts, "")]
+
+
 def _own(layout: Layout) -> list[str]:
     """The existing namespaces of the cluster, that of the fabric last.
 
-    Names are compared in full, since those of another cluster may share a prefix. A
-    host without the fabric does not belong to this cluster.
+    Those of hosts that its file had when it was created have its mark. Names are
+    compared in full, since those of another cluster may share a prefix. A host without
+    the fabric and the mark does not belong to this cluster.
     """
-    there = set(_namespaces())
-    names = [namespace(layout, place) for place in (*layout.hosts, "")]
-    return [name for name in names if name in there] if is_up(layout) else []
+    there, fabric = _namespaces(), namespace(layout)
+    given = set(namespaces(layout)) if fabric in there else {fabric}
+    own = [
+        name
+        for name in there
+        if name in given or (name.startswith(f"{fabric}-") and _mark(name) == fabric)
+    ]
+    return sorted(own, key=lambda name: name == fabric)
+
+
+def clusters() -> list[str]:
+    """The names of all clusters that are up."""
+    prefix = "collalgo-"
+    there = [name for name in _namespaces() if name.startswith(prefix)]
+    return sorted(name.removeprefix(prefix) for name in there if _mark(name) == name)
+
+
+def check_is_up(layout: Layout) -> None:
+    """Check that a cluster exists.
+
+    Raises
+    ------
+    ClusterError
+        If it does not; it names those that do.
+    """
+    if not is_up(layout):
+        up_now = ", ".join(clusters()) or "none"
+        raise ClusterError(
+            f"the cluster {layout.name} is not up; clusters that are up: {up_now}"
+        )
+
+
+def _mark(name: str) -> str:
+    """The fabric of the cluster of a namespace: the alias of its loopback device."""
+    with suppress(ClusterError):  # it is just being removed
+        shown = _run("ip", "-n", name, "-o", "link", "show", "dev", "lo")
+        return shown.partition("alias ")[2].strip()
+    return ""
 
 
 def _refuse_taken(layout: Layout) -> None:
@@ -109,7 +150,8 @@ def _create(layout: Layout) -> None:
     """Create the namespaces, the bridges, the cables, and the routes."""
     for place in ("", *layout.hosts):
         _run("ip", "netns", "add", namespace(layout, place))
-        execute(layout, place, "ip", "link", "set", "lo", "up")
+        mark = ("alias", namespace(layout))
+        execute(layout, place, "ip", "link", "set", "lo", "up", *mark)
     for bridge in layout.bridges:
         kind = ("mtu", str(MTU), "type", "bridge")
         execute(layout, "", "ip", "link", "add", bridge, *kind)
@@ -149,36 +191,8 @@ def _settle(layout: Layout, host: str) -> None:
 
 def _route(layout: Layout, host: str) -> None:
     """Add the routes from a host, hundreds in a torus, by one process."""
-    lines = [
-        *_neighbours(layout, host),
-        *routes_from(layout, host, layout.routes, "add"),
-        *_unused_routes(layout, host),
-    ]
-    if lines:
+    if lines := routes(layout, host):
         execute(layout, host, "ip", "-batch", "-", given="\n".join(lines))
-
-
-def routes_from(
-    layout: Layout, host: str, routes: Mapping[tuple[str, str], list[Hop]], verb: str
-) -> Iterator[str]:
-    """The commands that add or replace routes from a host to the nodes of others."""
-    for (start, other), hops in routes.items():
-        if start == host:
-            for number, target in enumerate(layout.nodes[other]):
-                name, hop = hops[number % len(hops)]
-                source = layout.nodes[host][number]
-                yield f"route {verb} {target} src {source} via {hop} dev {name}"
-
-
-def _unused_routes(layout: Layout, host: str) -> Iterator[str]:
-    """The commands that add routes by the node interfaces, which carry no traffic.
-
-    UCX requires a route by its own interface.
-    """
-    others = [layout.nodes[other] for start, other in layout.routes if start == host]
-    for target in chain(*others):
-        for unused in range(len(layout.nodes[host])):
-            yield f"route append {target} dev {NODE}{unused} metric {1000 + unused}"
 
 
 def _lay(layout: Layout, cable: Cable) -> None:
@@ -221,15 +235,6 @@ def _route_by_source(layout: Layout, end: Interface) -> None:
         "src", source, "table", table)  # fmt: skip
 
 
-def _neighbours(layout: Layout, host: str) -> Iterator[str]:
-    """The commands that add routes between the NICs of a host, which UCX requires."""
-    ends = [(end.name, end.address) for end in layout.interfaces(host)]
-    nodes = [(f"{NODE}{i}", own) for i, own in enumerate(layout.nodes.get(host, ()))]
-    own = [(name, address.partition("/")[0]) for name, address in nodes or ends]
-    for (name, source), (_, target) in permutations(own, 2):
-        yield f"route append {target}/32 dev {name} src {source}"
-
-
 def set_link(layout: Layout, link: str, *, working: bool) -> None:
     """Cut a link, named by its ends or by a NIC, or restore it.
 
@@ -240,8 +245,11 @@ def set_link(layout: Layout, link: str, *, working: bool) -> None:
     ------
     TopologyError
         If no link, or more than one, has this name.
+    ClusterError
+        If the cluster is not up.
     """
     cable = layout.cable(link)
+    check_is_up(layout)
     qdisc = token_bucket(cable.bytes_per_second) if working else ["blackhole"]
     for end in cable.ends:
         _set_qdisc(layout, end, qdisc)

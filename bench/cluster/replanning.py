@@ -25,6 +25,7 @@ from collalgo.bench.cluster.comparison import cluster_of
 from collalgo.bench.cluster.interrupted_job import BEFORE, CALLING, NBYTES
 from collalgo.bench.cluster.kernel import ClusterError, set_link
 from collalgo.bench.cluster.layout import Layout
+from collalgo.bench.cluster.leftovers import marked
 from collalgo.bench.cluster.rerouting import reroute
 from collalgo.bench.cluster.running import agent_of, command_line, variables
 from collalgo.bench.records import FOUND, environment, keep, own_command
@@ -157,7 +158,10 @@ def _started(
         line = command_line(layout, words, agent, prefix, layout.size)
         limited = ["timeout", str(PATIENCE), *line]
         process = subprocess.Popen(
-            limited, env=variables(file, place), stdout=subprocess.PIPE, text=True
+            limited,
+            env=variables(file, place) | marked(agent.parent),
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert process.stdout is not None
         with process:

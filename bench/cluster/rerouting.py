@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from collalgo.bench.cluster.kernel import ClusterError, execute, routes_from
+from collalgo.bench.cluster.kernel import ClusterError, execute
 from collalgo.bench.cluster.layout import Layout, routes_over
+from collalgo.bench.cluster.route_commands import routes_from
 
 
 def reroute(layout: Layout, cut: Iterable[str] = ()) -> None:

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from collalgo.bench.cluster.kernel import ClusterError, inside, is_up, namespace
+from collalgo.bench.cluster.kernel import ClusterError, check_is_up, inside, namespace
 from collalgo.bench.cluster.layout import NODE, Layout
+from collalgo.bench.cluster.leftovers import guarded_folder, marked
 
 from collalgo.base.environment import TOPOLOGY
 from collalgo.launch.mpi_command import INTEL, MPICH, mpiexec_at
@@ -99,8 +99,8 @@ def _prrte(layout: Layout, agent: str, hosts: str) -> list[str]:
 @contextmanager
 def agent_of(layout: Layout) -> Iterator[Path]:
     """A replacement for ssh: a script that runs a command line on a host."""
-    with TemporaryDirectory(prefix="collalgo-") as folder:
-        agent = Path(folder) / "agent"
+    with guarded_folder() as folder:
+        agent = folder / "agent"
         agent.write_text(
             "#!/bin/sh\n"
             'while case "$1" in -*) true;; *) false;; esac; do shift; done\n'
@@ -173,8 +173,7 @@ def run(
     ClusterError
         If the cluster is not up, there is no mpiexec, or the time is over.
     """
-    if not is_up(layout):
-        raise ClusterError(f"the cluster {layout.name} is not up")
+    check_is_up(layout)
     bin_ = (prefix or Path(sys.prefix)) / "bin"
     if not (bin_ / "mpiexec").exists():
         raise ClusterError(
@@ -185,7 +184,7 @@ def run(
         with _limit_named(layout, command, timeout):
             return subprocess.run(
                 line,
-                env=variables(description, environment),
+                env=variables(description, environment) | marked(agent.parent),
                 capture_output=capture,
                 text=True,
                 timeout=timeout,

@@ -9,8 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from collalgo.bench.cluster.environments import races_on
-from collalgo.bench.cluster.kernel import down, up
+from collalgo.bench.cluster.kernel import down, namespaces, up
 from collalgo.bench.cluster.layout import Layout, layout_of_file
+from collalgo.bench.cluster.leftovers import guard
 
 from collalgo.base.units import human, human_time
 
@@ -72,11 +73,12 @@ def star(
     if not limited:
         for cable in layout.cables:
             cable.bytes_per_second = math.inf
-    up(layout)
-    try:
-        yield layout, file
-    finally:
-        down(layout)
+    with guard(folder, *namespaces(layout)):
+        up(layout)
+        try:
+            yield layout, file
+        finally:
+            down(layout)
 
 
 def race_at(

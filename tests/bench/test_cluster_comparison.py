@@ -182,7 +182,9 @@ def test_the_topology_of_a_cut_link_lacks_it(monkeypatch):
 def test_a_job_is_ended_by_an_error_of_the_caller(error, monkeypatch, tmp_path):
     mark, script = tmp_path / "mark", "echo begun; sleep 1; touch {}"
     command = ["sh", "-c", script.format(mark)]
-    monkeypatch.setattr(replanning, "agent_of", nullcontext)
+    monkeypatch.setattr(
+        replanning, "agent_of", lambda _: nullcontext(tmp_path / "agent")
+    )
     monkeypatch.setattr(replanning, "command_line", lambda *_: command)
     file, event = FILES / "ring.yaml", Event("h0/nic0", 0.05)
     with (

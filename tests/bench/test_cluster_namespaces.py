@@ -1,8 +1,12 @@
 """The namespaces of a cluster: only its own are taken down, and all of these."""
 
 import pytest
+from click.testing import CliRunner
 from collalgo.bench.cluster import kernel
+from collalgo.bench.cluster.cli import main
 from collalgo.bench.cluster.layout import Layout
+
+from tests.support.clusters import FILES, layout, needs_root
 
 pytestmark = pytest.mark.deadline
 
@@ -13,6 +17,7 @@ class Namespaces:
     def __init__(self, *names, fails_at=""):
         self.names = list(names)
         self.fails_at = fails_at
+        self.aliases = {}
 
     def run(self, *command, given=""):
         if command[:3] == ("ip", "netns", "list"):
@@ -21,6 +26,10 @@ class Namespaces:
             self.names.append(command[3])
         if command[:3] == ("ip", "netns", "del"):
             self.names.remove(command[3])
+        if "alias" in command:
+            self.aliases[command[3]] = command[-1]
+        if command[:2] == ("ip", "-n"):
+            return f"1: lo: alias {self.aliases.get(command[2], '')}"
         if self.fails_at and self.fails_at in command:
             raise kernel.ClusterError("no")
         return ""
@@ -70,3 +79,50 @@ def test_a_cluster_that_does_not_come_up_leaves_nothing(hosts, namespaces):
     with pytest.raises(kernel.ClusterError, match="no"):
         kernel.up(star(hosts))
     assert namespaces.names == OTHERS
+
+
+def test_hosts_that_a_file_had_when_its_cluster_was_created_are_taken_down(namespaces):
+    kernel.up(star(4))
+    assert kernel.clusters() == ["star"]
+    kernel.down(star(2))
+    assert namespaces.names == OTHERS
+    assert kernel.clusters() == []
+
+
+def test_a_cluster_is_taken_down_by_its_name(namespaces):
+    kernel.up(star(2))
+    with pytest.raises(kernel.ClusterError, match=r"torus is not up; .* up: star"):
+        kernel.check_is_up(Layout("torus", {}))
+    done = CliRunner().invoke(main, ["list"])
+    assert done.output == "star\n"
+    done = CliRunner().invoke(main, ["down", "torus"])
+    assert done.exit_code == 1
+    assert "torus is not up; clusters that are up: star" in done.output
+    done = CliRunner().invoke(main, ["down", "star"])
+    assert done.exit_code == 0, done.output
+    assert namespaces.names == OTHERS
+
+
+def test_the_name_is_asked_for_if_the_file_has_been_damaged(namespaces, tmp_path):
+    file = tmp_path / "star.yaml"
+    file.write_text("links: [")
+    done = CliRunner().invoke(main, ["down", str(file)])
+    assert done.exit_code == 1
+    assert "or pass the name of the cluster (collalgo cluster list)" in done.output
+
+
+def test_a_link_of_a_cluster_that_is_not_up_is_not_cut(namespaces):
+    for command in ("cut", "mend"):
+        words = [command, str(FILES / "star.yaml"), "h0/nic0"]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 1
+        assert "is not up; clusters that are up: none" in done.output
+
+
+@needs_root
+def test_a_host_that_has_left_the_file_is_taken_down(cluster):
+    plan = cluster("ring")
+    assert plan.name in kernel.clusters()
+    kernel.down(Layout(plan.name, {"h0": 1, "h9": 1}))
+    there = kernel._run("ip", "netns", "list")
+    assert kernel.namespace(layout("ring")) not in there
