@@ -109,7 +109,12 @@ def repeated(comm: collalgo.Communicator, rounds: int) -> dict[str, float]:
 
 
 @click.command(context_settings=SETTINGS)
-@click.option("--rounds", default=15, help="Repetitions of each measurement.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=15,
+    help="Repetitions of each measurement.",
+)
 @click.option(
     "--json",
     "file",

@@ -45,7 +45,7 @@ from collalgo.base.output_files import is_standard_output
 from collalgo.base.page import PAGE
 from collalgo.cli import completing
 from collalgo.cli.group import SETTINGS, Group
-from collalgo.cli.options import force_option, write_or_refuse
+from collalgo.cli.options import FiniteRange, force_option, write_or_refuse
 from collalgo.cli.words import epilog
 from collalgo.errors import CollalgoError
 
@@ -209,7 +209,10 @@ def alone() -> float:
 @click.argument("old", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("new", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--tolerance", default=0.05, help="Ratios within this distance of 1 count as equal."
+    "--tolerance",
+    type=FiniteRange(0),
+    default=0.05,
+    help="Ratios within this distance of 1 count as equal.",
 )
 def compare(old: Path, new: Path, tolerance: float) -> None:
     """Compare the cells of NEW with those of OLD: slower, faster or the same.

@@ -183,7 +183,9 @@ def _of_cub(arrays: list[Any], result: Any) -> dict[str, Callable[[], object]]:
 @json_option
 @force_option
 @click.option(
-    "--threads", type=int, help="Number of ranks to run as threads of one process."
+    "--threads",
+    type=click.IntRange(1),
+    help="Number of ranks to run as threads of one process.",
 )
 def calls(file: Path | None, force: bool, threads: int | None) -> None:
     """Time allreduces of ranks that share a device, by each implementation."""

@@ -136,7 +136,12 @@ def cells(sizes: tuple[int, ...]) -> Iterator[Cell]:
 
 
 @click.command(context_settings=SETTINGS)
-@click.option("--turns", default=7, help="Turns of each cell on each kind of arrays.")
+@click.option(
+    "--turns",
+    type=click.IntRange(1),
+    default=7,
+    help="Turns of each cell on each kind of arrays.",
+)
 @click.option(
     "--json",
     "file",

@@ -19,7 +19,7 @@ from rich.table import Table
 from collalgo import Communicator
 from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human
-from collalgo.cli.options import force_option, parse_sizes, writes
+from collalgo.cli.options import FiniteRange, force_option, parse_sizes, writes
 from collalgo.engine.call import Reproducible
 from collalgo.engine.reduction import EXACT_DTYPES
 
@@ -114,7 +114,7 @@ def table(rows: Sequence[Row], ranks: int) -> Table:
     help="Sizes in bytes: a list 1M,256M or ranges 1K..1G.",
 )  # fmt: skip
 @click.option(
-    "--powers", type=click.FloatRange(0), default=0.0,
+    "--powers", type=FiniteRange(0), default=0.0,
     help="Powers of two that the numbers differ by, besides a normal distribution.",
 )  # fmt: skip
 @click.option(

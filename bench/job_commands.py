@@ -108,7 +108,12 @@ def limits_on_each_rank(comm: Communicator) -> tuple[list[Limit], float]:
 
 @click.command()
 @spawned_ranks_option
-@click.option("--rounds", default=50, help="Repetitions of each measurement.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=50,
+    help="Repetitions of each measurement.",
+)
 def groups(ranks: int, rounds: int) -> None:
     """Measure split, dup and group, and the first two calls in the new group.
 

@@ -141,11 +141,22 @@ def booster(comm: Any, name: str, learner: str, args: dict[str, int]) -> Any:
 
 @click.command(context_settings=SETTINGS)
 @click.option(
-    "--rows", multiple=True, type=int, default=(1000, 20000), help="Rows of a rank."
+    "--rows",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(1000, 20000),
+    help="Rows of a rank.",
 )
-@click.option("--features", default=100, help="Number of features.")
-@click.option("--leaves", default=31, help="Leaves of a tree.")
-@click.option("--rounds", default=40, help="Rounds of each contestant.")
+@click.option(
+    "--features", type=click.IntRange(1), default=100, help="Number of features."
+)
+@click.option("--leaves", type=click.IntRange(1), default=31, help="Leaves of a tree.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=40,
+    help="Rounds of each contestant.",
+)
 @click.option(
     "--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows to a file."
 )

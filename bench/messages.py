@@ -108,7 +108,12 @@ def measure(
 
 @click.command(context_settings=SETTINGS)
 @click.option("--mpi", is_flag=True, help="Also measure the mpi4py of this job.")
-@click.option("--rounds", default=41, help="Repetitions of each measurement.")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=41,
+    help="Repetitions of each measurement.",
+)
 @click.option(
     "--json", "file", **writes(FOUND, by_ranks=True), help="Also write a file."
 )

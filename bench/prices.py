@@ -18,11 +18,14 @@ import collalgo
 from collalgo import Communicator
 from collalgo.base.console import patience, wide_console
 from collalgo.base.units import human, human_time
-from collalgo.cli.options import force_option, parse_sizes, writes
+from collalgo.cli.options import FiniteRange, force_option, parse_sizes, writes
 from collalgo.launch.hosts import MAX_SLOTS
 
 #: The default sizes, which lie between those that ``collalgo calibrate`` measures.
 SIZES = "8,100,2K,10K,100K,700K,6M,16M"
+
+#: The seconds of the longest pause.
+DAY = 86400
 
 
 class Price(NamedTuple):
@@ -125,7 +128,7 @@ def worst(found: Sequence[Price], most: int) -> Iterator[str]:
 )
 @click.option(
     "--pause",
-    type=click.FloatRange(0),
+    type=FiniteRange(0, DAY),
     default=0.0,
     help="Seconds between rounds, in which the machine may change.",
 )

@@ -20,7 +20,7 @@ from collalgo.bench.records import FOUND, keep
 from collalgo.bench.timing import medians, row_of
 
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import force_option, writes
+from collalgo.cli.options import FiniteRange, force_option, writes
 
 #: The width of a layer; its WIDTH**2 weights are a tenth of the smallest network.
 WIDTH = 100
@@ -110,11 +110,13 @@ def all_reduces(groups: dict[str, Any], count: int, times: int) -> dict[str, Ste
 @click.option(
     "--parameters",
     multiple=True,
-    type=float,
+    type=FiniteRange(0, min_open=True),
     default=(0.1, 1, 10, 50),
     help="Millions of parameters; repeatable.",
 )
-@click.option("--rounds", default=15, help="Steps of each contestant.")
+@click.option(
+    "--rounds", type=click.IntRange(1), default=15, help="Steps of each contestant."
+)
 @click.option(
     "--json", "file", **writes(FOUND, by_ranks=True), help="Write the rows to a file."
 )

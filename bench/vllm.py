@@ -104,8 +104,20 @@ def main() -> None:
 
 @main.command()
 @click.argument("way", type=click.Choice(WAYS))
-@click.option("--tokens", default=64, show_default=True, help="Tokens a sequence.")
-@click.option("--repeats", default=3, show_default=True, help="Runs of each.")
+@click.option(
+    "--tokens",
+    default=64,
+    type=click.IntRange(1),
+    show_default=True,
+    help="Tokens a sequence.",
+)
+@click.option(
+    "--repeats",
+    default=3,
+    type=click.IntRange(1),
+    show_default=True,
+    help="Runs of each.",
+)
 def engine(way: str, tokens: int, repeats: int) -> None:
     """Start an engine, and print its tokens per second."""
     os.environ.update(ENVIRONMENT, VLLM_PLUGINS="collalgo" if way == "collalgo" else "")
@@ -132,8 +144,20 @@ def results(way: str, words: Sequence[str], options: Sequence[str]) -> Iterator[
 
 
 @main.command()
-@click.option("--rounds", default=5, show_default=True, help="Engines of each way.")
-@click.option("--tokens", default=64, show_default=True, help="Tokens a sequence.")
+@click.option(
+    "--rounds",
+    default=5,
+    type=click.IntRange(1),
+    show_default=True,
+    help="Engines of each way.",
+)
+@click.option(
+    "--tokens",
+    default=64,
+    type=click.IntRange(1),
+    show_default=True,
+    help="Tokens a sequence.",
+)
 @click.option("--way", "ways", multiple=True, type=click.Choice(WAYS), default=WAYS)
 @click.argument("launch", nargs=-1)
 def race(rounds: int, tokens: int, ways: Sequence[str], launch: Sequence[str]) -> None:

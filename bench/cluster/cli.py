@@ -18,6 +18,7 @@ from collalgo.bench.cluster.kernel import (
 from collalgo.bench.cluster.layout import Layout, layout_of_file
 from collalgo.bench.cluster.options import (
     collectives_option,
+    cut_option,
     environments_option,
     parse_one_size,
     parse_rates,
@@ -31,7 +32,7 @@ from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.units import counted
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import force_option, parse_sizes
+from collalgo.cli.options import FiniteRange, force_option, parse_sizes
 from collalgo.cli.run import command_argument, command_line
 from collalgo.errors import CollalgoError, TopologyError
 
@@ -130,12 +131,23 @@ def run_command(
 
     COMMAND is a Python script, -m and a Python module, or any program.
     """
+    _refuse_late_options(command[0])
     is_module = command[0] == "-m"
     line = command_line(command[is_module:], module=is_module)
     done = run(
         layout_of_file(file), line, ranks=ranks or 0, description=file, prefix=prefix
     )
     sys.exit(done.returncode)
+
+
+def _refuse_late_options(word: str) -> None:
+    """Refuse an option of this command after FILE, where COMMAND begins."""
+    name = word.partition("=")[0]
+    if any(name in one.opts for one in click.get_current_context().command.params):
+        raise click.UsageError(
+            f"{name} follows FILE, where COMMAND begins; put it before FILE: collalgo "
+            f"cluster run {name} ... FILE COMMAND"
+        )
 
 
 @main.command()
@@ -216,11 +228,7 @@ def _found_by(ranks: int) -> dict[str, Any]:
 
 @main.command("compare")
 @file_argument
-@click.option(
-    "--cut",
-    metavar="LINK",
-    help="Cut this link first, named by a NIC or both ends, and lead traffic around.",
-)
+@cut_option
 @collectives_option
 @click.option(
     "-s",
@@ -238,7 +246,7 @@ def _found_by(ranks: int) -> dict[str, Any]:
 @click.option(
     "--near",
     default=1.1,
-    type=click.FloatRange(0),
+    type=FiniteRange(0),
     help="Measure all algorithms with a price up to this times the cheapest, too.",
 )
 @click.option(

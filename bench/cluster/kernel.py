@@ -55,10 +55,11 @@ def inside(layout: Layout, host: str, *command: str) -> list[str]:
 
 def is_up(layout: Layout) -> bool:
     """Whether the cluster exists."""
-    return namespace(layout) in _namespaces()
+    return namespace(layout) in existing()
 
 
-def _namespaces() -> list[str]:
+def existing() -> list[str]:
+    """The names of all namespaces."""
     listed = _run("ip", "netns", "list").splitlines()
     return [line.split()[0] for line in listed if line.strip()]
 
@@ -75,7 +76,7 @@ def _own(layout: Layout) -> list[str]:
     compared in full, since those of another cluster may share a prefix. A host without
     the fabric and the mark does not belong to this cluster.
     """
-    there, fabric = _namespaces(), namespace(layout)
+    there, fabric = existing(), namespace(layout)
     given = set(namespaces(layout)) if fabric in there else {fabric}
     own = [
         name
@@ -88,7 +89,7 @@ def _own(layout: Layout) -> list[str]:
 def clusters() -> list[str]:
     """The names of all clusters that are up."""
     prefix = "collalgo-"
-    there = [name for name in _namespaces() if name.startswith(prefix)]
+    there = [name for name in existing() if name.startswith(prefix)]
     return sorted(name.removeprefix(prefix) for name in there if _mark(name) == name)
 
 
@@ -98,7 +99,7 @@ def check_is_up(layout: Layout) -> None:
     Raises
     ------
     ClusterError
-        If it does not; it names those that do.
+        If it does not; the error names those that do.
     """
     if not is_up(layout):
         up_now = ", ".join(clusters()) or "none"
@@ -125,7 +126,7 @@ def _refuse_taken(layout: Layout) -> None:
     """
     if is_up(layout):
         raise ClusterError(f"the cluster {layout.name} is up already; take it down")
-    there = set(_namespaces())
+    there = set(existing())
     for host in layout.hosts:
         if namespace(layout, host) in there:
             raise ClusterError(

@@ -28,6 +28,39 @@ def parse_one_size(context: object, parameter: object, text: str) -> int:
     return nbytes
 
 
+def _check_environments(
+    _context: object, _parameter: object, places: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Refuse folders without a Python and an mpiexec before the cluster is made."""
+    for place in places:
+        for program in ("python", "mpiexec"):
+            if not (place / "bin" / program).exists():
+                raise click.BadParameter(
+                    f"{place} has no bin/{program}; name an environment with collalgo, "
+                    "mpi4py and an MPI"
+                )
+    return places
+
+
+def _only_one(
+    _context: object, _parameter: object, links: tuple[str, ...]
+) -> str | None:
+    """The link of an option, which may not be repeated."""
+    if len(links) > 1:
+        raise click.BadParameter(
+            f"{len(links)} links are given ({', '.join(links)}); name one"
+        )
+    return links[0] if links else None
+
+
+cut_option = click.option(
+    "--cut",
+    metavar="LINK",
+    multiple=True,
+    callback=_only_one,
+    help="Cut this link first, named by a NIC or both ends, and lead traffic around.",
+)
+
 collectives_option = click.option(
     "-c",
     "collectives",
@@ -42,6 +75,7 @@ environments_option = click.option(
     "environments",
     multiple=True,
     type=click.Path(exists=True, file_okay=False, path_type=Path),
+    callback=_check_environments,
     show_default="that of this Python",
     help="Environment with collalgo, mpi4py and an MPI, also torch for gloo.",
 )

@@ -27,7 +27,7 @@ from collalgo.base.environment import TOPOLOGY
 from collalgo.base.json_files import read_json
 from collalgo.bootstrap.identity import identity
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import force_option, parse_sizes, writes
+from collalgo.cli.options import FiniteRange, force_option, parse_sizes, writes
 
 COLLECTIVES = ("allreduce", "allgather", "reduce_scatter", "broadcast", "alltoall")
 
@@ -189,17 +189,20 @@ def _refuse_used(
 )
 @click.option(
     "--most",
+    type=click.IntRange(1),
     default=4,
     help="Number of cheapest algorithms to measure.",
 )
 @click.option(
     "--near",
+    type=FiniteRange(0),
     default=0.0,
     help="Measure all algorithms with a price up to this times the cheapest, too; "
     "0 measures some by their names instead.",
 )
 @click.option(
     "--rounds",
+    type=click.IntRange(0),
     default=4,
     help="Calls of each contestant; 0 for as many as fit into 0.4 s.",
 )

@@ -33,7 +33,7 @@ from collalgo.bench.stopping import exits_when_stopped
 
 from collalgo.base.environment import CACHE
 from collalgo.cli.group import SETTINGS
-from collalgo.cli.options import force_option, writes
+from collalgo.cli.options import FiniteRange, force_option, writes
 from collalgo.errors import CollalgoError
 
 #: The seconds that a job may take.
@@ -176,10 +176,15 @@ def _started(
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.argument("link")
 @click.option(
-    "--trials", "count", default=TRIALS, help="Number of trials of each kind."
+    "--trials",
+    "count",
+    type=click.IntRange(1),
+    default=TRIALS,
+    help="Number of trials of each kind.",
 )
 @click.option(
     "--convergence",
+    type=FiniteRange(0),
     default=0.05,
     help="Seconds from the cut until traffic is led around the link.",
 )

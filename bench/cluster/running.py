@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from collalgo.bench.cluster.kernel import ClusterError, check_is_up, inside, namespace
+from collalgo.bench.cluster.kernel import (
+    ClusterError,
+    check_is_up,
+    existing,
+    inside,
+    namespace,
+)
 from collalgo.bench.cluster.layout import NODE, Layout
 from collalgo.bench.cluster.leftovers import guarded_folder, marked
 
@@ -136,6 +142,17 @@ def _limit_named(
         ) from None
 
 
+def _check_hosts(layout: Layout) -> None:
+    """Refuse a cluster that was created before its file got further hosts."""
+    there = existing()
+    lacking = [host for host in layout.hosts if namespace(layout, host) not in there]
+    if lacking:
+        raise ClusterError(
+            f"the cluster {layout.name} is up without {', '.join(lacking)} of its "
+            "file; remove it (collalgo cluster down), and create it again"
+        )
+
+
 def run(
     layout: Layout,
     command: Sequence[str],
@@ -174,6 +191,7 @@ def run(
         If the cluster is not up, there is no mpiexec, or the time is over.
     """
     check_is_up(layout)
+    _check_hosts(layout)
     bin_ = (prefix or Path(sys.prefix)) / "bin"
     if not (bin_ / "mpiexec").exists():
         raise ClusterError(

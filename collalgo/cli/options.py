@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,18 @@ from collalgo.integrations.algorithm_files import load, load_algorithms
 from collalgo.schedule.collective import COLLECTIVES
 
 T = TypeVar("T")
+
+
+class FiniteRange(click.FloatRange):
+    """A range of finite numbers, which others let NaN pass."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number.", param, ctx)
+        return number
 
 
 def load_file(name: str) -> ModuleType:

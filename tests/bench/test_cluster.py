@@ -233,6 +233,15 @@ def test_a_cluster_runs_scripts_modules_and_programs(given, line, monkeypatch):
     assert lines == [line]
 
 
+@pytest.mark.parametrize("option", ["-n", "--ranks", "--mpi", "--ranks=2"])
+def test_an_option_after_the_file_is_to_precede_it(option):
+    words = ["run", str(FILES / "star.yaml"), option, "2", "true"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    name = option.partition("=")[0]
+    assert f"{name} follows FILE, where COMMAND begins; put it before" in done.output
+
+
 def test_without_root_the_command_says_what_it_needs(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     done = CliRunner().invoke(main, ["up", str(FILES / "star.yaml")])

@@ -152,6 +152,22 @@ def test_a_comparison_is_of_one_size_which_is_checked_first(size, monkeypatch):
     assert "Invalid value for '-s'" in done.output
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--cut", "h0/nic0", "--cut", "h1/nic0"], "2 links are given (h0/nic0, h1/ni"),
+        (["--mpi", "/"], "/ has no bin/python; name an environment"),
+        (["--near", "nan"], "nan is not a finite number"),
+    ],
+)
+def test_options_of_a_comparison_are_checked_first(words, message, monkeypatch):
+    monkeypatch.setattr(cli, "compare", lambda *_: pytest.fail("the cluster is up"))
+    words = ["compare", str(FILES / "unequal_mesh.yaml"), *words]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2, done.output
+    assert message in " ".join(done.output.split())
+
+
 @pytest.mark.parametrize("name", ["star", "unequal_mesh"])
 def test_the_cluster_of_a_link_that_cannot_be_cut_is_taken_down(name, monkeypatch):
     calls = []

@@ -5,6 +5,7 @@ from click.testing import CliRunner
 from collalgo.bench.cluster import kernel
 from collalgo.bench.cluster.cli import main
 from collalgo.bench.cluster.layout import Layout
+from collalgo.bench.cluster.running import run
 
 from tests.support.clusters import FILES, layout, needs_root
 
@@ -117,6 +118,12 @@ def test_a_link_of_a_cluster_that_is_not_up_is_not_cut(namespaces):
         done = CliRunner().invoke(main, words)
         assert done.exit_code == 1
         assert "is not up; clusters that are up: none" in done.output
+
+
+def test_a_cluster_without_a_host_of_its_file_runs_nothing(namespaces):
+    kernel.up(star(2))
+    with pytest.raises(kernel.ClusterError, match="is up without h2, h3 of its file;"):
+        run(star(4), ["true"])
 
 
 @needs_root

@@ -3,16 +3,19 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from click.testing import CliRunner
 from collalgo.bench import job_commands
 from collalgo.bench.cli import main
+from collalgo.bench.cluster.cli import main as cluster
 from collalgo.bench.job_commands import on_ranks
 from collalgo.bench.jobs import announcement
 from collalgo.bench.options import split_names
 from collalgo.bench.peers.environments import folder_of, peers
 from collalgo.bench.records import as_json, of_json
 from collalgo.bench.sweep import Sweep
+from collalgo.bench.tune import tune
 
 import collalgo
 from collalgo import ALGORITHMS
@@ -21,6 +24,36 @@ from tests.support.bench_results import cell_of
 
 def bench(*arguments):
     return CliRunner().invoke(main, arguments, catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["groups", "--rounds", "0"], "0 is not in the range x>=1"),
+        (["prices", "--pause", "nan"], "nan is not"),
+        (["prices", "--pause", "inf"], "inf is not in the range"),
+        (["compare", __file__, __file__, "--tolerance", "nan"], "nan is not a finite"),
+    ],
+)
+def test_numbers_out_of_range_are_refused_before_the_measurement(words, message):
+    done = bench(*words)
+    assert done.exit_code == 2
+    assert message in done.output
+
+
+def options_in(command):
+    """The options of a command and of its subcommands."""
+    yield from command.params
+    for one in getattr(command, "commands", {}).values():
+        yield from options_in(one)
+
+
+@pytest.mark.parametrize("command", [main, cluster, tune], ids=lambda one: one.name)
+def test_each_option_that_is_a_number_has_a_range(command):
+    for option in options_in(command):
+        kind = type(option.type)
+        assert kind not in {type(click.INT), type(click.FLOAT)}, option
+        assert kind is not click.FloatRange, f"NaN passes {option}"
 
 
 def test_the_command_measures_and_writes(tmp_path):
