@@ -15,6 +15,9 @@ from collalgo.schedule.transfers import Ints, Reals
 #: The most ranks of a matrix, the most bytes in total, and the most bytes of a file.
 MOST_RANKS, MOST_BYTES, LARGEST = 1024, 1 << 50, 1 << 25
 
+#: The largest integer of an array.
+LONGEST = (1 << 63) - 1
+
 
 class ByteMatrix:
     """The bytes from rank i to rank j in row i and column j.
@@ -135,12 +138,18 @@ def _numbers(rows: list[list[str]]) -> list[list[int]]:
 def _number(word: str, line: int, place: int) -> int:
     """An integer of a file."""
     try:
-        return int(word)
+        number = int(word)
     except ValueError:
         raise ValueError(
             f"line {line}, number {place}: {word.strip()!r:.40} is not a number of "
             "bytes; write an integer"
         ) from None
+    if abs(number) > LONGEST:
+        raise ValueError(
+            f"line {line}, number {place}: {word.strip():.40} has too many digits; "
+            f"write bytes of at most {MOST_BYTES}"
+        )
+    return number
 
 
 def _checked(given: Any) -> Ints:

@@ -60,6 +60,7 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
         ("0,\n1,0\n", "'' is not a number of bytes"),
         ("", "is not square"),
         ("9" * 5000 + ",1\n1,1\n", "is not a number of bytes"),
+        ("0," + "9" * 400 + "\n1,0\n", "line 1, number 2: 9+ has too many digits"),
     ],
 )
 def test_what_is_no_matrix_in_a_file_is_refused_with_the_line(tmp_path, text, words):
