@@ -245,8 +245,23 @@ def timeline_command(events: Path, output: Path, force: bool) -> None:
 @click.option("--reason", default="by hand", help="Reason, shown to the member.")
 def exclude_command(store: KeyValueStore, reason: str, name: str) -> None:
     """Exclude the member NAME, until it is readmitted."""
+    _check_member(name, status(store))
     exclusion.exclude(store, name, reason)
     click.echo(f"{name} is excluded until it is readmitted")
+
+
+def _check_member(name: str, found: Status) -> None:
+    """Warn of a name that no member has; refuse one that is a process id."""
+    members = dict.fromkeys([*found.members, *found.waiting, *found.lost])
+    if name in members:
+        return
+    which = f"members: {', '.join(members) or 'none yet'}"
+    if name.isdecimal():
+        raise click.ClickException(
+            f"{name} is not a member but a number; pass the NAME of one before PID "
+            f"({which})"
+        )
+    click.echo(f"warning: {name} is not a member yet ({which})", err=True)
 
 
 @main.command("readmit")
@@ -254,5 +269,7 @@ def exclude_command(store: KeyValueStore, reason: str, name: str) -> None:
 @_of_job
 def readmit_command(store: KeyValueStore, name: str) -> None:
     """Readmit the excluded member NAME."""
+    if name not in status(store).excluded:
+        raise click.ClickException(f"{name} is not excluded")
     exclusion.readmit(store, name)
     click.echo(f"{name} is readmitted")

@@ -38,10 +38,15 @@ def jobs_here(ancestor: int | None = None) -> list[JobHere]:
     Parameters
     ----------
     ancestor
-        Only of this process and those that it has started, directly or not.
+        Only of this process and those that it has started, directly or not. It is a
+        launcher or a rank, not what has started both the job and this process.
     """
+    if ancestor is not None and ancestor in ancestors(os.getppid()):
+        jobs = [each for each in _jobs() if each.process == ancestor]
+    else:
+        jobs = list(_jobs())
     found: dict[tuple[object, ...], JobHere] = {}
-    for each in sorted(_jobs(), key=lambda each: each.process):
+    for each in sorted(jobs, key=lambda each: each.process):
         if ancestor is None or ancestor in ancestors(each.process):
             found.setdefault(each[:3], each)
     return sorted(found.values(), key=lambda each: (each.url, each.job))

@@ -134,7 +134,12 @@ def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
     row = rf"0\s+rank 0\s+{re.escape(host)}:{process}\s+at work\n"
     assert re.search(row, run("status"))
     assert json.loads(run("status", "--json"))["members"] == ["rank 0"]
-    run("exclude", "rank 7", "--reason", "it is slow")
+    done = CliRunner().invoke(
+        main, ["elastic", "exclude", "rank 7", "--reason", "it is slow"]
+    )
+    assert "warning: rank 7 is not a member yet (members: rank 0)" in done.stderr
+    assert "29546 is not a member but a number" in run("exclude", 29546, code=1)
+    assert "rank 9 is not excluded" in run("readmit", "rank 9", code=1)
     assert "excluded: rank 7 (it is slow)\n" in run("status")
     run("readmit", "rank 7")
     assert "excluded" not in run("status")
@@ -162,6 +167,8 @@ def test_a_job_that_is_not_here_or_one_of_several_must_be_named(monkeypatch):
         (["--rendezvous", "static://a"], "names no store"),
         (["--rendezvous", "127.0.0.1:1"], "127.0.0.1"),
         (["--rendezvous", "a:1", "--id", "a/b"], "is not a job id"),
+        (["--rendezvous", "a:1", "--id", 300 * "\xe9"], "it has 600 bytes; pass 255"),
+        (["--rendezvous", f"file:///{300 * 'a'}"], "is not a folder"),
     ):
         assert told in run("status", *words, code=1)
     assert "not both" in run("status", "12", "--rendezvous", "a:1", code=2)
@@ -189,6 +196,8 @@ def test_one_of_several_jobs_is_named_by_a_process():
         assert "rank 7 is readmitted" in run("readmit", "rank 7", pids[0])
         assert "127.0.0.1:1" in run("status", pids[1], code=1)
         assert "in process 1;" in run("status", 1, "--id", "other", code=1)
+        above = os.getppid()  # which has started the job, but is not its launcher
+        assert f"has members in process {above};" in run("status", above, code=1)
 
 
 # ---- timelines

@@ -20,6 +20,9 @@ from collalgo.errors import BootstrapError
 #: Seconds of one attempt to reach the store; the rendezvous makes several.
 ATTEMPT_SECONDS = 2.0
 
+#: The most bytes of a job id, which names a folder in a store of folders.
+ID_BYTES = 255
+
 
 @dataclass(frozen=True, kw_only=True)
 class StorePlace:
@@ -66,6 +69,11 @@ def store_place(
         raise ValueError(f"{url!r} is not a URL ({error})") from None
     if not job or "/" in job:
         raise ValueError(f"{job!r} is not a job id; pass a text without a slash")
+    if (nbytes := len(job.encode(errors="replace"))) > ID_BYTES:
+        raise ValueError(
+            f"{job!r:.40} is not a job id: it has {nbytes} bytes; pass {ID_BYTES} at "
+            "most"
+        )
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     _check_form(parts)
     if secret is not None and not isinstance(secret, bytes):
@@ -161,8 +169,16 @@ def running_store(place: StorePlace) -> KeyValueStore:
     url, scheme = place.url.geturl(), place.url.scheme
     if scheme not in STORES:
         raise ValueError(f"{url} names no store; use {', '.join(sorted(STORES))}")
-    if scheme == "file" and not folder_of(place).is_dir():  # make none
+    if scheme == "file" and not _is_folder(folder_of(place)):  # make none
         raise BootstrapError(
             f"no job {place.job!r} uses {url}: {folder_of(place)} is not a folder"
         )
     return STORES[scheme](place, lambda _why: None)
+
+
+def _is_folder(path: Path) -> bool:
+    """Whether a path is a folder; not if it has too long a name for one."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
