@@ -134,12 +134,7 @@ def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
     row = rf"0\s+rank 0\s+{re.escape(host)}:{process}\s+at work\n"
     assert re.search(row, run("status"))
     assert json.loads(run("status", "--json"))["members"] == ["rank 0"]
-    done = CliRunner().invoke(
-        main, ["elastic", "exclude", "rank 7", "--reason", "it is slow"]
-    )
-    assert "warning: rank 7 is not a member yet (members: rank 0)" in done.stderr
-    assert "29546 is not a member but a number" in run("exclude", 29546, code=1)
-    assert "rank 9 is not excluded" in run("readmit", "rank 9", code=1)
+    run("exclude", "rank 7", "--reason", "it is slow")
     assert "excluded: rank 7 (it is slow)\n" in run("status")
     run("readmit", "rank 7")
     assert "excluded" not in run("status")
@@ -150,6 +145,15 @@ def test_the_command_shows_a_job_and_changes_it(job, tmp_path):
     job.close("done")
     assert json.loads(run("events", "--follow").splitlines()[-1])["event"] == "closed"
     assert "closed: done" in run("status")
+
+
+def test_names_that_no_member_has_are_reported(job):
+    noted(job.store, 1)
+    done = CliRunner().invoke(main, ["elastic", "exclude", "rank 7"])
+    assert "warning: rank 7 is not a member yet (members: rank 0)" in done.stderr
+    assert "rank 7 is excluded" in done.stdout
+    assert "29546 is not a member but a number" in run("exclude", 29546, code=1)
+    assert "rank 9 is not excluded" in run("readmit", "rank 9", code=1)
 
 
 def test_the_job_of_another_folder_must_be_named(job, tmp_path, monkeypatch):
@@ -196,8 +200,15 @@ def test_one_of_several_jobs_is_named_by_a_process():
         assert "rank 7 is readmitted" in run("readmit", "rank 7", pids[0])
         assert "127.0.0.1:1" in run("status", pids[1], code=1)
         assert "in process 1;" in run("status", 1, "--id", "other", code=1)
-        above = os.getppid()  # which has started the job, but is not its launcher
+
+
+def test_a_process_that_has_started_the_job_and_the_command_is_not_its_launcher():
+    variables = {RENDEZVOUS.name: "collalgo://127.0.0.1:1"}
+    with subprocess.Popen(["sleep", "77"], env=variables) as member:
+        above = os.getppid()
         assert f"has members in process {above};" in run("status", above, code=1)
+        assert "127.0.0.1:1" in run("status", member.pid, code=1)
+        member.kill()
 
 
 # ---- timelines
