@@ -162,7 +162,7 @@ def test_a_damaged_start_of_the_log_is_refused_also_by_who_has_read_it(
     content[at] ^= 1
     log_of(tmp_path).write_bytes(content)
     for use in (opened, lambda: one.read("a")):
-        with pytest.raises(StoreError, match="log is damaged at byte 0"):
+        with pytest.raises(StoreError, match="log is damaged in its first 28 bytes"):
             use()
     log_of(tmp_path).write_bytes(b"something else that is long enough")
     with pytest.raises(StoreError, match="is not the log of a store"):

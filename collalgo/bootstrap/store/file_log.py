@@ -212,7 +212,10 @@ class FileLog:
             raise StoreError(f"{self._path} is not the log of a store; remove it")
         _, generation, base, checksum = HEAD.unpack(data)
         if zlib.crc32(data[:-CHECKSUM_BYTES]) != checksum:
-            raise self._damage_at(0, data)
+            raise DamageError(
+                f"{self._path} is damaged in its first {HEAD.size} bytes; remove the "
+                "folder, and start again"
+            )
         return generation, base
 
     def _record(self, body: bytes) -> Record:
