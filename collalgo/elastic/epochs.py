@@ -18,6 +18,7 @@ from collalgo.bootstrap.store.protocol import (
 )
 from collalgo.comm.communicator import Communicator
 from collalgo.elastic.epoch_store import EpochStore
+from collalgo.elastic.exclusion import exclusions
 from collalgo.elastic.gathering import Gathering
 from collalgo.elastic.held_contexts import HeldContexts
 from collalgo.elastic.interface import Membership, MembershipChange, Rendezvous
@@ -104,6 +105,12 @@ class Epochs:
         """The names of the members of the present epoch that are known to be lost."""
         change = self.rendezvous.change()
         return change.lost if change else ()
+
+    def exclusions(self) -> dict[str, str]:
+        """The excluded members, with the reasons; empty if the store is not reached."""
+        with suppress(BootstrapError):
+            return exclusions(self.rendezvous.store)
+        return {}
 
     @property
     def closed(self) -> str | None:

@@ -19,6 +19,14 @@ def readmit(store: KeyValueStore, name: str) -> None:
     _change(store, lambda reasons: {k: reasons[k] for k in reasons if k != name})
 
 
+def exclusions(store: KeyValueStore) -> Reasons:
+    """The names of the excluded nodes, with the reasons."""
+    entry = store.read(EXCLUDED)
+    found = decoded(EXCLUDED, entry.value) if entry else Excluded()
+    assert isinstance(found, Excluded)
+    return dict(found.reasons)
+
+
 def _change(store: KeyValueStore, change: Callable[[Reasons], Reasons]) -> None:
     while True:
         entry = store.read(EXCLUDED)

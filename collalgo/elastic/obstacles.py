@@ -5,6 +5,27 @@ from collalgo.elastic.participant import Participant
 from collalgo.errors import RendezvousClosed, RendezvousError
 
 
+class MemberExcluded(RendezvousError):
+    """The process is excluded from its job.
+
+    Parameters
+    ----------
+    name, where
+        Its name, and the job.
+    reason
+        The reason of its exclusion.
+    """
+
+    def __init__(self, name: str, where: str, reason: str):
+        self.name, self.reason = name, reason
+        super().__init__(
+            f"node {name} cannot join {where}: it is excluded ({reason}); readmit it"
+        )
+
+    def __reduce__(self) -> tuple[type[RendezvousError], tuple[str]]:
+        return RendezvousError, (str(self),)
+
+
 def obstacle(state: Participant, where: str) -> RendezvousError | None:
     """The reason why a process cannot become a member; None if it can."""
     name = state.member.name
@@ -15,10 +36,7 @@ def obstacle(state: Participant, where: str) -> RendezvousError | None:
             "another job under another id"
         )
     if name in state.excluded:
-        return RendezvousError(
-            f"node {name} cannot join {where}: it is excluded "
-            f"({state.excluded[name]}); readmit it"
-        )
+        return MemberExcluded(name, where, state.excluded[name])
     if difference := state.differing_terms:
         return RendezvousError(differing(name, where, *difference))
     return None

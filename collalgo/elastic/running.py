@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import wraps
 from threading import Event
@@ -23,6 +23,12 @@ from collalgo.elastic.arguments import communicator
 from collalgo.elastic.boundary import Boundary, MembersChange
 from collalgo.elastic.epochs import Epochs, connect
 from collalgo.elastic.launched import rendezvous_of_launcher
+from collalgo.elastic.member_words import (
+    gone_in_words,
+    joined_in_words,
+    names_of_ranks,
+)
+from collalgo.elastic.obstacles import MemberExcluded
 from collalgo.elastic.shard_plan import sums_of
 from collalgo.elastic.state import State
 from collalgo.errors import (
@@ -40,9 +46,6 @@ Result = TypeVar("Result")
 
 #: The reason for the close of a job that has ended normally.
 FINISHED = "it has ended normally"
-
-#: The most members whose names are shown.
-MOST_NAMES = 16
 
 
 def run(train: Callable[..., Result]) -> Callable[..., Result]:
@@ -68,7 +71,7 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
         If the job was closed, and a member has failed.
     SystemExit
         In a newcomer, if the job has ended before it became a member, and in a member
-        that was stopped or cut off until the others had finished the job.
+        that was excluded, or stopped or cut off until the others had finished the job.
 
     Examples
     --------
@@ -102,6 +105,11 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
         except RendezvousClosed:
             if comm is not None or not job.was_finished_without_this:
                 raise
+        except MemberExcluded as error:
+            if comm is not None:
+                raise
+            _LOG.warning("%s is excluded (%s); it ends", error.name, error.reason)
+            raise SystemExit(1) from None
         _LOG.warning("the job ended without this member, which did not answer")
         raise SystemExit(0)
 
@@ -183,7 +191,7 @@ class _Running:
             try:
                 self._train(train, returned)
             except MembersChange:
-                self._form()
+                self._admit()
             except (PeerFailed, CollectiveTimeout, BootstrapError) as error:
                 if not self._is_of_lost_members(error):
                     raise
@@ -249,7 +257,19 @@ class _Running:
         lost = tuple(n for n in before if n in lost or n not in epochs.members)
         remain = f"{counted(self._comm.size, 'member')} continue"
         text = "%s; %s from revision %d"
-        _LOG.warning(text, lost_in_words(lost), remain, revision)
+        gone = gone_in_words(lost, epochs.exclusions())
+        _LOG.warning(text, gone, remain, revision)
+
+    def _admit(self) -> None:
+        """Continue with the members that wait, which rank 0 names."""
+        epochs = self._newcomers
+        before = epochs.members if isinstance(epochs, Epochs) else ()
+        self._form()
+        after = epochs.members if isinstance(epochs, Epochs) else ()
+        joined = [name for name in after if name not in before]
+        if joined and not self._comm.rank:
+            remain = f"{counted(self._comm.size, 'member')} continue"
+            _LOG.warning("%s; %s", joined_in_words(joined), remain)
 
     def _form(self) -> None:
         """Form the communicator of the present members."""
@@ -266,26 +286,6 @@ class _Running:
         """Leave a job that has ended on all members."""
         if isinstance(self._newcomers, Epochs):
             self._newcomers.end(FINISHED)
-
-
-def lost_in_words(names: Sequence[str]) -> str:
-    """The loss of members; one that is back already has no name here."""
-    if not names:
-        return "a member was lost"
-    *others, last = names[:MOST_NAMES]
-    if more := len(names) - MOST_NAMES if names[MOST_NAMES:] else 0:
-        others, last = [*others, last], f"{more} more"
-    first = f"{', '.join(others)} and " if others else ""
-    return f"{first}{last} {'were' if names[1:] else 'was'} lost"
-
-
-def names_of_ranks(names: Sequence[str]) -> str:
-    """The member of each rank of an epoch; empty if their names show it."""
-    if all(name == f"rank {rank}" for rank, name in enumerate(names)):
-        return ""
-    shown = [f"{rank}: {name}" for rank, name in enumerate(names[:MOST_NAMES])]
-    more = f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else ""
-    return f" (the members by rank are {', '.join(shown)}{more})"
 
 
 def _revoke_groups(world: Context) -> None:

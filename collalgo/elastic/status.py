@@ -81,7 +81,7 @@ class Status:
     def state(self, name: str) -> str:
         """What a member is doing."""
         if name in self.lost:
-            return "lost"
+            return "excluded" if name in self.excluded else "lost"
         return "asks for the next epoch" if name in self.asking else "at work"
 
 

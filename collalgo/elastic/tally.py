@@ -31,6 +31,8 @@ class Tally:
         Members of the present epoch that live and do not ask.
     lost : tuple of Member
         Members of the present epoch that have ended, left or been excluded.
+    excluded : tuple of Member
+        Those of the lost members that were excluded.
     newcomers : tuple of Member
         Others that ask, in the order in which they began.
     """
@@ -38,6 +40,7 @@ class Tally:
     survivors: tuple[Member, ...]
     at_work: tuple[Member, ...]
     lost: tuple[Member, ...]
+    excluded: tuple[Member, ...]
     newcomers: tuple[Member, ...]
 
     def readiness(self, settings: Settings) -> Readiness:
@@ -85,11 +88,13 @@ class Tally:
         """The reason of a round."""
         if not present.epoch:
             return "the job has begun"
+        lost = tuple(member for member in self.lost if member not in self.excluded)
         reasons = [
             f"{what}: {who[0].name}"
             + (f" and {len(who) - 1} more" if len(who) > 1 else "")
             for what, who in (
-                ("lost", self.lost),
+                ("lost", lost),
+                ("excluded", self.excluded),
                 ("left out as they did not ask in time", self.at_work),
                 ("new", self.newcomers),
             )
@@ -125,10 +130,12 @@ def tally(
     asks = {token for token, node in alive.items() if node.after >= present.epoch}
     at_work = alive.keys() - asks
     old = {member.token for member in present.members}
+    lost = tuple(m for m in present.members if m.token not in alive)
     return Tally(
         survivors=tuple(m for m in present.members if m.token in asks),
         at_work=tuple(m for m in present.members if m.token in at_work),
-        lost=tuple(m for m in present.members if m.token not in alive),
+        lost=lost,
+        excluded=tuple(member for member in lost if member.name in excluded),
         newcomers=tuple(
             node.member
             for token, node in alive.items()

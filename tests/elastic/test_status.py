@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import re
 import socket
 import subprocess
@@ -17,7 +18,12 @@ from collalgo.cli.main import main
 from collalgo.elastic import history, jobs_here
 from collalgo.elastic.backends import rendezvous
 from collalgo.elastic.history import PastEpoch
-from collalgo.elastic.running import lost_in_words
+from collalgo.elastic.member_words import (
+    gone_in_words,
+    joined_in_words,
+    lost_in_words,
+)
+from collalgo.elastic.obstacles import MemberExcluded
 from collalgo.elastic.status import event_of_epoch, follow, status
 from collalgo.elastic.timeline import EventsError, draw, read_events
 from tests.elastic.conftest import FULL, QUICK
@@ -102,6 +108,37 @@ def test_lost_members_are_named_if_they_are_known():
     assert lost_in_words(["rank 0", "rank 2"]) == "rank 0 and rank 2 were lost"
     many = lost_in_words([f"rank {rank}" for rank in range(20)])
     assert many.endswith("rank 15 and 4 more were lost")
+    assert joined_in_words(["rank 0"]) == "rank 0 has joined"
+    assert joined_in_words(["rank 0", "rank 2"]) == "rank 0 and rank 2 have joined"
+
+
+def test_excluded_members_are_not_lost_ones():
+    exclusions = {"rank 1": "its fan is broken"}
+    alone = gone_in_words(["rank 1"], exclusions)
+    assert alone == "rank 1 was excluded (its fan is broken)"
+    both = gone_in_words(["rank 0", "rank 1"], exclusions)
+    assert both == f"rank 0 was lost, {alone}"
+    assert gone_in_words([], exclusions) == "a member was lost"
+    many = {f"rank {rank}": "x" for rank in range(20)}
+    assert gone_in_words([*many], many).endswith(", 4 more were excluded")
+
+
+def test_an_exclusion_is_no_failure_of_a_job(node, new_store):
+    store = new_store()
+    nodes = [node(name, FULL) for name in "abc"]
+    all_join(*nodes)
+    noted(store, 1)
+    nodes[0].exclude("c", "its fan is broken")
+    until(lambda: status(store).lost == ("c",))
+    assert status(store).state("c") == "excluded"
+    with pytest.raises(MemberExcluded, match="it is excluded") as refused:
+        nodes.pop().join()
+    error = refused.value
+    assert (error.name, error.reason) == ("c", "its fan is broken")
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    all_join(*nodes)
+    assert noted(store, 2)[1].why == "excluded: c"
+    assert status(store).failures == ()
 
 
 # ---- the command
