@@ -26,7 +26,7 @@ from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.errors import CollalgoError
 from collalgo.schedule.collective import collective_of
-from collalgo.topology.assumed import extremes, kind_of, marked
+from collalgo.topology.assumed import extremes, kind_of, marked, name_in
 from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind, Topology
 
@@ -98,7 +98,7 @@ def _sizes(
 def _spans(found: Bound, given: dict[str, float]) -> dict[str, tuple[float, float]]:
     """The greatest and least speeds of the kinds that are assumed, and not given."""
     named = {kind_of(name) for name in given}
-    return extremes({rule.split()[0] for rule in found.assumed} - named)
+    return extremes({kind_of(name_in(rule)) for rule in found.assumed} - named)
 
 
 def _print_assumed(found: Bound) -> None:
@@ -133,6 +133,8 @@ def _range(
         f"{kind} of {low:g} to {high:g} GB/s" for kind, (low, high) in spans.items()
     )
     least, most = (human_time(end.seconds(nbytes)) for end in ends)
+    if least == most:
+        return f"with {speeds}: the same"
     return f"with {speeds}: at least {least} to {most}"
 
 

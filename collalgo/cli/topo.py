@@ -9,6 +9,7 @@ from collalgo.base import plugins
 from collalgo.base.console import patience, plain_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
+from collalgo.base.wrapping import wrapped
 from collalgo.cli import completing
 from collalgo.cli.loading import load
 from collalgo.cli.machine import (
@@ -29,6 +30,14 @@ topo list), or "here" for this machine. Names take parameters, as hosts=4 or
 nvlink=25."""
 
 
+PARAMETERS = (
+    "Parameters of a machine: the speeds of its links (nvlink=25, GB/s; an unknown "
+    f"name is answered by those it has), {', '.join(presets.JOINING)}. Those of a "
+    "fabric are in parentheses with their defaults, and bandwidth= in GB/s and "
+    "latency= in seconds."
+)
+
+
 @click.group("topo", epilog=HELP)
 def main() -> None:
     """Read, build, detect, compare and draw machines and fabrics."""
@@ -47,6 +56,7 @@ def list_command() -> None:
     for name in plugins.names(plugins.TOPOLOGIES):
         table.add_row(name, "A plug-in")
     plain_console().print(table)
+    click.echo(wrapped(PARAMETERS))
 
 
 def _shown(value: object) -> str:

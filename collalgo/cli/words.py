@@ -22,7 +22,8 @@ WORDS = {
     "along the ring": "ranks ordered along a ring of links",
     "narrowest hosts last": "ranks ordered so that the hosts of the slowest NICs are "
     "at the end",
-    "assumed": "computed from an assumed speed of a link; --assume NAME=GB/S sets it",
+    "assumed": "computed from an assumed speed of a link, as 12.8 GB/s as core; "
+    "--assume core=GB/S, with that name, sets it",
     "roughly": "a price for more ranks than cores, so less accurate; also ~",
     "one_shot, two_shot, ...": "algorithms; collalgo algorithms explains each in a "
     "sentence, collalgo algorithms show NAME -c COLLECTIVE draws it",

@@ -261,7 +261,7 @@ class Network:
                 left = [host for host in hosts if host not in names]
                 return f"all hosts but {fold(left)}"
             return fold([host for host in hosts if host in names])
-        if len(ranks) == len(self.ranks) - 1:
+        if len(ranks) == len(self.ranks) - 1 > 1:
             return f"all but {next(rank for rank in self.ranks if rank not in part)}"
         return fold(ranks)
 

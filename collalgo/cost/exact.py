@@ -52,13 +52,22 @@ class Exact(NamedTuple):
         return self.per_byte / self.bound.per_byte
 
     def __str__(self) -> str:
-        text = f"exactly {self.per_byte} s for each GB, by the bytes on the links"
+        text = f"exactly {_figure(self.per_byte)} s for each GB, by the bytes on the "
+        text += "links without latencies"
         text += marked(self.assumed)
         if self.bound is not None and self.ratio is not None:
-            least = f"{self.bound.per_byte} s{marked(self.bound.assumed)}"
-            text += f"; at least {least}: {self.ratio} times the bound"
+            least = f"{_figure(self.bound.per_byte)} s{marked(self.bound.assumed)}"
+            text += f"; the bytes need at least {least}: "
+            text += f"{_figure(self.ratio)} times the bound"
             text += ", which is impossible" if self.ratio < 1 else ""
         return text
+
+
+def _figure(value: Fraction) -> str:
+    """A number, with its decimals if it is a fraction."""
+    if value.denominator == 1:
+        return str(value)
+    return f"{value} ({float(value):.4g})"
 
 
 def exact(

@@ -52,7 +52,13 @@ SPEEDS: Mapping[str, Speed] = MappingProxyType(
 ASSUMED = "assumed"
 
 #: The rule of links whose ends only forward the traffic of other links.
-PASSED_ON = "as much as the links below it"
+PASSED_ON = "links that only pass data on: as much as the links below them"
+
+
+def name_in(rule: str) -> str:
+    """The name for ``--assume`` in a rule, as ``smp 12.8 GB/s as core, ...``."""
+    found = re.search(r" GB/s as ([a-z0-9]+),", rule)
+    return found[1] if found else rule.partition(" ")[0]
 
 
 def names() -> list[str]:

@@ -288,5 +288,6 @@ def _check_nics(machine: Topology, hosts: int) -> None:
     if without:
         raise TopologyError(
             f"{machine.name}: hosts={hosts} joins hosts by their NICs, but "
-            f"{without[0]} has none"
+            f"{without[0]} has none; write the machine by topo convert, add its NICs "
+            "to that file, and give hosts= to it"
         )

@@ -21,6 +21,17 @@ COMMANDS = {
     "select": ("select", "allreduce", "--size", "8,1G", "--topology", "{}"),
 }
 
+#: Two cores of a CPU without GPUs, as topo detect writes them.
+TWO_CORES = """
+collalgo: topology/1
+name: two
+devices:
+  - {id: h/cpu0, kind: cpu, host: h}
+  - {id: "h/core[0-1]", kind: core, host: h}
+links:
+  - {ends: ["h/core[0-1]", h/cpu0], kind: smp, bandwidth: null}
+"""
+
 #: A rack of 72 GPUs takes minutes in groups of four.
 LARGE = "gb200_nvl72"
 
@@ -104,7 +115,7 @@ def test_ranks_of_a_server_are_on_cores_or_sockets(hosts, ranks, each):
         (("cpu2s", "hosts=0"), "hosts=0 must be at least 1"),
         (
             ("cpu2s", "hosts=2", "nics=0"),
-            "joins hosts by their NICs, but host0 has none",
+            "host0 has none; write the machine by topo convert, add its NICs",
         ),
         (("cpu2s", "rail=4"), "rail=4 must be true or false"),
     ],
@@ -113,6 +124,17 @@ def test_what_a_machine_cannot_be_is_refused(words, reason):
     found = CliRunner().invoke(main, ["bound", "allreduce", *words])
     assert found.exit_code
     assert reason in found.output
+
+
+def test_an_assumed_speed_has_the_range_of_its_name_only(tmp_path):
+    """That of two cores has one speed, so the bound has no range."""
+    file = tmp_path / "two.yaml"
+    file.write_text(TWO_CORES)
+    told = run(("bound", "allreduce", "{}", "--size", "1M"), file)
+    assert "12.8 GB/s as core" in told
+    assert "(1 of 2 ranks)" in told
+    assert "all but" not in told
+    assert "with smp of" not in told
 
 
 def test_a_cheaper_order_of_the_ranks_is_named():

@@ -57,7 +57,7 @@ def test_the_command_prints_the_exact_ratio():
     words = ["simulate", "allreduce", "bidirectional_ring", "torus", "dims=7"]
     told = CliRunner().invoke(main, [*words, "--exact"])
     assert told.exit_code == 0, told.output
-    assert "s for each GB, by the bytes on the links" in told.output
+    assert "exactly 12/175 (0.06857) s for each GB, by the bytes" in told.output
     assert told.output.strip().endswith(": 1 times the bound")
     told = CliRunner().invoke(main, ["simulate", "allreduce", "ring", "dgx_h100",
                                      "hosts=4096", "--exact"])  # fmt: skip

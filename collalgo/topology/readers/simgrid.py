@@ -82,8 +82,9 @@ def _add_routes(root: Any, topology: Topology, ends: dict[str, str]) -> None:
     network.add(both_ways(topology, found, cables), not_shared)
     if several := sorted(network.media - not_shared):
         topology.warn(
-            f"shared by routes in several directions: {_some(several)}; each of the "
-            "neighbours has the bandwidth for itself here"
+            f"{_some(several)}, shared by routes in several directions; here each of "
+            "these routes has the whole bandwidth, so messages on several of them at "
+            "once are priced too low"
         )
     if wide := sorted(link for link, routes in network.times.items() if routes > 1):
         topology.warn(

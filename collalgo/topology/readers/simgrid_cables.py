@@ -71,7 +71,8 @@ def _narrowed(
     if speed is None or (cable.bandwidth is not None and cable.bandwidth <= speed):
         return cable
     topology.warn(
-        f"cluster {element.get('id', '')}: of {name} each host has {speed:.3g} GB/s, "
-        "its share if all send and receive at once; one that does so alone is too slow"
+        f"cluster {element.get('id', '')}: all hosts share {name}; each has "
+        f"{speed:.3g} GB/s here, its share if all send and receive at once, so a "
+        "message while others wait is priced too high"
     )
     return cable._replace(bandwidth=speed)

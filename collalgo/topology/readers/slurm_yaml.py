@@ -33,7 +33,10 @@ def parse(text: str, topology: Topology) -> None:
     chosen = next((e for e in entries if e.get("cluster_default")), entries[0])
     others = [str(e["topology"]) for e in entries if e is not chosen]
     if others:
-        topology.warn(f"using {chosen['topology']}; not used: {', '.join(others)}")
+        topology.warn(
+            f"using {chosen['topology']}; not used: {', '.join(others)} (set "
+            "cluster_default: true in the entry to use, in a copy of the file)"
+        )
     topology.name = str(chosen["topology"])
     fill(topology, chosen)
 
