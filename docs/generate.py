@@ -27,6 +27,7 @@ from docs import (
     ratios,
     stubs,
     uneven_clusters,
+    vocabulary,
     words,
 )
 from docs.pages import write_page
@@ -185,6 +186,7 @@ PAGES = {
     "fast_links": fast_links.write,
     "stubs": stubs.write,
     "uneven_clusters": uneven_clusters.write,
+    "vocabulary": vocabulary.write,
     "words": words.write,
 }
 

@@ -22,11 +22,15 @@ from docs import (
     ratios,
     stubs,
     uneven_clusters,
+    vocabulary,
     words,
 )
 from tests.support.leisure import at_leisure
 
 DOCS = Path(folklore.__file__).parent
+
+#: The pages that are made in a moment.
+QUICK = [words, vocabulary, peer_algorithms]
 
 #: The pages of kept results.
 OF_RESULTS = [elastic_figures, fast_links, over_bounds, uneven_clusters]
@@ -35,8 +39,8 @@ OF_RESULTS = [elastic_figures, fast_links, over_bounds, uneven_clusters]
 @pytest.mark.parametrize(
     "module",
     at_leisure(
-        [arena, folklore, ratios, words, prices, peer_algorithms, *OF_RESULTS],
-        [words, peer_algorithms, *OF_RESULTS],
+        [arena, folklore, ratios, prices, *QUICK, *OF_RESULTS],
+        [*QUICK, *OF_RESULTS],
     ),
 )
 def test_a_page_is_what_the_code_makes(module):
