@@ -72,7 +72,7 @@ class Default(Group):
 
 #: The words of the tables that the help explains.
 SAID = (
-    "p50, p95, p99", "algbw", "busbw", "predicted", "roughly", "floor", "sent",
+    "time", "p50, p95, p99", "algbw", "busbw", "predicted", "roughly", "floor", "sent",
     "fresh", "wrong", "why", "one_shot, two_shot, ...",
 )  # fmt: skip
 SAID_OF_PEERS = ("x ours", "best x", "mpich-rg, openmpi-sm, openmpi-nocma")

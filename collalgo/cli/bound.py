@@ -31,7 +31,9 @@ from collalgo.topology.faults import WHOLE, Faults
 from collalgo.topology.model import LinkKind, Topology
 
 
-@click.command("bound", epilog=epilog("bound", "cut", "algbw", "assumed"))
+@click.command(
+    "bound", epilog=epilog("bound", "cut", "attained by trees", "algbw", "assumed")
+)
 @click.argument("collective", type=click.Choice([*BOUNDED, ALLTOALLV]))
 @machine_arguments
 @sizes_option

@@ -61,8 +61,8 @@ Machines = tuple[Topology | UniformCluster | None, Topology | UniformCluster | N
 #: The terms in the output that the help explains.
 SAID = epilog(
     "time", "x bound", "bound", "decided by", "x whole", "its schedule",
-    "along the ring", "narrowest hosts last", "assumed", "roughly",
-    "one_shot, two_shot, ...",
+    "along the ring", "narrowest hosts last", "assumed", "roughly", "tied with",
+    "nearly as cheap as", "synthesized(...)", "one_shot, two_shot, ...",
 )  # fmt: skip
 
 

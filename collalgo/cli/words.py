@@ -4,7 +4,8 @@ from textwrap import fill
 
 #: The meaning of each word.
 WORDS = {
-    "time": "the predicted seconds until the last rank is done",
+    "time": "until the last rank is done: in prices the predicted time, in collalgo "
+    "bench the measured median",
     "bound": "the least possible time of any schedule: the time to move all bytes "
     "across the narrowest cut of the machine or, if longer, the latency of one word to "
     "all ranks",
@@ -28,15 +29,32 @@ WORDS = {
     "one_shot, two_shot, ...": "algorithms; collalgo algorithms explains each in a "
     "sentence, collalgo algorithms show NAME -c COLLECTIVE draws it",
     "floor": "the time in which this machine copies the same bytes or, if longer, "
-    "reads data that ranks on other cores have written; between hosts the bound",
-    "p50, p95, p99": "the time within which 50, 95 and 99 % of the calls end",
+    "reads data that ranks on other cores have written; between hosts the bound; empty "
+    "if a call was faster",
+    "p50, p95, p99": "the time within which 50, 95 and 99 % of the calls end; tables "
+    "of bench call p50 time",
     "algbw": "algorithm bandwidth: buffer size divided by time",
     "busbw": "bus bandwidth, as in nccl-tests: algbw times 2(n-1)/n for an allreduce "
     "of n ranks, the part of the buffer that crosses a link; compare it with the "
     "link's speed",
     "predicted": "the predicted time of the schedule",
-    "why": "the reason for the choice: its advantage over the next candidate, a tie "
-    "with it, or about the same price",
+    "why": "the reason for the choice: its advantage over the next candidate, or none",
+    "tied with": "has the same predicted time as",
+    "about as cheap as": "is cheaper by 0.5 % at most than",
+    "nearly as cheap as": "takes slightly longer than, by prices that differ by less "
+    "than the host profile is precise; of such schedules the one with the least work "
+    "is chosen",
+    "in rounds": "by the price model rounds, in which data is relayed a step later: "
+    "of a broadcast or reduce its least time may exceed the bound",
+    "attained by trees": "some schedule of trees (or, of an alltoall, of flows) "
+    "reaches the bound for long buffers; otherwise the output says reason, and the "
+    "best schedule may take longer than the bound",
+    "synthesized(...)": "a schedule computed for the topology. rounds is the number "
+    "of steps that the busiest link needs; pace 'even' has steps of equal time, "
+    "'half' and 'fifth' fewer and longer ones; peers is whether a rank combines the "
+    "data of one or of several others in a step; way is how an allreduce is made "
+    "('blocks': reduce-scatter and allgather, 'trees', or 'waves' through few "
+    "trees); machine is a digest of the topology",
     "x ours": "the time of the other library divided by ours; above 1, collalgo is "
     "faster",
     "best x": "the time of the fastest peer of the row divided by ours",
@@ -56,8 +74,8 @@ WORDS = {
     "one peer and receives from one peer at a time",
     "steps": "the largest number of steps of any rank; the transfers of one step are "
     "concurrent",
-    "rounds": "the number of messages in the longest dependency chain, if a rank sends "
-    "to one peer and receives from one peer at a time",
+    "rounds": "as a column, the number of messages in the longest dependency chain, "
+    "if a rank sends to one peer and receives from one peer at a time",
     "rounds, fluid": "price models: in rounds all ranks begin a step together; in "
     "fluid a rank continues as its own messages arrive, and messages share links "
     "fairly",

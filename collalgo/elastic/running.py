@@ -38,6 +38,7 @@ from collalgo.errors import (
     CommunicatorRevoked,
     PeerFailed,
     RendezvousClosed,
+    RendezvousError,
 )
 
 _LOG = logging.getLogger("collalgo")
@@ -102,16 +103,10 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
         job = _Running(first, state)
         try:
             return job.run(lambda present: train(present, state, *args, **named))
-        except RendezvousClosed:
-            if comm is not None or not job.was_finished_without_this:
+        except (RendezvousClosed, MemberExcluded) as error:
+            if comm is not None or (exit := job.exit_after(error)) is None:
                 raise
-        except MemberExcluded as error:
-            if comm is not None:
-                raise
-            _LOG.warning("%s is excluded (%s); it ends", error.name, error.reason)
-            raise SystemExit(1) from None
-        _LOG.warning("the job ended without this member, which did not answer")
-        raise SystemExit(0)
+            raise exit from None
 
     return running
 
@@ -171,11 +166,16 @@ class _Running:
         self._comm, self._state = comm, state
         self._newcomers = comm._newcomers
 
-    @property
-    def was_finished_without_this(self) -> bool:
-        """Whether the others have finished the job without this member."""
+    def exit_after(self, error: RendezvousError) -> SystemExit | None:
+        """The end of a member that is excluded, or whose job the others have ended."""
         epochs = self._newcomers
-        return isinstance(epochs, Epochs) and epochs.closed == FINISHED
+        if isinstance(error, MemberExcluded):
+            _LOG.warning("%s is excluded (%s); it ends", error.name, error.reason)
+            return SystemExit(1)
+        if not isinstance(epochs, Epochs) or epochs.closed != FINISHED:
+            return None
+        _LOG.warning("the job ended without this member, which did not answer")
+        return SystemExit(0)
 
     def run(self, train: Callable[[Communicator], Result]) -> Result:
         """Call the function until it has returned on all members."""
