@@ -104,9 +104,9 @@ def run(train: Callable[..., Result]) -> Callable[..., Result]:
         try:
             return job.run(lambda present: train(present, state, *args, **named))
         except (RendezvousClosed, MemberExcluded) as error:
-            if comm is not None or (exit := job.exit_after(error)) is None:
+            if comm is not None or (end := job.exit_after(error)) is None:
                 raise
-            raise exit from None
+            raise end from None
 
     return running
 
