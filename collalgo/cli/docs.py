@@ -19,7 +19,7 @@ def docs_command(only_path: bool) -> None:
     if not SITE.is_file():
         raise click.ClickException(
             f"the documentation is not built: there is no {SITE}; run make site in a "
-            "copy of the repository"
+            "copy of the repository, or read its docs/index.md and help(collalgo)"
         )
     if only_path or not webbrowser.open(SITE.as_uri()):
         click.echo(SITE)

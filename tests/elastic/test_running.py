@@ -17,7 +17,7 @@ import pytest
 import collalgo
 from collalgo import CollalgoError, PeerFailed, elastic, threads
 from collalgo.elastic import State, running
-from collalgo.elastic.running import names_of_ranks
+from collalgo.elastic.member_words import names_of_ranks
 from collalgo.errors import RendezvousClosed
 from tests.support.store_clients import DEADLINE, until
 
@@ -185,7 +185,7 @@ def train_as_members_change(comm, state, me, come, seen):
         state.commit()
 
 
-def test_members_die_and_come_and_the_weights_are_the_same(meet):
+def test_members_die_and_come_and_the_weights_are_the_same(meet, caplog):
     """One dies in a step, one comes at a commit, without any step lost or repeated."""
     come, seen = Event(), defaultdict(set)
 
@@ -203,6 +203,8 @@ def test_members_die_and_come_and_the_weights_are_the_same(meet):
         found = list(pool.map(member, range(4), timeout=60))
     assert found == [None, *[(train_alone(), STEPS)] * 3]
     assert (seen[2], seen[4], seen[STEPS - 1]) == ({3}, {2}, {3})
+    joined = [text for text in caplog.messages if "joined" in text]
+    assert joined == ["n3 has joined; 3 members continue"]
 
 
 def check_come(number, comm):
