@@ -46,18 +46,19 @@ The hosts are network namespaces of one machine with two cores, on one switch; t
 have the rates of the first column. Calls of collalgo and of the peers alternate in the
 same processes; collalgo runs over the same MPI as the peer beside it. Each cell of a
 table is a geometric mean of the time of the peer divided by that of collalgo (above 1,
-collalgo is faster). Loads are averages of the minute before each rate, most of it by the
-race itself.
+collalgo is faster). Loads are averages of the minute before each rate, most of it by
+the race itself.
 
-With a core for each rank, collalgo takes as long as the MPI beneath or a little less. The
-slowest cells are allreduces of 16 MiB over Open MPI, and messages of 64 KiB to 1 MiB over
-MPICH: short messages are copied into packets, which carry the record of the call, and out
-of them; longer ones are announced by a packet, which takes 4 to 8 us.
+With a core for each rank, collalgo takes as long as the MPI beneath or a little less.
+The slowest cells are allreduces of 16 MiB over Open MPI, and messages of 64 KiB to 1
+MiB over MPICH: short messages are copied into packets, which carry the record of the
+call, and out of them; longer ones are announced by a packet, which takes 4 to 8 us.
 
-With four ranks on the two cores of this machine, times vary by a factor of two, and most
-calls of up to 1 MiB take longer than over MPICH alone. The reason is not known; it may be
-how long a waiting rank keeps its core. Earlier races of these shapes, at a higher priority
-than other programs, on links that let longer bursts pass, had means of 1.2 to 1.8.
+With four ranks on the two cores of this machine, times vary by a factor of two, and
+most calls of up to 1 MiB take longer than over MPICH alone. The reason is not known; it
+may be how long a waiting rank keeps its core. Earlier races of these shapes, at a
+higher priority than other programs, on links that let longer bursts pass, had means of
+1.2 to 1.8.
 """
 
 
