@@ -34,7 +34,8 @@ def as_array(buf: Any, caller: str) -> Array:
     if is_on_device(buf):
         return shadow_of(buf, caller)
     try:
-        return np.asarray(memoryview(buf))
+        is_scalar = isinstance(buf, np.generic)
+        return _of_scalar(buf) if is_scalar else np.asarray(memoryview(buf))
     except Exception:  # of the object's own code
         pass
     if not isinstance(buf, type):  # a class of arrays has the protocol, but no memory
@@ -46,6 +47,13 @@ def as_array(buf: Any, caller: str) -> Array:
         f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
         f"{type(buf).__name__}; {_advice(buf)}"
     )
+
+
+def _of_scalar(buf: "np.generic[Any]") -> Array:
+    """A read-only array of a scalar, as a result in it would be lost."""
+    array = np.asarray(buf)  # a copy of one of ml_dtypes, which has no buffer
+    array.flags.writeable = False
+    return array
 
 
 def _shared(load: Callable[[Any], Array], buf: Any, caller: str) -> Array:

@@ -1,5 +1,7 @@
 """Arguments that cannot be are refused with a reason."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -34,6 +36,25 @@ class WithoutNumPy:
 def test_what_cannot_be_reduced_is_refused(alone, buf, error, message):
     with pytest.raises(error, match=message):
         alone.allreduce(buf)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_a_scalar_cannot_hold_a_result(dtype):
+    scalar = getattr(pytest.importorskip("ml_dtypes"), dtype)
+    source = np.ones(2, scalar)
+
+    def on_each_rank(comm):
+        mine = scalar(comm.rank)
+        for call in (
+            partial(comm.scatter, source, out=mine),
+            partial(comm.allgather, source[0, ...], out=[mine, mine]),
+            partial(comm.recv, mine, source=1 - comm.rank),
+        ):
+            with pytest.raises(ValueError, match="is read-only"):
+                call()
+        assert comm.allgather(mine).tolist() == [0, 1]
+
+    threads(on_each_rank, 2, timeout=60)
 
 
 @pytest.mark.parametrize(
