@@ -29,10 +29,11 @@ def _extreme(is_better: np.ufunc, left: Pairs, right: Pairs) -> Pairs:
     """The pairs of the better values; of equal values that of the smaller index."""
     value, index = left.dtype.names or ()
     a, b = left[value], right[value]
-    was_nan, is_nan = np.not_equal(a, a), np.not_equal(b, b)
-    # As in numpy.argmin, NaN is the best value.
-    better = np.where(is_nan | was_nan, is_nan & ~was_nan, is_better(b, a))
-    equal = (a == b) | (is_nan & was_nan)
+    with np.errstate(invalid="ignore"):  # which some dtypes report of NaN
+        was_nan, is_nan = np.not_equal(a, a), np.not_equal(b, b)
+        # As in numpy.argmin, NaN is the best value.
+        better = np.where(is_nan | was_nan, is_nan & ~was_nan, is_better(b, a))
+        equal = (a == b) | (is_nan & was_nan)
     np.copyto(left, right, where=better | (equal & (right[index] < left[index])))
     return left
 
