@@ -19,6 +19,12 @@ MOST_BYTES = 39
 #: The key at the end of the text of an array.
 KEY = re.compile(r" (\[.*?\])(?=\+\d|$)")
 
+#: The key at which the text in a record may have been cut.
+CUT_KEY = re.compile(r" (\[(?:(?!\]\+\d).)*)$")
+
+#: What an object shows that has no text of its own: its address in the process.
+ADDRESS = " object at 0x"
+
 
 def differing_arrays(failure: Mapping[str, Any]) -> str:
     """How the arrays of two ranks differ, in words; empty if that is unknown."""
@@ -27,11 +33,12 @@ def differing_arrays(failure: Mapping[str, Any]) -> str:
     if parts[0] == parts[1]:
         return ""
     rank, other = failure["rank"], failure["culprit"]
-    for key, its in zip(*(KEY.findall(text or "") for text in parts), strict=False):
-        if key != its:
+    for key, its in zip(_keys(mine), _keys(theirs), strict=False):
+        if not (_may_be(key, its) or _may_be(its, key)):
+            alike = ", as strings or numbers" * (ADDRESS in key + its)
             return (
                 f"rank {rank} passed an array at {key} where rank {other} passed one "
-                f"at {its}; every rank must pass the same keys"
+                f"at {its}; every rank must pass the same keys{alike}"
             )
     ours, its = _arrays(mine), _arrays(theirs)
     if ours == its:
@@ -42,19 +49,41 @@ def differing_arrays(failure: Mapping[str, Any]) -> str:
     )
 
 
+def _is_cut(call: Mapping[str, Any]) -> bool:
+    """Whether the text in the record of a call may have been cut."""
+    return len(call["algorithm"].encode()) == MOST_BYTES
+
+
+def _keys(call: Mapping[str, Any]) -> list[str]:
+    """The keys of the arrays of a call, of which the last may be cut."""
+    parts = arrays_in_name(call["algorithm"]) or ""
+    cut = CUT_KEY.search(parts) if _is_cut(call) else None
+    if cut:
+        return [*KEY.findall(parts[: cut.start()]), f"{cut[1]}..."]
+    return KEY.findall(parts)
+
+
+def _may_be(key: str, other: str) -> bool:
+    """Whether a key, perhaps cut, may be another one."""
+    is_cut = key.endswith("...")
+    return key == other or (is_cut and other.startswith(key.removesuffix("...")))
+
+
 def _arrays(call: Mapping[str, Any]) -> str:
     """The arrays of a call in words."""
     dtype, parts = dtype_text(call["dtype"]), arrays_in_name(call["algorithm"])
     if parts is None:
         return f"one array of {elements(call)} elements of {dtype}"
-    is_cut = len(call["algorithm"].encode()) == MOST_BYTES
-    complete = parts.rpartition("+")[0] if is_cut else parts
+    complete, is_cut = parts, _is_cut(call)
+    if is_cut:
+        key = CUT_KEY.search(parts)
+        complete = parts[: key.start()] if key else parts.rpartition("+")[0]
     counts = KEY.sub("", complete) + "+..." * is_cut
     if not counts:
         return "no arrays"
     if set(counts) <= set("0123456789+."):  # as all are of one dtype
         counts += f" elements of {dtype}"
-    return f"arrays of {counts}" + " with keys" * bool(KEY.search(complete))
+    return f"arrays of {counts}" + " with keys" * bool(_keys(call))
 
 
 def differing_beyond(failure: Mapping[str, Any]) -> str:
@@ -65,9 +94,14 @@ def differing_beyond(failure: Mapping[str, Any]) -> str:
             f"ranks {rank} and {other} made different calls before it, too many calls "
             "ago to be named"
         )
+    keys = _keys(failure["mine"])
+    or_keys = " or their keys" * bool(keys)
+    alike = ADDRESS in "".join(keys)
+    advice = "; keys must be the same on all ranks, as strings or numbers" * alike
     return (
         f"ranks {rank} and {other} passed {_arrays(failure['mine'])}, of which later "
-        "ones differ, or made different calls too long before it to be named"
+        f"ones{or_keys} differ, or made different calls too long before it to be named"
+        f"{advice}"
     )
 
 

@@ -56,9 +56,52 @@ def test_long_structures_are_named_by_their_first_arrays():
         tree = {f"layer{i}": np.ones(i) for i in range(1, 90)}
         tree["layer70" if comm.rank else "layer70a"] = tree.pop("layer70")
         with pytest.raises(
-            MismatchError, match=r"arrays of 1\+\.\.\. e.*, of which later"
+            MismatchError, match=r"of 1\+10\+\.\.\. e.*, of which later"
         ):
             comm.allreduce(tree)
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+class Key:
+    """A key that shows an address, as objects without a text of their own do."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def __repr__(self):
+        return f"<Key object at 0x{self.address}>"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        (
+            (Key("7f59aaaaaaaa"), Key("7f60aaaaaaaa")),
+            r"at \[<Key object at 0x7f.* where .*0x7f.* same keys, as strings or num",
+        ),
+        (
+            (Key(f"{7:040}"), Key(f"{8:040}")),
+            r"arrays of 2\+\.\.\. elements of float64 with keys, .*, as strings or num",
+        ),
+        (
+            ("a" * 50, "a" * 49),
+            r"arrays of 2\+\.\.\. .* with keys, of which later ones or their keys dif",
+        ),
+    ],
+)
+def test_keys_that_differ_are_no_algorithms(keys, words):
+    def on_each_rank(comm):
+        with pytest.raises(MismatchError, match=words):
+            comm.allreduce({keys[comm.rank]: np.ones(2)})
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+def test_lengths_differ_though_their_keys_are_cut():
+    def on_each_rank(comm):
+        with pytest.raises(MismatchError, match="same shapes and dtypes"):
+            comm.allreduce({"a" * 50: np.ones(3 if comm.rank else 3000)})
 
     threads(on_each_rank, 2, timeout=60)
 
