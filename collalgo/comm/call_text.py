@@ -5,6 +5,8 @@ from typing import Any
 
 from collalgo.algorithms.neighbors import UNIFORM
 from collalgo.bootstrap.group_calls import GROUP
+from collalgo.engine.dtypes import dtype_text, value_text
+from collalgo.engine.pair_ops import ARG_OPS
 from collalgo.engine.reduction import SPLIT_MEAN, op_text
 from collalgo.schedule.collective import COLLECTIVES
 
@@ -50,6 +52,16 @@ def elements(call: Mapping[str, Any]) -> int:
     is_split = call["op"] >= 0 and op_text(call["op"]) == SPLIT_MEAN
     count = int(call.get("passed", call["count"]))
     return count // 2 if is_split else count
+
+
+def finds_rank(call: Mapping[str, Any]) -> bool:
+    """Whether the elements of a call, by its record, are values with their ranks."""
+    return call["op"] >= 0 and op_text(call["op"]) in ARG_OPS
+
+
+def dtype_passed(call: Mapping[str, Any]) -> str:
+    """The dtype of the array that a user passed, by the record of the call."""
+    return (value_text if finds_rank(call) else dtype_text)(call["dtype"])
 
 
 def call_text(

@@ -10,7 +10,9 @@ from collalgo.comm.call_text import (
     UNEVEN,
     call_name,
     call_text,
+    dtype_passed,
     elements,
+    finds_rank,
     group_text,
 )
 from collalgo.comm.differing import (
@@ -19,7 +21,6 @@ from collalgo.comm.differing import (
     differing_counts,
 )
 from collalgo.comm.reasons import CLOSED
-from collalgo.engine.dtypes import dtype_text
 from collalgo.engine.reduction import op_text
 from collalgo.errors import (
     CollalgoError,
@@ -113,7 +114,7 @@ def _with_ranks(call: dict[str, Any]) -> str:
 
 def _call(call: dict[str, Any]) -> str:
     op = op_text(call["op"]) if call["op"] >= 0 else None
-    dtype = dtype_text(call["dtype"])
+    dtype = dtype_passed(call)
     named = _collective(call), call["number"], elements(call)
     if group_text(call) or _exchanges(call):
         return f"{named[0]} #{named[1]} ({group_text(call)})".removesuffix(" ()")
@@ -142,7 +143,10 @@ def _other_arguments(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     if words := differing_arrays(failure):
         return f"{_number(failure)}: {words}"
-    differing = (w for w in COMPARED[1:] if _compared(w, mine) != _compared(w, theirs))
+    fields = COMPARED[1:]
+    if finds_rank(mine) != finds_rank(theirs):  # so that the dtypes differ, too
+        fields = ("op",)
+    differing = (w for w in fields if _compared(w, mine) != _compared(w, theirs))
     what = next(differing, "")
     has_counts = mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS
     if what in ("count", "") and has_counts:
@@ -225,7 +229,7 @@ def _value(what: str, call: dict[str, Any]) -> str:
     if what == "count":
         return f"{elements(call)} elements"
     if what == "dtype":
-        return dtype_text(call[what])
+        return dtype_passed(call)
     if what == "op":
         return f"op {op_text(call[what])!r}"
     return f"{what} {call[what]!r}"

@@ -1,6 +1,8 @@
 """The dtypes of arrays: their names, and the numbers by which ranks compare them."""
 
+import re
 import sys
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -83,7 +85,7 @@ def dtype_text(code: int) -> str:
     kind = _KINDS[code & (_SWAPPED - 1)]
     detail = code >> _DETAIL_PLACE
     if kind == "structure":
-        return _structures.get(code, "another structure")
+        return _structures.get(code) or _pairs().get(code, "another structure")
     name = kind
     if kind in SIZED:
         name = f"{SIZED[kind]}{detail}"
@@ -101,6 +103,40 @@ def _other_order(char: str, name: str, code: int) -> str:
     if name.startswith(("datetime64", "timedelta64")):
         return f"{mark}{char}8{name[name.find('[') :] if '[' in name else ''}"
     return mark + np.dtype(char).str[1:] if char == name else f"{mark}{char}"
+
+
+def pair_dtype(value: np.dtype[Any], index: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of values that travel with their ranks or indices."""
+    return np.dtype([("value", value), ("index", index)], align=True)
+
+
+def value_text(code: int) -> str:
+    """The name of the dtype of the values, by the number of that of their pairs."""
+    text = dtype_text(code)
+    found = re.match(r"structure of \d+ bytes \('value': (.*) at 0, 'index': ", text)
+    return found[1] if found else text.replace("structure", "dtype")
+
+
+@cache
+def _pairs() -> dict[int, str]:
+    """The usual pairs of values and indices by their numbers, also of other ranks."""
+    times = [f"{kind}8[{unit}]" for kind in "mM" for unit in _UNITS[1:]]
+    values = {*map(_known, (*DTYPES, *HOST_ONLY, *MOVED, *times))} - {None}
+    texts = [
+        dtype_description(pair_dtype(each, np.dtype(index)))
+        for value in values
+        for each in (value, value.newbyteorder())
+        for index in "bhilBHIL"
+    ]
+    return {_code_of_structure(text): text for text in texts}
+
+
+def _known(name: str) -> np.dtype[Any] | None:
+    """The dtype of a name; None of one of ``ml_dtypes`` if that is not imported."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        return None
 
 
 def dtype_description(dtype: np.dtype[Any]) -> str:
@@ -153,9 +189,7 @@ def _code_of(dtype: np.dtype[Any]) -> int:
     code = _KINDS.index(kind) | (0 if dtype.isnative else _SWAPPED)
     if kind == "structure":
         text = dtype_description(dtype)
-        digest = blake2b(text.encode(), digest_size=8).digest()
-        detail = int.from_bytes(digest, "little") % (1 << _DETAIL_BITS)
-        code = _KINDS.index(kind) | detail << _DETAIL_PLACE
+        code = _code_of_structure(text)
         recalled(_structures, code, lambda _: text)
         return code
     detail = _detail_of(dtype, kind)
@@ -165,6 +199,13 @@ def _code_of(dtype: np.dtype[Any]) -> int:
             f"unit too large; pass a view of smaller elements, as x.view('uint8')"
         )
     return code | detail << _DETAIL_PLACE
+
+
+def _code_of_structure(text: str) -> int:
+    """The number of a structure by its description."""
+    digest = blake2b(text.encode(), digest_size=8).digest()
+    detail = int.from_bytes(digest, "little") % (1 << _DETAIL_BITS)
+    return _KINDS.index("structure") | detail << _DETAIL_PLACE
 
 
 def _detail_of(dtype: np.dtype[Any], kind: str) -> int:

@@ -64,6 +64,9 @@ _ALWAYS_EXACT = ("min", "max", "land", "lor", "lxor")
 
 _OTHER_OPS = PAIR_OPS | ARG_OPS
 
+#: Their names by their numbers, also for a process that has not used them.
+_OTHER_NAMES = {len(RECORDED_OPS) + op.code: op.name for op in _OTHER_OPS.values()}
+
 _SYNONYMS = {
     "add": "sum",
     "multiply": "prod",
@@ -175,7 +178,7 @@ def op_text(code: int) -> str:
     """The name of an op by its number."""
     if code < len(RECORDED_OPS):
         return RECORDED_OPS[code]
-    return op_name_of_code(code - len(RECORDED_OPS))
+    return _OTHER_NAMES.get(code) or op_name_of_code(code - len(RECORDED_OPS))
 
 
 def words_of(op: Any) -> list[str]:

@@ -76,6 +76,18 @@ def test_a_timeout_that_is_no_number_is_refused(seconds):
     assert checked_timeout(np.float32(0.5)) == checked_timeout(np.array(0.5)) == 0.5
 
 
+def test_a_call_that_waits_for_ranks_has_the_dtype_of_its_array():
+    given_up = Barrier(2, timeout=30)
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            with pytest.raises(CollectiveTimeout, match=r"\(3 float32, argmin, "):
+                comm.allreduce(np.ones(3, "f4"), "argmin", timeout=0.2)
+        given_up.wait()
+
+    threads(on_each_rank, 2)
+
+
 def test_the_timeout_of_the_environment_counts(monkeypatch):
     monkeypatch.setenv("COLLALGO_TIMEOUT", "0.2")
     given_up = Barrier(2, timeout=30)

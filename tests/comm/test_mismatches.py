@@ -7,6 +7,7 @@ from collalgo import (
     MismatchError,
     threads,
 )
+from collalgo.engine import reduction, user_op
 
 pytestmark = pytest.mark.deadline
 
@@ -61,6 +62,35 @@ def test_different_ops_are_a_mismatch():
     )
     assert "op 'max'" in message
     assert "every rank must pass the same op" in message
+
+
+@pytest.mark.parametrize(("op", "dtype"), [("argmax", "f8"), ("min", "f4")])
+def test_an_op_that_finds_ranks_differs_by_its_name(op, dtype):
+    def calls(comm):
+        own = ("argmin", "f8") if comm.rank else (op, dtype)
+        comm.allreduce(np.ones(10, own[1]), own[0])
+
+    (message,) = both_raise(calls, MismatchError)
+    assert "passed op 'argmin'" in message
+    assert f"passed op {op!r}" in message
+    assert message.endswith("every rank must pass the same op")
+
+
+@pytest.mark.parametrize("op", ["argmin", "argmax", "minloc", "replace"])
+def test_ops_of_the_library_have_names_on_ranks_that_never_used_them(op, monkeypatch):
+    monkeypatch.setattr(user_op, "_names", {})
+    code = reduction.op_code(reduction.op_of(op, ""))
+    monkeypatch.setattr(user_op, "_names", {})
+    assert reduction.op_text(code) == op
+
+
+def test_dtypes_of_ops_that_find_ranks_are_those_of_the_arrays():
+    def calls(comm):
+        comm.allreduce(np.ones(10, "f4" if comm.rank else "f8"), "argmin")
+
+    (message,) = both_raise(calls, MismatchError)
+    assert "passed float32 but" in message or "passed float64 but" in message
+    assert message.endswith("; every rank must pass the same dtype")
 
 
 def test_different_roots_are_a_mismatch():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from collalgo.engine import dtypes
 from collalgo.engine.dtypes import (
     DTYPES,
     MOVED,
@@ -10,6 +11,8 @@ from collalgo.engine.dtypes import (
     dtype_description,
     dtype_text,
     kind_of,
+    pair_dtype,
+    value_text,
 )
 from tests.support.oracle import dtype_of
 
@@ -81,3 +84,20 @@ def test_every_name_of_a_c_integer_will_do(name):
 def test_elements_that_cannot_be_moved_are_refused_with_the_reason(dtype, reason):
     with pytest.raises(TypeError, match=f"is not supported, since it.*{reason}"):
         dtype_code(np.dtype(dtype))
+
+
+@pytest.mark.parametrize("value", ["f4", ">f8", "?", "u1", "g", "M8[us]", "F"])
+def test_pairs_of_values_and_indices_have_names_on_all_ranks(value, monkeypatch):
+    pair = pair_dtype(np.dtype(value), np.dtype("i4"))
+    code, text = dtype_code(pair), dtype_description(pair)
+    monkeypatch.setattr(dtypes, "_structures", {})  # as in another process
+    assert dtype_text(code) == text
+    assert value_text(code) == dtype_text(dtype_code(np.dtype(value)))
+
+
+def test_values_of_unusual_pairs_are_of_another_dtype(monkeypatch):
+    code = dtype_code(pair_dtype(np.dtype("U7"), np.dtype("i4")))
+    assert value_text(code) == "U7"
+    monkeypatch.setattr(dtypes, "_structures", {})
+    assert value_text(code) == "another dtype"
+    assert value_text(dtype_code(np.dtype("f8"))) == "float64"
