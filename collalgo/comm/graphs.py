@@ -130,5 +130,17 @@ def _rows_of(graph: Any, runner: Any) -> tuple[int, Graph]:
 
 
 def _row(targets: Iterable[Any], size: int) -> tuple[int, ...]:
-    """The neighbors of a rank, each once and in ascending order."""
-    return tuple(sorted({rank_of(to, "a neighbor", NAME, size) for to in targets}))
+    """The neighbors of a rank, each once and in ascending order.
+
+    Raises
+    ------
+    ValueError
+        If it is a row of an adjacency matrix: 0 or 1 for each of three ranks or more.
+    """
+    row = [rank_of(to, "a neighbor", NAME, size) for to in targets]
+    if len(row) == size > 2 and set(row) <= {0, 1}:
+        raise ValueError(
+            f"{NAME}: {shown(row)} is a row of an adjacency matrix of {size} ranks; "
+            "pass the neighbors of each, as [np.flatnonzero(row) for row in matrix]"
+        )
+    return tuple(sorted(set(row)))

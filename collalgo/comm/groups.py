@@ -105,10 +105,13 @@ class Groups:
         graph
             The ranks that each rank sends to, the same on every rank: a list of lists,
             a dictionary, or a graph of networkx whose nodes are ranks. Or, on every
-            rank, a list of its own. :func:`collalgo.cartesian` makes grids.
+            rank, a list of its own. A rank that a list names twice is one neighbor.
+            :func:`collalgo.cartesian` makes grids.
 
         Raises
         ------
+        ValueError
+            If the lists are rows of an adjacency matrix, of 0 and 1 for each rank.
         MismatchError
             If ranks pass different graphs.
 

@@ -118,6 +118,20 @@ def test_the_lengths_of_blocks_are_named_as_such():
         threads(on_each_rank, 2, timeout=60)
 
 
+def test_an_adjacency_matrix_is_no_list_of_neighbors():
+    matrix = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+    def on_each_rank(comm):
+        for graph in (matrix, matrix.tolist(), matrix[comm.rank]):
+            with pytest.raises(ValueError, match=r"matrix of 3 ranks; pass the neigh"):
+                comm.neighbors(graph)
+        lists = [np.flatnonzero(row) for row in matrix]
+        assert comm.neighbors(lists).graph == ((1,), (0, 2), (1,))
+        assert comm.neighbors([[1, 1], [2], [0]]).graph == ((1,), (2,), (0,))
+
+    threads(on_each_rank, 3, timeout=60)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_calls_of_different_names_are_told_apart(size):
     def on_each_rank(comm):
