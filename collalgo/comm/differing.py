@@ -43,9 +43,11 @@ def differing_arrays(failure: Mapping[str, Any]) -> str:
     ours, its = _arrays(mine), _arrays(theirs)
     if ours == its:
         return ""
+    # Messages of reductions have one dtype each, of which the first are compared.
+    beside = ", beside any of other dtypes" * (mine["op"] >= 0 and None not in parts)
     return (
-        f"rank {rank} passed {ours} but rank {other} passed {its}; every rank must "
-        "pass arrays of the same shapes and dtypes at the same places"
+        f"rank {rank} passed {ours} but rank {other} passed {its}{beside}; every rank "
+        "must pass arrays of the same shapes and dtypes at the same places"
     )
 
 

@@ -16,7 +16,7 @@ def equal():
         (
             "allreduce",
             [np.ones(2, "f4"), np.ones(2)],
-            ["2 e", "2+2 elements of float32"],
+            ["2 e", "2+2 elements of float32", "beside any of other dtypes"],
         ),
         ("allreduce", [np.ones(2, "f4")], ["2 elements of float32", "2+2 elements"]),
         ("allreduce", np.ones(4, "f4"), ["one array of 4 elements", "2+2 elements"]),
