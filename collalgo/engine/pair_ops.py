@@ -22,7 +22,24 @@ class PairOp(Op):
                 "(values, indices), or elements of a dtype as [('value', 'f8'), "
                 "('index', 'i8')]"
             )
+        _check_fields(dtype, self.name)
         return super().reduction(dtype)
+
+
+def _check_fields(dtype: np.dtype[Any], op: str) -> None:
+    """Check that an op can compare two fields of a dtype, and write each."""
+    (first, start), (second, place) = sorted(
+        (dtype.fields[name][:2] for name in dtype.names or ()),
+        key=lambda field: field[1],
+    )
+    for field in (first, second):
+        if not _is_ordered(field):
+            raise TypeError(f"op {op!r} cannot compare elements of {field}, in {dtype}")
+    if start + first.itemsize > place:
+        raise TypeError(
+            f"op {op!r} needs two fields that share no memory, but those of {dtype} "
+            "overlap; pass a dtype with each at its own offset"
+        )
 
 
 def _extreme(is_better: np.ufunc, left: Pairs, right: Pairs) -> Pairs:
@@ -50,12 +67,17 @@ def maxloc(left: Pairs, right: Pairs) -> Pairs:
 
 def check_values(dtype: np.dtype[Any], op: str, caller: str) -> None:
     """Check that an op can compare values of a dtype."""
+    if not _is_ordered(dtype):
+        raise TypeError(f"{caller}: op {op!r} cannot compare elements of {dtype}")
+
+
+def _is_ordered(dtype: np.dtype[Any]) -> bool:
+    """Whether elements of a dtype can be compared."""
     try:
         found = np.less.resolve_dtypes((dtype, dtype, None))[2]
     except TypeError:
-        found = None
-    if found != np.bool_:
-        raise TypeError(f"{caller}: op {op!r} cannot compare elements of {dtype}")
+        return False
+    return dtype.subdtype is None and found == np.bool_
 
 
 def no_op(left: Pairs, _right: Pairs) -> Pairs:
