@@ -97,22 +97,34 @@ def _advice(buf: Any) -> str:
     if isinstance(buf, type):
         return f"{buf.__name__} is a class: pass one of its arrays"
     if buf is None:
-        return "also a rank that only receives passes an array, or out= to a scatter"
+        return (
+            "also a rank that only receives passes an array, out= to a scatter, or "
+            "like=None to a broadcast of what only the root knows"
+        )
     if isinstance(buf, dict | set | frozenset | str | bytes):
         return "use the call for objects of Python, as broadcast_object or send_object"
     return ADVICE.get(package_of(buf), "pass the data as an array")
 
 
-def check_output(out: Array, like: Array, shape: tuple[int, ...], caller: str) -> None:
-    """Check that ``out`` can hold a result of ``shape`` and the dtype of ``like``."""
+def check_output(
+    out: Array,
+    like: Array,
+    shape: tuple[int, ...],
+    caller: str,
+    names: tuple[str, str] = ("out", "buf"),
+) -> None:
+    """Check that ``out`` can hold a result of ``shape`` and the dtype of ``like``.
+
+    The ``names`` are those of both in errors.
+    """
     if out.dtype != like.dtype:
         raise TypeError(
-            f"{caller}: out has dtype {out.dtype} but buf has {like.dtype}; "
-            "they must be the same"
+            f"{caller}: {names[0]} has dtype {out.dtype} but {names[1]} has "
+            f"{like.dtype}; they must be the same"
         )
     if out.shape != shape:
         raise ValueError(
-            f"{caller}: out has shape {out.shape} but the result has {shape}; "
+            f"{caller}: {names[0]} has shape {out.shape} but the result has {shape}; "
             "pass an array of that shape"
         )
 

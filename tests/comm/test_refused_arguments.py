@@ -25,7 +25,7 @@ class WithoutNumPy:
     [
         ([1, 2], TypeError, r"buf\[0\]: needs an array .* got int; wrap it with numpy"),
         (3.0, TypeError, "got float"),
-        (None, TypeError, "got NoneType"),
+        (None, TypeError, "got NoneType; .* like=None to a broadcast of what only"),
         (WithoutNumPy(), TypeError, r"cannot share the memory .*unsupported dtype"),
         (np.array([None]), TypeError, "dtype object is not .* as broadcast_object"),
         (np.array(["a"]), TypeError, "allreduce: op 'sum' is not defined for U1"),
@@ -55,6 +55,28 @@ def test_a_scalar_cannot_hold_a_result(dtype):
         assert comm.allgather(mine).tolist() == [0, 1]
 
     threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "words"),
+    [
+        ([("v", "f8", 2), ("i", "i8")], r"compare elements of \('<f8', \(2,\)\), in"),
+        ([("v", "f8"), ("i", "i8", 2)], r"compare elements of \('<i8', \(2,\)\), in"),
+        (
+            [("v", [("a", "f8")]), ("i", "i8")],
+            r"compare elements of \[\('a', '<f8'\)\]",
+        ),
+        (
+            {"names": "vi", "formats": ["i8", "i8"], "offsets": [4, 0]},
+            "fields that share no memory, but those of",
+        ),
+    ],
+)
+def test_pairs_that_cannot_be_compared_are_refused(alone, dtype, words):
+    dtype = np.dtype(dtype)
+    for op in ("minloc", "maxloc"):
+        with pytest.raises(TypeError, match=f"allreduce: op {op!r} .*{words}"):
+            alone.allreduce(np.zeros(3, dtype), op)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +173,14 @@ def test_counts_must_fit(alone):
         alone.reduce_scatter(np.ones(3), counts=[2])
     with pytest.raises(ValueError, match=r"must be 1 number of rows"):
         alone.reduce_scatter(np.ones(3), counts=[1, 2])
-    with pytest.raises(ValueError, match="rank 0 passed 3 rows but counts give it 4"):
+    with pytest.raises(
+        ValueError, match="3 rows but counts give it 4; pass an array of 4"
+    ):
         alone.allgatherv(np.ones(3), [4])
+    with pytest.raises(
+        ValueError, match=r"counts .2. give it 2; pass an array of 2 ro"
+    ):
+        alone.scatterv(np.ones(3), [2])
     with pytest.raises(ValueError, match="not a 0-d array"):
         alone.reduce_scatter(np.array(1.0))
 

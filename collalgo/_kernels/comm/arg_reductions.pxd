@@ -15,7 +15,7 @@ cdef class ArgReduction:
     cdef cnp.ndarray array_on_host(self, given, str caller)
     cdef int write_to(self, buf, out) except -1
     cdef int check_targets(self, str word) except -1
-    cdef cnp.ndarray target(self, out, cnp.ndarray like, str word)
+    cdef cnp.ndarray target(self, out, cnp.ndarray like, str word, str of_like)
     cdef object results(self, buf)
 
 

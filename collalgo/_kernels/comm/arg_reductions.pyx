@@ -20,6 +20,7 @@ from collalgo._kernels.comm.tree_call cimport (
 
 from collalgo._kernels.comm.joined import shared_pair
 from collalgo.engine.arrays import check_output, new_of_integers, result_array
+from collalgo.engine.dtypes import pair_dtype
 from collalgo.engine.pair_ops import ARG_OPS, check_values
 from collalgo.engine.reduction import op_of, words_of
 
@@ -82,8 +83,7 @@ cdef class ArgReduction:
         if self.indices is not None:
             dtypes = dtypes[0], (<object>self.indices).dtype
         check_values(dtypes[0], self.op.name, self.name)
-        both = np.dtype([*zip(("value", "index"), dtypes)], align=True)
-        self.pairs = np.zeros((<object>self.values).shape, both)
+        self.pairs = np.zeros((<object>self.values).shape, pair_dtype(*dtypes))
         self.targets, self.out = [], out
         if is_result_here:
             self.write_to(buf, out)
@@ -124,7 +124,7 @@ cdef class ArgReduction:
             if not (self.is_index or self.is_scattered):
                 self.targets = [self.values, self.indices]
         elif self.is_index:
-            self.targets = [self.target(out, INT64, "out")]
+            self.targets = [self.target(out, INT64, "out", "the result")]
         else:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(
@@ -132,8 +132,8 @@ cdef class ArgReduction:
                     "for the values and the indices"
                 )
             self.targets = [
-                self.target(out[0], self.values, "out[0]"),
-                self.target(out[1], self.indices, "out[1]"),
+                self.target(out[0], self.values, "out[0]", "buf[0]"),
+                self.target(out[1], self.indices, "out[1]", "buf[1]"),
             ]
         return self.check_targets("buf" if out is None else "out")
 
@@ -155,13 +155,13 @@ cdef class ArgReduction:
             )
         return 0
 
-    cdef cnp.ndarray target(self, out, cnp.ndarray like, str word):
+    cdef cnp.ndarray target(self, out, cnp.ndarray like, str word, str of_like):
         """The array on one of the user for a result, checked."""
         cdef cnp.ndarray array = self.array_on_host(out, f"{self.name}: {word}")
         shape = (<object>self.values).shape
         if self.is_scattered and cnp.PyArray_NDIM(array):  # the call checks its rows
             shape = (cnp.PyArray_DIM(array, 0), *shape[1:])
-        check_output(array, like, shape, self.name)
+        check_output(array, like, shape, self.name, (word, of_like))
         return array
 
     def make(self, buf):

@@ -111,8 +111,8 @@ cdef class Rooted(Sharing):
         wanted = sum(counts) if self.rank == root else counts[self.rank]
         if rows != wanted:
             raise ValueError(
-                f"scatterv: rank {self.rank} passed {rows} rows but counts "
-                f"{counts} give it {wanted}; pass the same counts on every rank"
+                f"scatterv: rank {self.rank} passed {rows} rows but counts {counts} give it "
+                f"{wanted}; pass an array of {wanted} rows, or the same counts on every rank"
             )
         return counts
 

@@ -131,9 +131,10 @@ cdef class Sharing(CallRunner):
             counts = self.gather_rows(rows, caller, timeout)
         counts = check_counts(counts, self.size, caller)
         if counts[self.rank] != rows:
+            wanted = counts[self.rank]
             raise ValueError(
                 f"{caller}: rank {self.rank} passed {rows} rows but counts give it "
-                f"{counts[self.rank]}; pass the same counts on every rank"
+                f"{wanted}; pass an array of {wanted} rows, or the same counts on every rank"
             )
         return counts
 
