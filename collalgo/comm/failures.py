@@ -143,9 +143,9 @@ def _other_arguments(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     if words := differing_arrays(failure):
         return f"{_number(failure)}: {words}"
-    fields = COMPARED[1:]
-    if finds_rank(mine) != finds_rank(theirs):  # so that the dtypes differ, too
-        fields = ("op",)
+    # An op that finds ranks has dtypes of its own: its name differs first.
+    by_op = finds_rank(mine) != finds_rank(theirs)
+    fields = ["op"] if by_op else COMPARED[1:]
     differing = (w for w in fields if _compared(w, mine) != _compared(w, theirs))
     what = next(differing, "")
     has_counts = mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS

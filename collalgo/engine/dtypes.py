@@ -2,6 +2,7 @@
 
 import re
 import sys
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
@@ -121,7 +122,7 @@ def value_text(code: int) -> str:
 def _pairs() -> dict[int, str]:
     """The usual pairs of values and indices by their numbers, also of other ranks."""
     times = [f"{kind}8[{unit}]" for kind in "mM" for unit in _UNITS[1:]]
-    values = {*map(_known, (*DTYPES, *HOST_ONLY, *MOVED, *times))} - {None}
+    values = _known([*DTYPES, *HOST_ONLY, *MOVED, *times])
     texts = [
         dtype_description(pair_dtype(each, np.dtype(index)))
         for value in values
@@ -131,12 +132,13 @@ def _pairs() -> dict[int, str]:
     return {_code_of_structure(text): text for text in texts}
 
 
-def _known(name: str) -> np.dtype[Any] | None:
-    """The dtype of a name; None of one of ``ml_dtypes`` if that is not imported."""
-    try:
-        return np.dtype(name)
-    except TypeError:
-        return None
+def _known(names: list[str]) -> set[np.dtype[Any]]:
+    """The dtypes of names, but those of ``ml_dtypes`` only if that is imported."""
+    found = set()
+    for name in names:
+        with suppress(TypeError):
+            found.add(np.dtype(name))
+    return found
 
 
 def dtype_description(dtype: np.dtype[Any]) -> str:
