@@ -19,6 +19,9 @@ MOST_BYTES = 39
 #: The key at the end of the text of an array.
 KEY = re.compile(r" (\[.*?\])(?=\+\d|$)")
 
+#: A count without a dtype: the array has that of the message.
+COUNT = re.compile(r"(?<![^+])\d+(?=\+|$)")
+
 #: The key at which the text in a record may have been cut.
 CUT_KEY = re.compile(r" (\[(?:(?!\]\+\d).)*)$")
 
@@ -43,11 +46,9 @@ def differing_arrays(failure: Mapping[str, Any]) -> str:
     ours, its = _arrays(mine), _arrays(theirs)
     if ours == its:
         return ""
-    # Messages of reductions have one dtype each, of which the first are compared.
-    beside = ", beside any of other dtypes" * (mine["op"] >= 0 and None not in parts)
     return (
-        f"rank {rank} passed {ours} but rank {other} passed {its}{beside}; every rank "
-        "must pass arrays of the same shapes and dtypes at the same places"
+        f"rank {rank} passed {ours} but rank {other} passed {its}; every rank must "
+        "pass arrays of the same shapes and dtypes at the same places"
     )
 
 
@@ -85,6 +86,8 @@ def _arrays(call: Mapping[str, Any]) -> str:
         return "no arrays"
     if set(counts) <= set("0123456789+."):  # as all are of one dtype
         counts += f" elements of {dtype}"
+    else:
+        counts = COUNT.sub(lambda count: f"{count[0]} {dtype}", counts)
     return f"arrays of {counts}" + " with keys" * bool(_keys(call))
 
 

@@ -10,6 +10,10 @@ from copy import copy
 from itertools import repeat
 from typing import Any
 
+import numpy as np
+
+from collalgo.engine.dtypes import dtype_description
+
 #: The most levels of a tree, so that a list that contains itself has an error.
 MOST_LEVELS = 100
 
@@ -80,6 +84,25 @@ def keys_of(tree: Any) -> list[str] | None:
         If the tree is too deep.
     """
     return names_of(tree) if _has_keys(tree, 0) else None
+
+
+def mixed_in_words(arrays: tuple[bytes, tuple[Any, ...], Any, Any]) -> str:
+    """Arrays of several dtypes, as the ranks compare them.
+
+    Parameters
+    ----------
+    arrays
+        Their counts of 64 bits, their dtypes, the dtype of which they are by default,
+        and their places if these are compared.
+    """
+    counts, dtypes, usual, keys = arrays
+    found = []
+    for place, count in enumerate(np.frombuffer(counts, np.int64).tolist()):
+        words = [str(count)]
+        if dtypes[place] != usual:
+            words.append(dtype_description(dtypes[place]))
+        found.append(" ".join(words if keys is None else [*words, keys[place]]))
+    return "+".join(found)
 
 
 def _has_keys(tree: Any, level: int) -> bool:

@@ -16,7 +16,12 @@ def equal():
         (
             "allreduce",
             [np.ones(2, "f4"), np.ones(2)],
-            ["2 e", "2+2 elements of float32", "beside any of other dtypes"],
+            ["2 float32+2 float64", "2+2 elements of float32"],
+        ),
+        (
+            "allreduce",
+            [np.ones(2), np.ones(2, "f4")],
+            ["2 float64+2 float32", "2+2 elements of float32"],
         ),
         ("allreduce", [np.ones(2, "f4")], ["2 elements of float32", "2+2 elements"]),
         ("allreduce", np.ones(4, "f4"), ["one array of 4 elements", "2+2 elements"]),
@@ -47,6 +52,31 @@ def test_a_structure_without_arrays_is_named():
         with pytest.raises(MismatchError, match="passed no arrays"):
             comm.broadcast({} if comm.rank == 1 else equal())
             comm.barrier()  # as rank 1 has had nothing to wait for
+
+    threads(on_each_rank, 2, timeout=60)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "i4"])
+def test_a_dtype_that_differs_at_a_key_is_named(dtype):
+    def on_each_rank(comm):
+        own = dtype if comm.rank == 1 else "f4"
+        tree = {"a": np.ones(2, "f8"), "b": np.ones(3, own)}
+        with pytest.raises(MismatchError, match="same shapes and dtypes") as caught:
+            comm.allreduce(tree)
+        return str(caught.value)
+
+    (words,) = set(threads(on_each_rank, 3, timeout=60))
+    assert "passed arrays of 2 float64+3 float32 with keys" in words
+    other = "2+3 elements of float64" if dtype == "f8" else "2 float64+3 int32"
+    assert f"passed arrays of {other} with keys" in words
+
+
+def test_calls_on_arrays_of_several_dtypes_still_agree():
+    def on_each_rank(comm):
+        for order in (1, -1):
+            tree = [np.ones(3, "f4"), np.ones(2), np.ones(20000), np.ones(1, "f4")]
+            found = comm.allreduce(tree[::order])
+            assert all((each == 2).all() for each in found)
 
     threads(on_each_rank, 2, timeout=60)
 

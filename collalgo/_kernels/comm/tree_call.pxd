@@ -10,13 +10,14 @@ cdef class TreeCall:
     cdef str name
     cdef object buf, keys, algorithm
     cdef list sources, targets, names
-    cdef bint reduces, is_plain
+    cdef bint reduces, is_plain, is_mixed
 
     cdef str place_of(self, int64_t number)
     cdef int write_to(self, buf, out) except -1
     cdef int check_shared(self, str word) except -1
     cdef list messages(self)
     cdef str text_of(self, list places)
+    cdef str text_of_all(self, int64_t first)
     cdef bytes counts_of(self, list places)
     cdef object part(self, list places, bint is_first)
     cdef cnp.ndarray buffer_for(self, list places)

@@ -20,7 +20,7 @@ from collalgo._kernels.comm.reducing cimport Reducing
 from collalgo._kernels.comm.joined import join, shared_pair, spread
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST, WHOLE_CALL
 from collalgo.base.cache import recalled
-from collalgo.comm.tree import keys_of, leaves_of, names_of, results_like
+from collalgo.comm.tree import keys_of, leaves_of, mixed_in_words, names_of, results_like
 from collalgo.engine.arrays import check_apart, check_writeable
 from collalgo.engine.call import Part
 from collalgo.engine.dtypes import dtype_description
@@ -120,11 +120,14 @@ cdef class TreeCall:
                 found.append(joined[kind])
             latest, last = joined[kind], array
             latest.append(place)
+        self.is_mixed = self.reduces and len(joined) > 1
         return found or [[]]
 
     cdef object part(self, list places, bint is_first):
         """The call of a message as a part of that of the user."""
         counted = WHOLE_CALL if is_first else PART_OF_LAST
+        if is_first and self.is_mixed:
+            return Part(self.algorithm, self.text_of_all(places[0]), counted)
         return Part(self.algorithm, self.text_of(places), counted)
 
     cdef str text_of(self, list places):
@@ -141,6 +144,16 @@ cdef class TreeCall:
                 count += " " + recalled(descriptions, dtype, dtype_description)
             counts.append(count if self.keys is None else f"{count} {self.keys[place]}")
         return "+".join(counts)
+
+    cdef str text_of_all(self, int64_t first):
+        """The arrays of all messages in words, so that ranks differ in the first one.
+
+        Those of another dtype than that of the first message have their dtype.
+        """
+        dtypes = tuple([array.dtype for array in self.sources])
+        counts = self.counts_of(list(range(len(dtypes))))
+        keys = None if self.keys is None else tuple(self.keys)
+        return recalled(texts, (counts, dtypes, dtypes[first], keys), mixed_in_words)
 
     cdef bytes counts_of(self, list places):
         """The numbers of elements of arrays, each in eight bytes."""
