@@ -64,6 +64,22 @@ def dtype_passed(call: Mapping[str, Any]) -> str:
     return (value_text if finds_rank(call) else dtype_text)(call["dtype"])
 
 
+def differing_field(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+    """The first field in which two calls of one collective differ; empty if none does.
+
+    An op that finds ranks has dtypes of its own, so that it differs first.
+    """
+    if finds_rank(mine) != finds_rank(theirs):
+        return "op"
+    differing = (w for w in COMPARED[1:] if _compared(w, mine) != _compared(w, theirs))
+    return next(differing, "")
+
+
+def _compared(what: str, call: Mapping[str, Any]) -> Any:
+    by_user = what == "count" and call["op"] != UNEVEN
+    return elements(call) if by_user else call[what]
+
+
 def call_text(
     collective: str, number: int, count: int, dtype: str, op: str | None, algorithm: str
 ) -> str:

@@ -4,15 +4,14 @@ from collections.abc import Callable
 from typing import Any
 
 from collalgo.comm.call_text import (
-    COMPARED,
     EXCHANGE,
     ON_DEVICES,
     UNEVEN,
     call_name,
     call_text,
+    differing_field,
     dtype_passed,
     elements,
-    finds_rank,
     group_text,
 )
 from collalgo.comm.differing import (
@@ -143,11 +142,7 @@ def _other_arguments(failure: dict[str, Any]) -> str:
     mine, theirs = failure["mine"], failure["theirs"]
     if words := differing_arrays(failure):
         return f"{_number(failure)}: {words}"
-    # An op that finds ranks has dtypes of its own: its name differs first.
-    by_op = finds_rank(mine) != finds_rank(theirs)
-    fields = ["op"] if by_op else COMPARED[1:]
-    differing = (w for w in fields if _compared(w, mine) != _compared(w, theirs))
-    what = next(differing, "")
+    what = differing_field(mine, theirs)
     has_counts = mine["op"] == UNEVEN or _collective(mine) in UNEVEN_SUMS
     if what in ("count", "") and has_counts:
         return f"{_number(failure)}: {differing_counts(failure)}"
@@ -218,11 +213,6 @@ def _difference(failure: dict[str, Any], what: str) -> str:
         f"{_collective(mine)} #{number}: rank {rank} passed {ours} but rank {other} "
         f"passed {its}; every rank must pass the same {what}"
     )
-
-
-def _compared(what: str, call: dict[str, Any]) -> Any:
-    by_user = what == "count" and call["op"] != UNEVEN
-    return elements(call) if by_user else call[what]
 
 
 def _value(what: str, call: dict[str, Any]) -> str:

@@ -101,10 +101,9 @@ cdef class TreeCall:
 
     cdef list messages(self):
         """The places of the arrays of each message, the same on all ranks."""
-        cdef list found = []
+        cdef list found = [], latest = None
         cdef dict joined = {}
         cdef cnp.ndarray array, last = None
-        cdef list latest = None
         for place, array in enumerate(self.sources):
             if cnp.PyArray_NBYTES(array) >= LONG:
                 found.append([place])
