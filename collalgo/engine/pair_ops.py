@@ -28,8 +28,9 @@ class PairOp(Op):
 
 def _check_fields(dtype: np.dtype[Any], op: str) -> None:
     """Check that an op can compare two fields of a dtype, and write each."""
+    fields: Any = dtype.fields
     (first, start), (second, place) = sorted(
-        ((dtype.fields or {})[name][:2] for name in dtype.names or ()),
+        (fields[name][:2] for name in dtype.names or ()),
         key=lambda field: field[1],
     )
     for field in (first, second):
