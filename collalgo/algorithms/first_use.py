@@ -1,4 +1,4 @@
-"""The proof of a user's schedule before its first run.
+"""The proof of a user's schedule before its first run or price.
 
 Only the threads of a process share a proof. One kept on disk would have to be found by
 the steps of all ranks, and to trace them and take their digest takes about as long as
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from collalgo.algorithms.row import Algorithm
 from collalgo.base.cache import computing
 from collalgo.errors import AlgorithmNotApplicable, ScheduleError
 from collalgo.schedule import LANES, ScheduleFunction, Step, trace
@@ -20,6 +21,9 @@ if TYPE_CHECKING:  # fractions delay the start of each rank
 
 #: The largest world for which a user's schedule is proved before it runs.
 PROVED = 64
+
+#: The packages whose schedules tests and plans prove.
+OF_LIBRARY = ("collalgo.algorithms.", "collalgo.synthesis.")
 
 #: Transfers of all ranks with which a schedule is proved before it runs.
 PROVED_TRANSFERS = 1 << 22
@@ -45,6 +49,23 @@ def prove_once(
     with computing:  # once for all ranks that are threads
         if size <= most:
             _prove_once(algorithm, size, collective, root)
+
+
+def prove_users(
+    schedule: ScheduleFunction, size: int, collective: str, root: int
+) -> None:
+    """Prove a schedule before its first price, unless it is of the library.
+
+    Raises
+    ------
+    ScheduleError, AlgorithmNotApplicable
+        As of :func:`prove_once`.
+    """
+    row = getattr(schedule, "__self__", None)
+    function = row.function if isinstance(row, Algorithm) else schedule
+    module = getattr(function, "__module__", None) or ""
+    if not module.startswith(OF_LIBRARY):
+        prove_once(schedule, size, collective, root)
 
 
 @lru_cache(maxsize=256)

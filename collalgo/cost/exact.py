@@ -89,7 +89,7 @@ def exact(
     """
     placement = Placement(topology, order or ())
     check_root(root, placement.size)
-    job = Job.of(algorithm, collective, placement, 1.0)
+    job = Job.of(algorithm, collective, placement, 1.0, root)
     machine = placement.machine
     assert isinstance(machine, Topology)
     routes = Routes(machine, placement.devices, placement.link_model)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from collalgo.algorithms.catalogue import find
+from collalgo.algorithms.first_use import prove_users
 from collalgo.cost.bounds import Bound
 from collalgo.cost.machine_parameters import fitted, unfitted
 from collalgo.cost.placement import Placement
@@ -45,16 +46,20 @@ class Job(NamedTuple):
         collective: str,
         placement: Placement,
         nbytes: float,
+        root: int,
     ) -> "Job":
         """The job of an algorithm, given as a function or by a name.
 
-        Grids, hosts and cycles that the name does not give follow the machine.
+        Grids, hosts and cycles that the name does not give follow the machine. The
+        schedule of a user is proved first.
         """
         whole = nbytes * COLLECTIVES[collective].buffers(placement.size)
         if callable(algorithm):
             name = getattr(algorithm, "__name__", "schedule")
+            prove_users(algorithm, placement.size, collective, root)
             return cls(name, algorithm, (), whole)
         row = fitted(find(collective, algorithm, placement.size), placement)
+        prove_users(row.schedule, placement.size, collective, root)
         dims = tuple(dict(row.parameters).get("dims", ()))
         defaults = unfitted(row, placement)
         return cls(row.name, row.schedule, dims, whole, defaults)

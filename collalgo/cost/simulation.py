@@ -161,8 +161,8 @@ def simulate(
     ----------
     algorithm
         The name of an algorithm, with or without parameters, or a function of a group.
-        Parameters that the name does not give follow the machine: grids, hosts and
-        cycles of links.
+        One of a user is proved first, for up to 64 ranks. Parameters that the name does
+        not give follow the machine: grids, hosts and cycles of links.
     topology
         The machine; its GPUs, else its cores, its CPUs or its hosts, are the ranks.
     nbytes
@@ -189,6 +189,8 @@ def simulate(
     ------
     TopologyError
         If a rank cannot reach another, or the order names unknown devices.
+    ScheduleError
+        If the schedule of a user is wrong.
     TypeError, ValueError
         If ``late`` does not map ranks to seconds.
     """
@@ -200,7 +202,7 @@ def simulate(
     placement = Placement(topology, order or (), link_model)
     check_root(root, placement.size)
     late = checked_late(late, placement.size, model)
-    job = Job.of(algorithm, collective, placement, nbytes)
+    job = Job.of(algorithm, collective, placement, nbytes, root)
     run = _in_rounds if model == "rounds" else _as_fluid
     outcome = run(placement, job, root)
     if late:

@@ -198,7 +198,7 @@ def timeline(
     """Predict the times of all messages; see :func:`collalgo.simulate`."""
     placement = Placement(topology, order or (), link_model)
     check_root(root, placement.size)
-    job = Job.of(algorithm, collective, placement, nbytes)
+    job = Job.of(algorithm, collective, placement, nbytes, root)
     messages = placement.messages(job.schedule, root)
     times = _fluid_times if model == "fluid" else _round_times
     begin, end, seconds = times(messages, job.whole, placement.routes)

@@ -34,7 +34,7 @@ def test_no_schedule_is_below_the_bound_and_floats_agree(name):
             continue
         found = exact(row.name, machine, collective=row.collective)
         assert found.ratio is None or found.ratio >= 1, row.name
-        job = Job.of(row.name, row.collective, placement, 1e9)
+        job = Job.of(row.name, row.collective, placement, 1e9, 0)
         line = placement.rounds(placement.fold(job.schedule, job.dims)).line
         told = line.per_byte * job.whole
         assert float(found.per_byte) == pytest.approx(told, rel=1e-9), row.name
