@@ -88,7 +88,7 @@ def _store(
 
 
 def _job_here(job: str | None, process: int | None) -> JobHere:
-    """The only job on this host, of an id and under a process if these are given."""
+    """The job of this folder, or that of an id or under a process if given."""
     found = [each for each in jobs_here(process) if job in (None, each.job)]
     if not found:
         which = "" if job is None else f" {job!r}"
@@ -97,6 +97,10 @@ def _job_here(job: str | None, process: int | None) -> JobHere:
             f"no elastic job{which} has members {where}; start one (collalgo run "
             "--min), or pass --rendezvous and --id"
         )
+    if process is None and (job is None or len(found) > 1):
+        known = {each.process: f"--id {each.job}, {each.url}" for each in found}
+        chosen = unnamed_job.choose(known)
+        return next(each for each in found if each.process == chosen)
     if len(found) > 1:
         listed = "\n".join(
             f"  {e.process}: {command_line(e.process)} (--id {e.job}, {e.url})"
@@ -106,8 +110,6 @@ def _job_here(job: str | None, process: int | None) -> JobHere:
             f"{len(found)} elastic jobs have members on this host; name one by the "
             f"process id of its launcher or of a rank:\n{listed}"
         )
-    if job is None and process is None:
-        unnamed_job.show(found[0].process)
     return found[0]
 
 
@@ -115,8 +117,8 @@ def _job_here(job: str | None, process: int | None) -> JobHere:
 def main() -> None:
     """Inspect and change an elastic job.
 
-    PID is the process id of its launcher or of a rank. It may be omitted if this host
-    runs a single elastic job, and that was started in this folder.
+    PID is the process id of its launcher or of a rank. It may be omitted if a
+    single elastic job was started in this folder.
     """
 
 

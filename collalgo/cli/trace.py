@@ -21,7 +21,6 @@ from collalgo.comm.tracing.summary import Row, SlowCall
 from collalgo.comm.tracing.trace_file import TraceError
 from collalgo.comm.tracing.view import Trace
 from collalgo.errors import OutputError
-from collalgo.launch.process import command_line
 from collalgo.launch.rank_processes import RankProcess, dump_ranks, rank_processes
 
 #: The exit code of an inconclusive analysis, since dumps are missing.
@@ -48,8 +47,8 @@ def dump_command(job: int | None) -> None:
     """Make the ranks of a running JOB on this host dump their calls.
 
     JOB is the process id of the launcher (collalgo run, mpiexec, torchrun) or of a
-    rank. It may be omitted if this host runs a single job, and that was started in this
-    folder. The exit code is 1 if a rank does not dump its calls.
+    rank. It may be omitted if a single job was started in this folder. The exit code is
+    1 if a rank does not dump its calls.
     """
     ranks = _ranks_of(job)
     files = dump_ranks(ranks)
@@ -61,7 +60,7 @@ def dump_command(job: int | None) -> None:
 
 
 def _ranks_of(job: int | None) -> list[RankProcess]:
-    """The ranks of a job, or of the only one of this host."""
+    """The ranks of a job, or of the only one that was started in this folder."""
     ranks = rank_processes(job)
     if not ranks:
         where = "on this host" if job is None else f"in process {job}"
@@ -69,15 +68,13 @@ def _ranks_of(job: int | None) -> list[RankProcess]:
             f"no rank {where} can dump its calls; start the job, or pass the process "
             "id of its launcher"
         )
-    jobs = {rank.job: rank for rank in ranks}
-    if job is None and len(jobs) > 1:
-        listed = (f"  {r.process}: {command_line(r.process)}" for r in jobs.values())
-        raise click.ClickException(
-            f"there are {len(jobs)} jobs on this host; name one by a rank:\n"
-            + "\n".join(listed)
-        )
     if job is None:
-        unnamed_job.show(ranks[0].process)
+        job_of = {rank.process: rank.job for rank in ranks}
+        firsts: dict[str, int] = {}
+        for process, name in job_of.items():
+            firsts.setdefault(name, process)
+        chosen = job_of[unnamed_job.choose(dict.fromkeys(firsts.values(), ""))]
+        ranks = [rank for rank in ranks if rank.job == chosen]
     return ranks
 
 

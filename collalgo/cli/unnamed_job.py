@@ -1,6 +1,6 @@
 """The job of a command that names none: only one that was started in this folder."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,25 +16,53 @@ from collalgo.launch.process import command_line
 OF_RANKS = (JOB.name, RENDEZVOUS.name, *(launcher.rank for launcher in LAUNCHERS))
 
 
-def show(process: int) -> None:
-    """Show the only job of this host, by one of its ranks.
+def choose(jobs: Mapping[int, str]) -> int:
+    """Choose and show the only job that was started in this folder.
+
+    Parameters
+    ----------
+    jobs
+        The jobs on this host, each by a process of one of its ranks, with words that
+        identify it further.
 
     Raises
     ------
     ClickException
-        If it was not started in this folder.
+        If not exactly one was started in this folder.
     """
-    folders = list(_folders(process))
-    words = f"process {process}: {command_line(process)}"
     here = Path.cwd()
-    if here in folders:
-        click.echo(f"{words} (in {here})", err=True)
-        return
-    raise click.ClickException(
-        "the only job on this host was not started in this folder; if you mean it, "
-        f"pass its process id, {process}:\n"
-        f"  {words} (in {', '.join(map(str, folders))})"
+    folders = {process: list(_folders(process)) for process in jobs}
+    of_here = [process for process in jobs if here in folders[process]]
+    if len(of_here) == 1:
+        click.echo(_line(of_here[0], f"in {here}"), err=True)
+        return of_here[0]
+    lines = (
+        f"  {_line(process, _where(folders[process], jobs[process]))}"
+        for process in of_here or jobs
     )
+    raise click.ClickException("\n".join([_why(list(jobs), len(of_here)), *lines]))
+
+
+def _why(jobs: Sequence[int], of_here: int) -> str:
+    """The reason why a job must be named, and how."""
+    if len(jobs) == 1:
+        why = "the only job on this host was not started in this folder; if you mean it"
+        return f"{why}, pass its process id, {jobs[0]}:"
+    which = f"{of_here} of them were" if of_here else "none of them was"
+    command = click.get_current_context().command_path
+    return (
+        f"there are {len(jobs)} jobs on this host, and {which} started in this folder; "
+        f"name one by its process id, as in {command} {jobs[0]}:"
+    )
+
+
+def _line(process: int, where: str) -> str:
+    return f"process {process}: {command_line(process)} ({where})"
+
+
+def _where(folders: Sequence[Path], words: str) -> str:
+    where = f"in {', '.join(map(str, folders))}"
+    return f"{where}; {words}" if words else where
 
 
 def _folders(process: int) -> Iterator[Path]:

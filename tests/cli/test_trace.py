@@ -16,13 +16,21 @@ from collalgo.launch.process import command_line
 from collalgo.launch.rank_processes import RankProcess
 
 
-def test_jobs_to_choose_from_are_told_by_their_commands(monkeypatch):
-    ranks = [RankProcess(os.getpid(), "0", job, Path()) for job in ("a", "b")]
+def test_jobs_to_choose_from_are_told_by_commands_and_folders(monkeypatch, tmp_path):
+    own, before = os.getpid(), Path.cwd()
+    ranks = [
+        RankProcess(process, "0", job, Path())
+        for process, job in ((own, "a"), (os.getppid(), "b"))
+    ]
+    monkeypatch.setattr("collalgo.cli.unnamed_job.Path.cwd", lambda: tmp_path)
     monkeypatch.setattr(trace, "rank_processes", lambda _job: ranks)
     told = CliRunner().invoke(main, ["trace", "dump"])
     assert told.exit_code == 1
-    assert "there are 2 jobs on this host" in told.output
-    assert f"{os.getpid()}: {sys.executable}" in told.output.replace("\n", "")
+    output = told.output.replace("\n", "")
+    assert "there are 2 jobs on this host, and none of them was started" in output
+    assert f"trace dump {own}" in output
+    assert f"process {own}: {sys.executable}" in output
+    assert f"(in {before}" in output
 
 
 STARTED = "cd rank; RANK=0 WORLD_SIZE=1 exec sleep 60"
@@ -65,3 +73,20 @@ def test_the_job_of_this_folder_is_shown_before_its_dump(
     assert done.exit_code == 0, done.output
     assert done.output.startswith(f"process {rank}: sleep 60 (in {Path.cwd()})")
     assert "next: collalgo trace analyze" in done.output
+
+
+def test_the_job_of_this_folder_is_preferred_to_others(rank, tmp_path, monkeypatch):
+    other = subprocess.Popen(["sleep", "60"], env={"RANK": "0", "WORLD_SIZE": "1"})
+    ranks = [
+        RankProcess(other.pid, "0", "b", tmp_path),
+        RankProcess(rank, "0", "a", tmp_path),
+    ]
+    monkeypatch.setattr(trace, "rank_processes", lambda _job: ranks)
+    monkeypatch.setattr(trace, "dump_ranks", lambda some: dict.fromkeys(some, Path()))
+    monkeypatch.setattr("collalgo.cli.unnamed_job.Path.cwd", lambda: tmp_path)
+    done = CliRunner().invoke(main, ["trace", "dump"])
+    other.kill()
+    other.wait()
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith(f"process {rank}: sleep 60")
+    assert done.output.count("rank 0: ") == 1

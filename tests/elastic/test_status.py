@@ -8,6 +8,7 @@ import socket
 import subprocess
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -230,7 +231,10 @@ def test_one_of_several_jobs_is_named_by_a_process():
             held.callback(process.kill)
             pids.append(process.pid)
         told = run("status", code=1)
-        assert all(f"  {pid}: sleep 77 (--id" in told for pid in pids), told
+        assert all(
+            f"  process {pid}: sleep 77 (in {Path.cwd()}" in told for pid in pids
+        )
+        assert "--id j, collalgo://" in told
         assert "2 elastic jobs" in run("status", os.getpid(), code=1)
         assert "epoch 0" in run("status", pids[0])
         assert "excluded" in run("exclude", "rank 7", pids[0])
