@@ -12,6 +12,7 @@ from collalgo.base.distinct import distinct
 from collalgo.base.units import counted
 from collalgo.errors import ScheduleError
 from collalgo.schedule.blame import Origin, origin, overwritten
+from collalgo.schedule.chunk import Chunk, in_words, merge
 from collalgo.schedule.collective import NOTHING, Collective, Place, Promise
 from collalgo.schedule.proof import Proof
 from collalgo.schedule.replay import Replay, Tables
@@ -43,7 +44,7 @@ class Prover:
         self.root = root
         self.size = size = len(schedules)
         self.subject = f"{promise.name} of {counted(size, 'rank')}"
-        self.replay = Replay(schedules)
+        self.replay = self._replay(schedules)
         self.terms = Terms(size)
         self.blocks = size**promise.blocks
         self.grid = lcm(self.replay.grid, self.blocks)
@@ -54,6 +55,18 @@ class Prover:
             [bound * self.blocks // self.grid for bound in self.bounds[:-1]], np.int64
         )
         self.spare = max((c.spare for p in self.replay.places for c in p), default=0)
+
+    def _replay(self, schedules: Sequence[Sequence[Step]]) -> Replay:
+        """The messages in order; an error of them names the collective and its size."""
+        try:
+            return Replay(schedules)
+        except ScheduleError as error:
+            raise ScheduleError(
+                f"{self.subject}: {error}",
+                rank=error.rank,
+                fault=error.fault,
+                collective=self.promise.name,
+            ) from None
 
     def prove(self) -> Proof:
         """Prove the postcondition, and measure the schedule."""
@@ -214,8 +227,8 @@ class Prover:
         steps = int(np.diff(self.replay.first_step)[rank])
         made, by = self._culprit(rank, cell, found, wanted)
         return ScheduleError(
-            f"{self.subject}: rank {rank} ends, after "
-            f"{steps} steps, with chunk {self._name(cell)} made of the contributions "
+            f"{self.subject}: rank {rank} ends, after {counted(steps, 'step')}, with "
+            f"{self._name(cell, made)} made of the contributions "
             f"of ranks {members(found)} instead of ranks {members(wanted)}; {by}",
             rank=rank,
             fault=None if made is None else (made.rank, made.step),
@@ -237,14 +250,19 @@ class Prover:
             return None, "it was never written"
         return made, f"step {made.step} of rank {made.rank} {verb}: {made.transfer!r}"
 
-    def _name(self, cell: int) -> str:
-        """The name of a cell for users: its block, or its part of the buffer."""
+    def _name(self, cell: int, made: Origin | None) -> str:
+        """The name of a cell for users: its block, or its chunk, as its step cuts."""
         if self.promise.blocks:
-            return str(self.block_of[cell])
-        start, stop = (
-            Fraction(int(b), self.grid) for b in self.bounds[cell : cell + 2]
-        )
-        return f"{start} to {stop}"
+            return f"chunk {self.block_of[cell]}"
+        start, stop = map(int, self.bounds[cell : cell + 2])
+        chunks = made.transfer.chunks if made else ()
+        cut = max((chunk.parts for chunk in chunks), default=1)
+        if start * cut % self.grid or stop * cut % self.grid:
+            return in_words(merge([Chunk(start, stop, self.grid)]))
+        if cut == 1:
+            return "the whole buffer"
+        first, last = start * cut // self.grid, stop * cut // self.grid
+        return in_words([Chunk(first, last, cut)])
 
     def _check_all_heard(self) -> None:
         """Check a barrier: every rank must hear, directly or not, from every other."""

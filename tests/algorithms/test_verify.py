@@ -57,6 +57,36 @@ def test_a_missing_phase_is_found():
         verify(ring.reduce_scatter, size=3, collective="allreduce")
 
 
+def test_a_wrong_chunk_is_named_as_a_schedule_names_chunks():
+    def allreduce(group):
+        yield (
+            send(group.right, group.chunks(0, 4)),
+            recv(group.left, group.chunks(0, 4)),
+        )
+
+    with pytest.raises(
+        ScheduleError,
+        match=r"after 1 step, with chunks 0 to 3 of 4 made of .* chunks 0 to 3 of 4",
+    ):
+        verify(allreduce, size=4)
+
+
+def test_an_unmatched_message_names_the_number_of_ranks():
+    def fly(group):
+        yield from butterfly_step(group, 1)
+        yield from butterfly_step(group, 2)
+
+    def butterfly_step(group, distance):
+        peer = group.rank ^ distance
+        if peer < group.size:
+            yield send(peer, group.whole), recv_reduce(peer, group.whole)
+        else:
+            yield recv_reduce(0, group.whole)
+
+    with pytest.raises(ScheduleError, match=r"fly: allreduce of 3 ranks: step"):
+        verify(fly, size=3, collective="allreduce")
+
+
 def test_a_contribution_that_counts_twice_is_found():
     def allreduce(group):
         for _ in range(2):
