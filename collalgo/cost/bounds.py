@@ -16,7 +16,12 @@ from collalgo.cost.flows import DeviceSet
 from collalgo.cost.latencies import least_latency, nearest_latency
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import Bound
-from collalgo.cost.machine import Machine, check_root, with_assumed_speeds
+from collalgo.cost.machine import (
+    Machine,
+    check_machine,
+    check_root,
+    with_assumed_speeds,
+)
 from collalgo.cost.matrix_bounds import alltoall_bound, matrix_bound, matrix_of
 from collalgo.cost.partitions import Partition, worst_partition
 from collalgo.cost.placement import Placement
@@ -64,6 +69,8 @@ def bound(
     TopologyError
         For fewer than two ranks, a root out of range, disconnected ranks, or counts
         that are no matrix of the ranks.
+    TypeError
+        If the machine is not a topology.
 
     Examples
     --------
@@ -74,6 +81,7 @@ def bound(
     >>> f"{bound('alltoallv', server, counts=only_one).bandwidth:g} GB/s"
     '450 GB/s'
     """
+    check_machine(machine, "bound", "machine")
     matrix = matrix_of(collective, counts)
     if matrix is None and collective not in BOUNDED:
         raise TopologyError(f"there is no bound for {collective!r}")

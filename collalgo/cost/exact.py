@@ -13,7 +13,7 @@ from typing import NamedTuple
 from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
 from collalgo.cost.job import Job
-from collalgo.cost.machine import check_root
+from collalgo.cost.machine import check_machine, check_root
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
@@ -87,6 +87,7 @@ def exact(
     TopologyError
         If a rank cannot reach another, or the order names unknown devices.
     """
+    check_machine(topology, "exact", "topology")
     placement = Placement(topology, order or ())
     check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, 1.0, root)

@@ -101,6 +101,14 @@ class Bound:
         """The greatest GB/s of the buffer."""
         return float(1 / self.per_byte) if self.per_byte else inf
 
+    def __str__(self) -> str:
+        least = f"{self.collective}: at least {human_time(self.latency)}"
+        if not self.per_byte:
+            return f"{least}: {self.reason}"
+        mark = marked(self.assumed)
+        text = f"{least}, and at most {self.bandwidth:.4g} GB/s{mark} of the buffer: "
+        return "\n".join([text + self.reason, *(f"assumed: {e}" for e in self.assumed)])
+
 
 def compared(seconds: float, limit: Bound, nbytes: float) -> str:
     """A price as a multiple of its bound, with the reason; it is wrong if below 1."""

@@ -22,7 +22,7 @@ from collalgo.cost.job import Job
 from collalgo.cost.late_ranks import checked_late, described, seconds_after_arrival
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.lower_bound import compared
-from collalgo.cost.machine import check_root
+from collalgo.cost.machine import check_machine, check_root
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import DirectedLink, Routing
 from collalgo.cost.symmetry import check_messages
@@ -192,8 +192,9 @@ def simulate(
     ScheduleError
         If the schedule of a user is wrong.
     TypeError, ValueError
-        If ``late`` does not map ranks to seconds.
+        If ``topology`` is none, or ``late`` does not map ranks to seconds.
     """
+    check_machine(topology, "simulate", "topology")
     _check_model(model)
     if figures is not None:
         _warn("simulate(figures=)", "link_model")

@@ -19,7 +19,7 @@ from collalgo.base.units import human, human_time
 from collalgo.cost.fluid import FluidSimulation
 from collalgo.cost.job import Job
 from collalgo.cost.link_model import DEFAULTS, LinkModel
-from collalgo.cost.machine import check_root
+from collalgo.cost.machine import check_machine, check_root
 from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
@@ -196,6 +196,7 @@ def timeline(
     model: str = "fluid",
 ) -> Timeline:
     """Predict the times of all messages; see :func:`collalgo.simulate`."""
+    check_machine(topology, "timeline", "topology")
     placement = Placement(topology, order or (), link_model)
     check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, nbytes, root)

@@ -10,6 +10,7 @@ from collalgo.base.units import number_of_bytes
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.host_profile import HostProfile, host_profile
 from collalgo.cost.late_ranks import checked_late
+from collalgo.cost.machine import A_TOPOLOGY
 from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.engine.call import AlgorithmChoice, check_algorithm
@@ -211,11 +212,7 @@ def _pricer(topology: Topology | UniformCluster | Pricer) -> Pricer:
     if isinstance(topology, Topology | UniformCluster):
         return TopologyPricer(topology)
     if not hasattr(topology, "applicable"):
-        advice = (
-            "a Topology: Topology.read(path) of a file, or Topology.load(name) of a "
-            "machine"
-        )
-        raise wrong_type("select", "topology", topology, advice)
+        raise wrong_type("select", "topology", topology, A_TOPOLOGY)
     return topology
 
 
