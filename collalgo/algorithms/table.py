@@ -81,7 +81,7 @@ def algorithm(
         The name of the algorithm.
     obstacle
         A function of the number of ranks: the reason why the algorithm cannot run with
-        it, or None.
+        it, as ``"needs an even number of ranks"``, or None.
     **parameters
         Passed on to the function, unless a call gives others.
 
@@ -195,6 +195,7 @@ def find(collective: str, name: str, size: int) -> Algorithm:
     row = named(collective, name)
     if obstacle := row.size_obstacle(size):
         able = [r.name for r in candidates(collective) if r.obstacle(size) is None]
+        obstacle = obstacle.removeprefix("it ")  # as a user may write
         raise AlgorithmNotApplicable(
             f"{collective}: {row.name} {obstacle}; choose one of {', '.join(able)}",
             collective=collective,

@@ -6,7 +6,7 @@ from functools import partial
 from collalgo.algorithms.catalogue import ALGORITHMS, find
 from collalgo.algorithms.first_use import PROVED
 from collalgo.base.integers import integer, rank_of
-from collalgo.errors import ScheduleError
+from collalgo.errors import AlgorithmNotApplicable, ScheduleError
 from collalgo.schedule import ScheduleFunction, Step, trace
 from collalgo.schedule.blame import located
 from collalgo.schedule.collective import COLLECTIVES, Collective, promise_of
@@ -16,6 +16,9 @@ from collalgo.schedule.prover import Prover
 
 #: The most ranks of a proof, and the most transfers of all of them: a minute's work.
 MOST_RANKS, MOST_TRANSFERS = 1 << 15, 1 << 23
+
+#: The advice where no name is close to an unknown one.
+OTHERWISE = "import the file that registers it, or pass its function"
 
 __all__ = ["Proof", "verify"]
 
@@ -53,6 +56,8 @@ def verify(
     ------
     ScheduleError
         With the step, the rank and the chunk where the proof fails.
+    AlgorithmNotApplicable
+        If there is no algorithm of that name, or it cannot run with that many ranks.
 
     Examples
     --------
@@ -107,6 +112,8 @@ def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Colle
         rows = {
             row.collective for row in ALGORITHMS if plain in (row.name, row.schedule)
         }
+        if isinstance(plain, str) and not rows:
+            raise _unknown(plain)
         name = getattr(algorithm, "__name__", None)
         collective = rows.pop() if len(rows) == 1 else name
     if collective not in COLLECTIVES:
@@ -115,3 +122,12 @@ def _promise(algorithm: str | ScheduleFunction, collective: str | None) -> Colle
             "collective=, one of " + ", ".join(COLLECTIVES)
         )
     return promise_of(algorithm, collective)
+
+
+def _unknown(name: str) -> AlgorithmNotApplicable:
+    """The error of a name that no collective has."""
+    from difflib import get_close_matches  # which takes a while to import
+
+    meant = get_close_matches(name, {row.name for row in ALGORITHMS}, 1)
+    near = f"did you mean {meant[0]!r}? If not, " if meant else ""
+    return AlgorithmNotApplicable(f"there is no algorithm {name!r}; {near}{OTHERWISE}")

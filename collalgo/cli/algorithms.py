@@ -41,7 +41,9 @@ MOST_LISTED, MOST_DRAWN = 1024, 256
 
 @click.group(
     invoke_without_command=True,
-    epilog=epilog("rounds", "links", "roundings", "order", "n bytes"),
+    epilog=epilog(
+        "rounds", "sent", "reduced", "links", "roundings", "order", "n bytes"
+    ),
 )
 @collective_option
 @click.option(
@@ -148,12 +150,13 @@ def show(
     proof = prove_roots(meant, collective, size, root)
     schedule = meant.schedule if isinstance(meant, Algorithm) else meant
     schedules = [trace(schedule, rank, size, root) for rank in range(size)]
+    title = f"{meant.name if isinstance(meant, Algorithm) else algorithm}: {proof}"
     if svg is not None:
-        drawn = picture.svg(schedules, f"{algorithm}: {proof}")
+        drawn = picture.svg(schedules, title)
         write_or_refuse(svg, drawn, picture.DRAWING, force=force)
         return
     console = wide_console()
-    console.print(f"{algorithm}: {proof}", highlight=False)
+    console.print(title, highlight=False)
     console.print(drawing.table(schedules))
 
 

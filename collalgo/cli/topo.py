@@ -6,7 +6,7 @@ import click
 from rich.table import Table
 
 from collalgo.base import plugins
-from collalgo.base.console import patience, plain_console
+from collalgo.base.console import patience, plain_console, wide_console
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.base.wrapping import wrapped
@@ -29,6 +29,9 @@ HELP = """WHAT is a file of any known format, the name of a machine or fabric (c
 topo list), or "here" for this machine. Names take parameters, as hosts=4 or
 nvlink=25."""
 
+#: The word for a file that cannot be read, in place of its warnings.
+NOT_READ = "not read; the error is below"
+
 
 PARAMETERS = (
     "Parameters of a machine: the speeds of its links (nvlink=25, GB/s; an unknown "
@@ -40,7 +43,7 @@ PARAMETERS = (
 
 @click.group("topo", epilog=HELP)
 def main() -> None:
-    """Read, build, detect, compare and draw machines and fabrics."""
+    """Show, convert, detect, diff and draw machines and fabrics."""
 
 
 @main.command("list")
@@ -55,7 +58,7 @@ def list_command() -> None:
         table.add_row(name, f"{summary} ({given})")
     for name in plugins.names(plugins.TOPOLOGIES):
         table.add_row(name, "A plug-in")
-    plain_console().print(table)
+    wide_console().print(table)
     click.echo(wrapped(PARAMETERS))
 
 
@@ -82,7 +85,7 @@ def show(
     assume: dict[str, float],
     faults: Faults,
 ) -> None:
-    """Show the tree of devices with bandwidths, or the matrix of paths."""
+    """Show the tree of devices, or the matrix of paths."""
     if host and not matrix:
         raise click.UsageError("--host needs --matrix")
     topology = load(what, parameters, faults, warns=matrix)  # the tree has them
@@ -131,7 +134,7 @@ def detect(output: Path | None, force: bool, lstopo: bool) -> None:
 def convert(
     what: str, parameters: tuple[str, ...], output: Path, force: bool, faults: Faults
 ) -> None:
-    """Convert a topology, with its faults if any are given, to the native format."""
+    """Convert a topology to the native format, with faults if any."""
     topology = load(what, parameters, faults)
     try:
         topology.write(output, force=force)
@@ -150,11 +153,11 @@ def validate(files: tuple[str, ...]) -> None:
             topology = load(file, warns=False)
         except click.ClickException as error:
             wrong.append(error.message)
+            table.add_row(file, "", "", NOT_READ)
             continue
         devices, links = len(topology.devices()), len(topology.links)
         table.add_row(file, str(devices), str(links), "\n".join(topology.warnings))
-    if table.row_count:
-        plain_console().print(table)
+    wide_console().print(table)
     for message in wrong:
         click.echo(f"Error: {message}", err=True)
     if wrong:
@@ -165,7 +168,9 @@ def validate(files: tuple[str, ...]) -> None:
 @click.argument("first", shell_complete=completing.machines)
 @click.argument("second", shell_complete=completing.machines)
 def diff(first: str, second: str) -> None:
-    """Print the differences of two topologies; exit with 1 if there are any.
+    """Print the differences of two topologies.
+
+    The exit code is 1 if there are any.
 
     FIRST and SECOND are files of any known format, names of machines or fabrics
     (collalgo topo list), or "here" for this machine.

@@ -68,6 +68,7 @@ WORDS = {
     "chunk 2 of 4": "the third quarter of the buffer, as chunks are counted from 0; in "
     "drawings 2/4, and 2-3/4 for chunks 2 to 3 of 4",
     "sent": "the bytes that the busiest rank sends",
+    "reduced": "the bytes that the busiest rank combines with its own",
     "fresh": "the time of first calls with new sizes close to that of the row",
     "n bytes": "n is the buffer size of a rank; 3/2 n bytes: the messages of the "
     "longest dependency chain have one and a half times that size, if a rank sends to "

@@ -93,7 +93,7 @@ def test_a_name_is_taken_once_but_a_file_may_be_loaded_again():
 
 def test_its_obstacle_is_heeded():
     def odd(size):
-        return f"needs an even number but there are {size}" if size % 2 else None
+        return f"it needs an even number but there are {size}" if size % 2 else None
 
     @collalgo.algorithm("allreduce", "mine", obstacle=odd)
     def mine(group):

@@ -269,3 +269,16 @@ def star(group):
 def test_the_root_of_a_group_is_its_position_zero(size):
     for root in range(size):
         verify(star, size=size, collective="broadcast", root=root)
+
+
+def test_a_name_that_no_algorithm_has_is_refused():
+    for name in ("my_ring", "my_ring(segments=2)"):
+        with pytest.raises(
+            AlgorithmNotApplicable,
+            match="there is no algorithm 'my_ring'.*import the file",
+        ):
+            verify(name, size=4)
+    with pytest.raises(AlgorithmNotApplicable, match="did you mean 'pairwise'"):
+        verify("pairwize", size=4)
+    with pytest.raises(AlgorithmNotApplicable, match="'qqq'; import the file"):
+        verify("qqq", size=4)

@@ -61,6 +61,8 @@ def test_a_wrong_file_is_an_error_without_a_traceback(tmp_path):
     wrong.write_text(SMI.replace("PXB", "ABC"))
     right.write_text(SMI)
     shown = run("validate", wrong, right, code=1)
+    assert f"{wrong}  " in shown
+    assert "not read; the error is below" in shown
     assert "Error: wrong.txt: GPU1 - mlx5_0: 'ABC' is not a path type" in shown
     assert "no machine or fabric 'nothing'" in run("show", "nothing", code=1)
     assert "must be of the form name=value" in run("show", "dgx1", "hosts", code=2)
