@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from functools import wraps
@@ -102,15 +102,20 @@ def _job_here(job: str | None, process: int | None) -> JobHere:
         chosen = unnamed_job.choose(known)
         return next(each for each in found if each.process == chosen)
     if len(found) > 1:
-        listed = "\n".join(
-            f"  {e.process}: {command_line(e.process)} (--id {e.job}, {e.url})"
-            for e in found
-        )
-        raise click.ClickException(
-            f"{len(found)} elastic jobs have members on this host; name one by the "
-            f"process id of its launcher or of a rank:\n{listed}"
-        )
+        raise _several(found)
     return found[0]
+
+
+def _several(found: Sequence[JobHere]) -> click.ClickException:
+    """The error of several jobs under a process."""
+    listed = "\n".join(
+        f"  {e.process}: {command_line(e.process)} (--id {e.job}, {e.url})"
+        for e in found
+    )
+    return click.ClickException(
+        f"{len(found)} elastic jobs have members under this process; name one by the "
+        f"process id of its launcher or of a rank:\n{listed}"
+    )
 
 
 @click.group("elastic")

@@ -127,3 +127,9 @@ def differing_counts(failure: Mapping[str, Any]) -> str:
         f"ranks {failure['rank']} and {failure['culprit']} passed different counts"
         f"{where}; every rank must pass {alike}"
     )
+
+
+def or_skipped(what: str, number: int) -> str:
+    """The other likely reason of a difference in a call that is not the first."""
+    of_call = what in ("count", "dtype", "op", "root") and number > 1
+    return ", unless one of them has skipped a call before" if of_call else ""

@@ -18,6 +18,7 @@ from collalgo.comm.differing import (
     differing_arrays,
     differing_beyond,
     differing_counts,
+    or_skipped,
 )
 from collalgo.comm.reasons import CLOSED
 from collalgo.engine.reduction import op_text
@@ -211,7 +212,7 @@ def _difference(failure: dict[str, Any], what: str) -> str:
     ours, its = (_value(what, one) for one in (mine, theirs))
     return (
         f"{_collective(mine)} #{number}: rank {rank} passed {ours} but rank {other} "
-        f"passed {its}; every rank must pass the same {what}"
+        f"passed {its}; every rank must pass the same {what}{or_skipped(what, number)}"
     )
 
 

@@ -192,7 +192,7 @@ def simulate(
     ScheduleError
         If the schedule of a user is wrong.
     TypeError, ValueError
-        If ``topology`` is none, or ``late`` does not map ranks to seconds.
+        If ``topology`` is something else, or ``late`` does not map ranks to seconds.
     """
     check_machine(topology, "simulate", "topology")
     _check_model(model)

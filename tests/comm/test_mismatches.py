@@ -36,6 +36,17 @@ def test_different_counts_are_a_mismatch_on_every_rank(count):
     assert message.endswith("; every rank must pass the same count")
 
 
+def test_a_mismatch_after_the_first_call_may_be_of_a_skipped_call():
+    def calls(comm):
+        comm.allreduce(np.ones(3))
+        if comm.rank != 2:
+            comm.allreduce(np.ones(10))
+        comm.allreduce(np.ones(1000))
+
+    (message,) = both_raise(calls, MismatchError, size=3)
+    assert message.endswith("same count, unless one of them has skipped a call before")
+
+
 @pytest.mark.parametrize("counts", [(0, 5), (5, 0), (1, 10**6)])
 def test_counts_that_lead_to_different_plans_are_a_mismatch(counts):
     def calls(comm):
