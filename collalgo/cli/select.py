@@ -27,7 +27,7 @@ from collalgo.cli.machine import (
 )
 from collalgo.cli.matrix_option import check_matrix, matrix_option
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
-from collalgo.cli.selection_table import Others, of_peers, print_json, show
+from collalgo.cli.selection_table import Others, draw, of_peers, print_json, show
 from collalgo.cli.words import epilog
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import LinkModel
@@ -152,7 +152,7 @@ def select_command(
         others = of_peers(decide, sizes, pricer) if peers else {}
         intact = None if machine is whole else pricer_of(whole)
         losses = _losses(chosen, pricer, intact, partial(decide, **options), matrix)
-        _draw(chosen, others, picture, force)
+        draw(chosen, others, picture, force)
     except (CollalgoError, ImportError, ValueError) as error:
         raise click.ClickException(str(error)) from error
     _print(chosen, others, losses, as_json=as_json, everything=everything)
@@ -167,6 +167,9 @@ def _print(
     everything: bool,
 ) -> None:
     """Print a table of choices, or the explanation of one and its loss by faults."""
+    if as_json or not (len(chosen) > 1 or others):
+        with patience("pricing every candidate"):
+            all(one.candidates for one in chosen)  # which are priced when read
     if as_json:
         print_json(chosen, others, losses)
         return
@@ -289,12 +292,3 @@ def _pricer(
             "hosts; price one by collalgo simulate, or take a part of the machine"
         )
     return pricer
-
-
-def _draw(
-    chosen: Sequence[Selection], others: Others, picture: Path | None, force: bool
-) -> None:
-    if picture is not None:
-        from collalgo.selection.plot import plot  # which needs matplotlib
-
-        plot(chosen, others, picture, force=force)

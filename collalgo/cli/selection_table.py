@@ -1,7 +1,8 @@
-"""The table of several selections, and their JSON."""
+"""The table of several selections, their JSON and their plot."""
 
 import json
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TypeAlias
 
 import click
@@ -36,6 +37,20 @@ def show(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) ->
     lines += [f"assumed: {rule}" for rule in rules]
     click.echo(wrapped("\n".join([*lines, *first.own_obstacles])))
     wide_console().print(_table(chosen, others, losses))
+    for line in _cheaper(losses):
+        click.echo(wrapped(line))
+
+
+def _cheaper(losses: Sequence[Loss]) -> list[str]:
+    """The reasons why schedules of the whole machine are cheaper than the choices."""
+    sizes: dict[str, list[str]] = {}
+    for loss in losses:
+        if why := loss.why_no_candidate:
+            sizes.setdefault(why, []).append(human(loss.chosen.nbytes))
+    return [
+        f"{LOSSES[1]} of {', '.join(some)} is cheaper than the choice: it {why}"
+        for why, some in sizes.items()
+    ]
 
 
 def _table(
@@ -123,3 +138,13 @@ def print_json(
     for one, loss in zip(found, losses, strict=False):
         one["whole"] = loss.as_dict()
     click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
+
+
+def draw(
+    chosen: Sequence[Selection], others: Others, picture: Path | None, force: bool
+) -> None:
+    """Plot the times to a file, if one is given."""
+    if picture is not None:
+        from collalgo.selection.plot import plot  # which needs matplotlib
+
+        plot(chosen, others, picture, force=force)

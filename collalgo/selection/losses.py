@@ -85,17 +85,23 @@ class Loss(NamedTuple):
         return (
             f"{text}\nwith the faults that schedule would take "
             f"{human_time(self.old_seconds)}, {worse:.2f} times the choice"
-            f"{self._why_no_candidate if worse < NOTABLE else ''}"
+            f"{self.why_no_candidate and f'; it {self.why_no_candidate}'}"
         )
 
     @property
-    def _why_no_candidate(self) -> str:
-        """The reason why a cheaper schedule of the whole machine is not the choice."""
+    def why_no_candidate(self) -> str:
+        """The reason why a cheaper schedule of the whole machine is not the choice.
+
+        It is empty if that schedule is not cheaper.
+        """
+        old = self.old_seconds
+        if old is None or old >= NOTABLE * self.chosen.seconds:
+            return ""
         if self.whole.row.base_name == SYNTHESIZED:
             made = "was synthesised for the links of the whole machine"
         else:
             made = "has an order of the ranks that suits the whole machine"
-        return f"; it {made}, so it is not among the candidates with the faults"
+        return f"{made}, so it is not among the candidates with the faults"
 
     @property
     def _change(self) -> str:

@@ -3,13 +3,16 @@
 import json
 import os
 import re
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 
-from collalgo import Topology, simulate
+from collalgo import Topology, select, simulate
 from collalgo.cli.main import main
+from collalgo.cli.selection_table import show
+from collalgo.selection import candidate
 from collalgo.selection.losses import Loss
 from collalgo.topology.compare import differences
 from collalgo.topology.document import text
@@ -53,6 +56,39 @@ def test_a_cheaper_schedule_that_is_no_candidate_is_explained(name, why):
     one = SimpleNamespace(seconds=1, size=4, bound_seconds=None, choice=words, row=row)
     assert f"0.98 times the choice; it {why}" in str(Loss(one, one, 0.98))
     assert str(Loss(one, one, 1.0)).endswith("1.00 times the choice")
+
+
+def test_the_table_explains_a_cheaper_schedule_too(capsys):
+    machine = Topology.load("dgx1v")
+    chosen = [select("allgather", n, topology=machine) for n in ("1M", "4M")]
+    losses = [
+        Loss(one, one, one.seconds * part)
+        for one, part in zip(chosen, (0.98, 1), strict=True)
+    ]
+    show(chosen, {}, losses)
+    told = capsys.readouterr().out
+    assert "its schedule of 1 MiB is cheaper than the choice: it " in told
+
+
+def test_the_candidates_of_one_size_are_priced_while_progress_is_shown(monkeypatch):
+    shown, priced = [], []
+
+    @contextmanager
+    def patience(what):
+        shown.append(what)
+        yield
+        shown.remove(what)
+
+    def ranked(*words):
+        priced.extend(shown)
+        return candidate.ranked(*words)
+
+    monkeypatch.setattr("collalgo.cli.select.patience", patience)
+    monkeypatch.setattr("collalgo.selection.choice.ranked", ranked)
+    for more in ([], ["--json"]):
+        priced.clear()
+        run("select", "allgather", "1M", "--topology", "dgx1v", *more)
+        assert priced == ["pricing every candidate"]
 
 
 def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():
