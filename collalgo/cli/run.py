@@ -1,6 +1,7 @@
 """The command ``collalgo run``."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -10,12 +11,13 @@ from typing import Any, NoReturn
 import click
 from click.core import ParameterSource
 
+from collalgo.bootstrap.identity import LAUNCHERS
 from collalgo.cli import completing
 from collalgo.cli.launching import launch_options
 from collalgo.errors import BootstrapError, OutputError
 from collalgo.integrations.as_mpi4py import put_in_front
 from collalgo.integrations.as_mpi4py.unlaunched import advice
-from collalgo.integrations.preload import preload
+from collalgo.integrations.preload import is_of_mpi, preload
 from collalgo.launch.hosts import Host, parse_hosts, read_hostfile
 from collalgo.launch.messages import report
 from collalgo.launch.options import Choice, LaunchOptions, OptionError, Starter
@@ -118,10 +120,20 @@ def _run_preloaded(line: Sequence[str]) -> NoReturn:
                 "effect; give the launcher of the MPI its options"
             )
     preload(os.environ)
+    _warn_of_one_rank(line)
     try:
         os.execvp(line[0], list(line))
     except OSError as error:
         raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from None
+
+
+def _warn_of_one_rank(line: Sequence[str]) -> None:
+    """Warn of a program of MPI that no launcher starts."""
+    if is_of_mpi(line[0]) and not any(each.is_in(os.environ) for each in LAUNCHERS):
+        report(
+            f"{line[0]} is a program of MPI and runs as one rank; for several write "
+            f"collalgo run --preload mpiexec -n 4 {shlex.join(line)}"
+        )
 
 
 def _exit_code(plan: LaunchPlan) -> int:

@@ -18,8 +18,9 @@ STYLES = {"passed": "green", "skipped": "yellow", "FAILED": "bold red"}
 def selftest_command() -> None:
     """Try proofs, calls, engines, the topology and a killed rank.
 
-    Takes about 10 seconds. The report can be pasted into an issue; checks that cannot
-    run here are skipped, with the reason. The exit code is 1 if a check failed.
+    Takes about 10 seconds on an idle machine. The report can be pasted into an issue;
+    checks that cannot run here are skipped, with the reason. The exit code is 1 if a
+    check failed.
     """
     from collalgo.cli.selftest_checks import CHECKS
 

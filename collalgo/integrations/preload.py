@@ -6,10 +6,14 @@ Python; a call then runs in compiled code only.
 """
 
 import math
+import mmap
 import os
+import re
+import shutil
 import sys
 import sysconfig
 from collections.abc import MutableMapping
+from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +34,9 @@ if TYPE_CHECKING:
 TAKEN = (
     "allreduce", "broadcast", "reduce_scatter", "allgather", "alltoall", "barrier",
 )  # fmt: skip
+
+#: The libraries of MPI that its programs load.
+LIBRARIES = rb"libmpi(ch)?(_abi)?\.so"
 
 #: The library to preload.
 PRELOADED = Path(__file__).parents[1] / "_kernels" / "integrations" / "mpi_preload"
@@ -66,6 +73,20 @@ def preload(environment: MutableMapping[str, str]) -> None:
     environment[PRELOAD_PYTHON.name] = sys.executable
     others = environment.get("LD_PRELOAD", "").split(":")
     environment["LD_PRELOAD"] = ":".join(filter(None, (str(library), *others)))
+
+
+def is_of_mpi(program: str) -> bool:
+    """Whether a program is one of MPI itself, which no launcher of its ranks is."""
+    path = shutil.which(program)
+    if path is None:
+        return False
+    with (
+        suppress(OSError, ValueError),  # it cannot be read, or is empty
+        Path(path).open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return re.search(LIBRARIES, content) is not None
+    return False
 
 
 def library_to_preload() -> Path:

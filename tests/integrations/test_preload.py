@@ -210,6 +210,20 @@ def test_what_has_no_effect_is_refused(words, named, code, error):
     assert_refused(words, code, error, COLLALGO_PRELOAD=named)
 
 
+def test_a_program_of_mpi_without_a_launcher_is_warned_of(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n# libmpi.so.12\necho ran\n")
+    program.chmod(0o755)
+    for known in (False, True):
+        more = {"PMI_RANK": "0", "PMI_SIZE": "2"} if known else {}
+        done = subprocess.run(
+            [*PRELOAD, program], env={**os.environ, **more},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.stdout == "ran\n", done.stderr
+        assert ("mpiexec -n 4" in done.stderr) is not known
+
+
 def test_a_file_that_cannot_run_is_refused(tmp_path):
     empty = tmp_path / "empty"
     empty.write_bytes(b"")
