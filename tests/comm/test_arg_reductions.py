@@ -185,7 +185,9 @@ def test_lists_of_elements_of_two_fields_are_several_arrays_still():
     [
         ((np.zeros(3, "i4,f8"), "argmin"), None, "cannot compare elements of"),
         ((np.zeros(3, "V4"), "argmin"), None, "cannot compare elements of"),
-        (([np.zeros(3)], "argmin"), None, "needs an array"),
+        (([np.zeros(3)], "argmin"), None, "takes one array but got a list of 1"),
+        (((np.zeros(3),) * 2, "argmax"), None, "with indices pass op 'maxloc'"),
+        (([1.0, 2.0], "argmin"), None, "wrap it with numpy.array"),
         ((np.zeros(3), "minloc"), None, "pass a pair"),
         ((np.zeros(3), np.argmin), None, "pass op='argmin'"),
         (((np.zeros(3), np.zeros(3)), "minloc"), None, "indices have dtype float64"),

@@ -69,6 +69,16 @@ def reduce_arg(call, Reducing runner, buf, op, out, bint is_result_here=True):
     return made.result
 
 
+cdef int check_one_array(buf, str caller, str op) except -1:
+    """Refuse several arrays, as values with indices, in place of one."""
+    if isinstance(buf, (list, tuple)) and any([hasattr(e, "dtype") for e in buf]):
+        raise TypeError(
+            f"{caller}: op {op!r} takes one array but got a {type(buf).__name__} of "
+            f"{len(buf)}; for values with indices pass op '{op[3:]}loc'"
+        )
+    return 0
+
+
 cdef class ArgReduction:
     """The arrays of such a call: of values, of their indices, and of elements of both."""
 
@@ -91,6 +101,7 @@ cdef class ArgReduction:
     cdef int read(self, buf) except -1:
         """Find the arrays of the user, and check them."""
         if self.is_index:
+            check_one_array(buf, self.name, self.op.name)
             self.values = self.array_on_host(buf, self.name)
             return 0
         self.values = self.array_on_host(buf[0], f"{self.name}: buf[0]")
