@@ -24,6 +24,7 @@ static preload_interface interface;
 static int found_mpi, has_python, has_wide_forms, key;
 static unsigned taken_collectives; /* a bit for each */
 static _Atomic int64_t taken[PRELOAD_COLLECTIVES], passed[PRELOAD_COLLECTIVES];
+static _Atomic int64_t first[PRELOAD_COLLECTIVES]; /* of those passed on, before connecting */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* The communicator of the call that this thread makes in the engine. */
@@ -131,6 +132,7 @@ static connection *connection_for(int collective, word comm, int64_t nbytes) {
     if (!found_mpi || !(taken_collectives >> collective & 1)) return NULL;
     if (!nbytes || nbytes < mpi.least) return NULL;
     connection *mine = connection_of(handle_of(&mpi, comm));
+    if (mine && mine->size > 1 && mine->calls <= PASSED_AT_FIRST) first[collective]++;
     return mine && mine->engine ? mine : NULL;
 }
 

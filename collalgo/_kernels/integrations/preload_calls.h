@@ -259,10 +259,15 @@ static void report(void) {
     if (!asked || !*asked || !strcmp(asked, "0")) return;
     int rank = -1;
     if (found_mpi) mpi.Comm_rank(mpi.world, &rank);
-    for (int i = 0; i < PRELOAD_COLLECTIVES; i++)
+    for (int i = 0; i < PRELOAD_COLLECTIVES; i++) {
+        char why[80] = "";
+        if (first[i])
+            snprintf(why, sizeof why, ", %lld of them in the first %d of a communicator",
+                     (long long)first[i], PASSED_AT_FIRST);
         if (taken[i] || passed[i])
-            fprintf(stderr, "collalgo: rank %d: %s: %lld taken, %lld passed on\n", rank,
-                    NAMES[i], (long long)taken[i], (long long)passed[i]);
+            fprintf(stderr, "collalgo: rank %d: %s: %lld taken, %lld passed on%s\n", rank,
+                    NAMES[i], (long long)taken[i], (long long)passed[i], why);
+    }
 }
 
 int MPI_Finalize(void) {
