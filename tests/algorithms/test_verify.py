@@ -275,7 +275,7 @@ def test_a_name_that_no_algorithm_has_is_refused():
     for name in ("my_ring", "my_ring(segments=2)"):
         with pytest.raises(
             AlgorithmNotApplicable,
-            match="there is no algorithm 'my_ring'.*import the file",
+            match=r"there is no algorithm 'my_ring'.*import the file",
         ):
             verify(name, size=4)
     with pytest.raises(AlgorithmNotApplicable, match="did you mean 'pairwise'"):
