@@ -111,7 +111,7 @@ def _means(rows: Sequence[Ratio]) -> str:
 
 
 def _mean(rows: Iterable[Ratio]) -> str:
-    """The geometric mean of ratios; nothing where there are none."""
+    """The geometric mean of ratios; empty without ratios."""
     ratios = [row.ratio for row in rows]
     return f"{geometric_mean(ratios):.2f}" if ratios else ""
 
