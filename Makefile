@@ -138,7 +138,9 @@ site: .venv-docs/installed
 build: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 build: .venv/installed
 	rm -rf build/source && mkdir -p build/source
-	umask 022 && git ls-files -z | tar -c --null -T - --mode=u=rwX,go=rX | tar -x -C build/source
+	git ls-files -z > build/source.names
+	tar -c --null -T build/source.names --mode=u=rwX,go=rX -f build/source.tar
+	umask 022 && tar -x -f build/source.tar -C build/source
 	umask 022 && $(BIN)/python -m build --no-isolation --outdir dist build/source
 
 clean:

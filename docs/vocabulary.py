@@ -51,21 +51,8 @@ OBSTACLE = """
 
 `obstacle=` is a function of the number of ranks: the reason why the algorithm cannot
 run with it, or None. Choices for that number then leave the algorithm out, and a call
-by its name raises an error with the reason:
-
-```python
-def needs_power_of_two(size):
-    return "needs a power of two ranks" if size & (size - 1) else None
-
-
-@collalgo.algorithm("allreduce", "my_butterfly", obstacle=needs_power_of_two)
-def my_butterfly(group):
-    distance = 1
-    while distance < group.size:
-        peer = group.peer(group.rank ^ distance)
-        yield send(peer, group.whole), recv_reduce(peer, group.whole)
-        distance *= 2
-```
+by its name raises an error with the reason; [your own
+algorithm](tutorials/own_algorithm.md) has an example.
 """
 
 

@@ -27,7 +27,7 @@ from collalgo.cli.machine import (
 )
 from collalgo.cli.matrix_option import check_matrix, matrix_option
 from collalgo.cli.options import force_option, load_option, parse_sizes, writes
-from collalgo.cli.selection_table import Others, draw, of_peers, print_json, show
+from collalgo.cli.selection_table import Others, draw, json_of, of_peers, show
 from collalgo.cli.words import epilog
 from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import LinkModel
@@ -167,16 +167,16 @@ def _print(
     everything: bool,
 ) -> None:
     """Print a table of choices, or the explanation of one and its loss by faults."""
-    if as_json or not (len(chosen) > 1 or others):
-        with patience("pricing every candidate"):
-            all(one.candidates for one in chosen)  # which are priced when read
     if as_json:
-        print_json(chosen, others, losses)
+        with patience("pricing every candidate"):
+            text = json_of(chosen, others, losses)
+        click.echo(text)
         return
     if len(chosen) > 1 or others:
         show(chosen, others, losses)
         return
-    text = chosen[0].explain(None if everything else SHOWN)
+    with patience("pricing"):  # what is listed has no price before
+        text = chosen[0].explain(None if everything else SHOWN)
     click.echo(wrapped("\n".join([text, *map(str, losses)])))
 
 

@@ -125,10 +125,8 @@ def _other(
     return other if other.decider != PRICE else None
 
 
-def print_json(
-    chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]
-) -> None:
-    """Print a selection as a mapping, several as a list of them."""
+def json_of(chosen: Sequence[Selection], others: Others, losses: Sequence[Loss]) -> str:
+    """A selection as a mapping, several as a list of them, with all candidates."""
     found = [one.as_dict() for one in chosen]
     for i, one in enumerate(found if others else ()):
         one["peers"] = {
@@ -137,7 +135,7 @@ def print_json(
         }
     for one, loss in zip(found, losses, strict=False):
         one["whole"] = loss.as_dict()
-    click.echo(json.dumps(found if len(found) > 1 else found[0], indent=1))
+    return json.dumps(found if len(found) > 1 else found[0], indent=1)
 
 
 def draw(

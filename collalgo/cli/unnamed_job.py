@@ -36,23 +36,24 @@ def choose(jobs: Mapping[int, str]) -> int:
     if len(of_here) == 1:
         click.echo(_line(of_here[0], f"in {here}"), err=True)
         return of_here[0]
+    listed = of_here or list(jobs)
     lines = (
         f"  {_line(process, _where(folders[process], jobs[process]))}"
-        for process in of_here or jobs
+        for process in listed
     )
-    raise click.ClickException("\n".join([_why(list(jobs), len(of_here)), *lines]))
+    why = _why(listed[0], len(jobs), len(of_here))
+    raise click.ClickException("\n".join([why, *lines]))
 
 
-def _why(jobs: Sequence[int], of_here: int) -> str:
+def _why(example: int, jobs: int, of_here: int) -> str:
     """The reason why a job must be named, and how."""
-    if len(jobs) == 1:
+    if jobs == 1:
         why = "the only job on this host was not started in this folder; if you mean it"
-        return f"{why}, pass its process id, {jobs[0]}:"
+        return f"{why}, pass its process id, {example}:"
     which = f"{of_here} of them were" if of_here else "none of them was"
-    command = click.get_current_context().command_path
     return (
-        f"there are {len(jobs)} jobs on this host, and {which} started in this folder; "
-        f"name one by its process id, as in {command} {jobs[0]}:"
+        f"there are {jobs} jobs on this host, and {which} started in this folder; "
+        f"name one by its process id, as PID {example}:"
     )
 
 

@@ -51,10 +51,12 @@ WORDS = {
     "best schedule may take longer than the bound",
     "synthesized(...)": "a schedule computed for the topology. rounds is the number "
     "of steps that the busiest link needs; pace 'even' has steps of equal time, "
-    "'half' and 'fifth' fewer and longer ones; peers is whether a rank combines the "
-    "data of one or of several others in a step; way is how an allreduce is made "
-    "('blocks': reduce-scatter and allgather, 'trees', or 'waves' through few "
-    "trees); machine is a digest of the topology",
+    "'half' and 'fifth' fewer and longer ones, 'ramp' and 'filled' shorter ones at "
+    "both ends; peers is whether a rank combines the "
+    "data of one or of several others in a step; way is how the data moves "
+    "('blocks': through a tree of each rank, an allreduce as reduce-scatter and "
+    "allgather; 'trees'; 'waves': through few trees); machine is a digest of the "
+    "topology",
     "x ours": "the time of the other library divided by ours; above 1, collalgo is "
     "faster",
     "best x": "the time of the fastest peer of the row divided by ours",

@@ -15,8 +15,8 @@ from collalgo.schedule.transfers import Ints, Reals
 #: The most ranks of a matrix, the most bytes in total, and the most bytes of a file.
 MOST_RANKS, MOST_BYTES, LARGEST = 1024, 1 << 50, 1 << 25
 
-#: The largest integer of an array.
-LONGEST = (1 << 63) - 1
+#: The most characters of an integer that an array can hold.
+DIGITS = 18
 
 
 class ByteMatrix:
@@ -137,19 +137,17 @@ def _numbers(rows: list[list[str]]) -> list[list[int]]:
 
 def _number(word: str, line: int, place: int) -> int:
     """An integer of a file."""
+    given, at = word.strip(), f"line {line}, number {place}:"
+    if given.lstrip("+-").isdecimal() and len(given) > DIGITS:
+        raise ValueError(
+            f"{at} {given:.40} has too many digits; write bytes of at most {MOST_BYTES}"
+        )
     try:
-        number = int(word)
+        return int(given)
     except ValueError:
         raise ValueError(
-            f"line {line}, number {place}: {word.strip()!r:.40} is not a number of "
-            "bytes; write an integer"
+            f"{at} {given!r:.40} is not a number of bytes; write an integer"
         ) from None
-    if abs(number) > LONGEST:
-        raise ValueError(
-            f"line {line}, number {place}: {word.strip():.40} has too many digits; "
-            f"write bytes of at most {MOST_BYTES}"
-        )
-    return number
 
 
 def _checked(given: Any) -> Ints:

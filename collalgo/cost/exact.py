@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from collalgo.base.arguments import wrong_type
 from collalgo.cost.bounds import Bound
 from collalgo.cost.cuts import GRAIN
 from collalgo.cost.job import Job
-from collalgo.cost.machine import check_machine, check_root
+from collalgo.cost.machine import A_TOPOLOGY, check_root
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routes
 from collalgo.schedule import Chunks, Kind, ScheduleFunction, trace
@@ -86,13 +87,18 @@ def exact(
     ------
     TopologyError
         If a rank cannot reach another, or the order names unknown devices.
+    AlgorithmNotApplicable, ScheduleError
+        If the schedule of a user cannot run, or is wrong.
+    TypeError
+        If ``topology`` is not a topology.
     """
-    check_machine(topology, "exact", "topology")
+    if not isinstance(topology, Topology):
+        raise wrong_type("exact", "topology", topology, A_TOPOLOGY)
     placement = Placement(topology, order or ())
     check_root(root, placement.size)
     job = Job.of(algorithm, collective, placement, 1.0, root)
     machine = placement.machine
-    assert isinstance(machine, Topology)
+    assert isinstance(machine, Topology)  # as given
     routes = Routes(machine, placement.devices, placement.link_model)
     busy = _busy(job.schedule, routes, root)
     buffers = Fraction(job.whole)  # that the chunks divide

@@ -189,10 +189,10 @@ def simulate(
     ------
     TopologyError
         If a rank cannot reach another, or the order names unknown devices.
-    ScheduleError
-        If the schedule of a user is wrong.
+    AlgorithmNotApplicable, ScheduleError
+        If the schedule of a user cannot run, or is wrong.
     TypeError, ValueError
-        If ``topology`` is something else, or ``late`` does not map ranks to seconds.
+        If ``topology`` is not a topology, or ``late`` does not map ranks to seconds.
     """
     check_machine(topology, "simulate", "topology")
     _check_model(model)

@@ -59,6 +59,6 @@ def candidate_of(one: Priced, nbytes: int, correction: float = 1.0) -> Candidate
     return Candidate(one.row, seconds, None, one.order, one.price.caveat)
 
 
-def unable_ones(obstacles: Mapping[Algorithm, str]) -> list[Candidate]:
+def unable_candidates(obstacles: Mapping[Algorithm, str]) -> list[Candidate]:
     """The algorithms that cannot run, as candidates."""
     return [Candidate(row, float("inf"), why) for row, why in obstacles.items()]

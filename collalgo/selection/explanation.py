@@ -21,13 +21,16 @@ def beside_bound(bound: Bound | None, seconds: float, nbytes: int) -> Iterator[s
         )
 
 
-def prices(shown: Sequence[Candidate], hidden: int) -> Iterator[str]:
-    """The prices of some candidates, and the number of others."""
+def prices(shown: Sequence[Candidate], has_more: bool) -> Iterator[str]:
+    """The prices of some candidates, and whether there are others.
+
+    Their number is not known before all are priced, as equal ones are listed once.
+    """
     width = max(len(one.words) for one in shown)
     for one in shown:
         yield f"  {one.words:{width}} {one.seconds * 1e6:12.2f} us{one.mark}"
-    if hidden:
-        yield f"  and {hidden} more"
+    if has_more:
+        yield "  and other algorithms, variants or orders of ranks"
 
 
 def obstacles(unable: Sequence[Candidate]) -> Iterator[str]:

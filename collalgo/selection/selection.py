@@ -1,6 +1,6 @@
 """A decision with the prices of all candidates, and its explanation."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -11,7 +11,12 @@ from collalgo.algorithms.table import candidates as rows_of, is_users
 from collalgo.base.integers import integer
 from collalgo.base.units import counted, human_time
 from collalgo.schedule.collective import collective_of
-from collalgo.selection.candidate import AS_CHEAP, Candidate, candidate_of, unable_ones
+from collalgo.selection.candidate import (
+    AS_CHEAP,
+    Candidate,
+    candidate_of,
+    unable_candidates,
+)
 from collalgo.selection.decide import PRICE, Decision
 from collalgo.selection.prices import ALIKE, ByPrice, Priced
 from collalgo.topology.assumed import ASSUMED
@@ -93,7 +98,7 @@ class Selection:
     def _found(self) -> tuple[ByPrice, list[Candidate]]:
         """The candidates that can run by their prices, and those that cannot."""
         able, obstacles = self.find_candidates()
-        return able, unable_ones(obstacles)
+        return able, unable_candidates(obstacles)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -101,10 +106,10 @@ class Selection:
 
         Candidates that cannot win are priced only when this is read.
         """
-        chosen, (able, lost) = (self.choice.row, self.choice.order), self._found
+        chosen, (able, unable) = (self.choice.row, self.choice.order), self._found
         found = map(self._candidate, able)
         others = [one for one in found if (one.row, one.order) != chosen]
-        return self.choice, *others, *lost
+        return self.choice, *others, *unable
 
     def _candidate(self, one: Priced) -> Candidate:
         return candidate_of(one, self.nbytes, self.correction)
@@ -214,9 +219,9 @@ class Selection:
         from collalgo.selection.html_table import html_table  # which few need
 
         shown = [*islice(self.cheapest(), SHOWN)]
-        hidden, more = self.count > len(shown), f"the cheapest of {self.count}"
+        more = ["the cheapest candidates"] if self._has_more(shown) else []
         captions = [
-            *(self.headline, self.reason, self.origin, *[more] * hidden),
+            *(self.headline, self.reason, self.origin, *more),
             *(f"assumed: {rule}" for rule in self.assumptions),
             *self.own_obstacles,
         ]
@@ -240,8 +245,9 @@ class Selection:
         lines += beside_bound(self.bound, self.seconds, self.nbytes)
         lines += [f"assumed: {rule}" for rule in self.assumptions]
         shown = self.distinct if most is None else self.listed(most)
-        hidden = 0 if most is None else self.count - len(shown)
-        lines += [*self.own_obstacles, *prices(shown, hidden), *obstacles(self.unable)]
+        has_more = most is not None and self._has_more(shown)
+        lines += [*self.own_obstacles, *prices(shown, has_more)]
+        lines += obstacles(self.unable)
         return "\n".join(lines)
 
     def listed(self, most: int) -> list[Candidate]:
@@ -252,10 +258,9 @@ class Selection:
             found += [one for one in ascending if is_users(one.row)]
         return found
 
-    @property
-    def count(self) -> int:
-        """The number of candidates that can run, in all variants and orders."""
-        return len(self._found[0])
+    def _has_more(self, shown: Sequence[Candidate]) -> bool:
+        """Whether candidates can run that are not shown; the choice may be none."""
+        return len(self._found[0]) > len(shown)
 
     @property
     def unable(self) -> list[Candidate]:

@@ -255,12 +255,15 @@ class Planner:
         if self.size > MOST_RANKS:
             return f"waves are for at most {MOST_RANKS} ranks, not for {self.size}"
         stages = PLANNED[collective][form.way]
-        rounds = form.rounds * form.parts_of_round
+        parts = form.rounds * form.parts_of_round
         least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks > 0)
-        if rounds * most <= traffic.MOST_TRANSFERS:
+        if parts * most <= traffic.MOST_TRANSFERS:
             return None
-        if rounds * least > traffic.MOST_TRANSFERS:
-            return f"{rounds} rounds make more than {traffic.MOST_TRANSFERS} transfers"
+        if parts * least > traffic.MOST_TRANSFERS:
+            return (
+                f"{form.rounds} rounds make at least {parts * least} transfers, but a "
+                f"plan has at most {traffic.MOST_TRANSFERS}; pass fewer rounds"
+            )
         with self._lock:
             every = [self._traffic_of(one, 0) for one in stages]
         asked = form.rounds, form.parts_of_round

@@ -96,8 +96,8 @@ def test_a_table_by_size_leaves_out_what_did_not_run():
     )
     table = list(fast_links._table(list(rows), fast_links.BY_SIZE))
     assert table[2:] == [
-        "| 1 MiB | gloo | 2.50 |  | 2.50 |",
         "| 16 B | gloo |  | 2.50 | 2.50 |",
+        "| 1 MiB | gloo | 2.50 |  | 2.50 |",
     ]
 
 

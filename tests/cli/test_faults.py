@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from collalgo import Topology, select, simulate
 from collalgo.cli.main import main
 from collalgo.cli.selection_table import show
-from collalgo.selection import candidate
 from collalgo.selection.losses import Loss
+from collalgo.selection.selection import Selection
 from collalgo.topology.compare import differences
 from collalgo.topology.document import text
 from tests.support.commands import run
@@ -79,16 +79,22 @@ def test_the_candidates_of_one_size_are_priced_while_progress_is_shown(monkeypat
         yield
         shown.remove(what)
 
-    def ranked(*words):
+    def explain(*words):
         priced.extend(shown)
-        return candidate.ranked(*words)
+        return explained(*words)
 
+    def as_dict(one):
+        priced.extend(shown)
+        return of_one(one)
+
+    explained, of_one = Selection.explain, Selection.as_dict
     monkeypatch.setattr("collalgo.cli.select.patience", patience)
-    monkeypatch.setattr("collalgo.selection.choice.ranked", ranked)
-    for more in ([], ["--json"]):
+    monkeypatch.setattr(Selection, "explain", explain)
+    monkeypatch.setattr(Selection, "as_dict", as_dict)
+    for more, word in (([], "pricing"), (["--json"], "pricing every candidate")):
         priced.clear()
         run("select", "allgather", "1M", "--topology", "dgx1v", *more)
-        assert priced == ["pricing every candidate"]
+        assert priced == [word]
 
 
 def test_the_schedule_of_the_whole_machine_is_priced_with_the_faults():

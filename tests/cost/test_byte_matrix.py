@@ -59,7 +59,7 @@ def test_a_file_is_read_as_it_is_written(tmp_path):
         ("0,-1\n1,0\n", "-1 bytes from rank 0 to rank 1 are negative"),
         ("0,\n1,0\n", "'' is not a number of bytes"),
         ("", "is not square"),
-        ("9" * 5000 + ",1\n1,1\n", "is not a number of bytes"),
+        ("9" * 5000 + ",1\n1,1\n", "line 1, number 1: 9+ has too many digits"),
         ("0," + "9" * 400 + "\n1,0\n", "line 1, number 2: 9+ has too many digits"),
     ],
 )

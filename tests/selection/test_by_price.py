@@ -77,4 +77,10 @@ def test_an_explanation_plans_nothing_that_the_choice_did_not(monkeypatch):
     assert not made
     names = [one.row.base_name for one in chosen.listed(10)]
     assert len(names) == len(set(names)) == 10
-    assert lines[-1].startswith("  and ") or "  and " in "\n".join(lines)
+    assert "  and other algorithms, variants or orders of ranks" in lines
+
+
+def test_a_choice_that_is_no_candidate_hides_none():
+    chosen = select("gather", 8, size=4, algorithm="linear")
+    assert len(chosen.listed(10)) >= len(chosen.distinct)
+    assert "  and " not in chosen.explain()
