@@ -143,7 +143,8 @@ def run_command(
 def _refuse_late_options(word: str) -> None:
     """Refuse an option of this command after FILE, where COMMAND begins."""
     name = word.partition("=")[0]
-    if any(name in one.opts for one in click.get_current_context().command.params):
+    known = click.get_current_context().command.params
+    if name.startswith("-") and any(name in one.opts for one in known):
         raise click.UsageError(
             f"{name} follows FILE, where COMMAND begins; put it before FILE: collalgo "
             f"cluster run {name} ... FILE COMMAND"

@@ -19,7 +19,7 @@ folder=$1; shift
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     found=$(grep -slFz -- "{MARK}=$folder" /proc/[0-9]*/environ | cut -d / -f 3)
     for place; do found="$found $(ip netns pids "$place")"; done
-    [ "${{found# }}" ] || break
+    case $found in *[0-9]*) ;; *) break ;; esac
     kill -s KILL $found
     sleep 0.05
 done

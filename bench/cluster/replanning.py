@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import click
@@ -25,7 +24,7 @@ from collalgo.bench.cluster.comparison import cluster_of
 from collalgo.bench.cluster.interrupted_job import BEFORE, CALLING, NBYTES
 from collalgo.bench.cluster.kernel import ClusterError, set_link
 from collalgo.bench.cluster.layout import Layout
-from collalgo.bench.cluster.leftovers import marked
+from collalgo.bench.cluster.leftovers import guarded_folder, marked
 from collalgo.bench.cluster.rerouting import reroute
 from collalgo.bench.cluster.running import agent_of, command_line, variables
 from collalgo.bench.records import FOUND, environment, keep, own_command
@@ -108,14 +107,14 @@ def trials(
 
     The plans of a job that makes them are kept for the next.
     """
-    with TemporaryDirectory(prefix="collalgo-") as folder:
+    with guarded_folder() as folder:
         moments = random.Random(count)
-        job = partial(_interrupted, layout, file, event, {CACHE.name: folder})
+        job = partial(_interrupted, layout, file, event, {CACHE.name: str(folder)})
         job(0.5)  # measures the profile of a host
         for kind in KINDS * count:
             if kind == MADE_THEN:
                 for name in PLANS:
-                    shutil.rmtree(Path(folder) / name, ignore_errors=True)
+                    shutil.rmtree(folder / name, ignore_errors=True)
             yield kind, job(moments.uniform(0.2, 0.8))
 
 

@@ -11,7 +11,7 @@ INT64_MAX = 2**63 - 1
 
 
 def _index(value: Any) -> int:
-    """The value of an integer; older NumPys would convert their truth values, too."""
+    """The value of an integer; truth values are refused also where NumPy is older."""
     if type(value) is not int and getattr(value, "dtype", None) == "bool":
         raise TypeError
     return index(value)

@@ -42,8 +42,8 @@ SRUN = (
     "SLURM_STEP_NUM_NODES",
 )
 
-#: The variables of rank, size, local rank and local size of Open MPI (and of jsrun for
-#: it), of jsrun, and of Hydra, the process manager of MPICH and Intel MPI.
+#: The variables of local rank and local size of Open MPI (and of jsrun for it), of
+#: jsrun, and of Hydra, the process manager of MPICH and Intel MPI.
 OPEN_MPI_LOCAL = "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
 JSRUN_LOCAL = "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE"
 HYDRA_LOCAL = "MPI_LOCALRANKID", "MPI_LOCALNRANKS"
@@ -62,7 +62,7 @@ OF_MPI_PREFIXES = (
     *("PMIX_SERVER_", "PMIX_RANK", "PMIX_NAMESPACE"),
 )
 
-#: The prefixes of all variables of launchers and batch systems that are for one host.
+#: Prefixes of variables of launchers and batch systems that other hosts do not get.
 OF_HOST_PREFIXES = ("SLURM_", "PMI_", "OMPI_")
 
 #: The most ranks of a job.

@@ -7,6 +7,7 @@ from rich.table import Table
 
 from collalgo.base import plugins
 from collalgo.base.console import patience, plain_console, wide_console
+from collalgo.base.legible import escaped
 from collalgo.base.output_files import is_standard_output
 from collalgo.base.plotting import PICTURE
 from collalgo.base.wrapping import wrapped
@@ -153,10 +154,11 @@ def validate(files: tuple[str, ...]) -> None:
             topology = load(file, warns=False)
         except click.ClickException as error:
             wrong.append(error.message)
-            table.add_row(file, "", "", NOT_READ)
+            table.add_row(escaped(file), "", "", NOT_READ)
             continue
         devices, links = len(topology.devices()), len(topology.links)
-        table.add_row(file, str(devices), str(links), "\n".join(topology.warnings))
+        warnings = "\n".join(topology.warnings)
+        table.add_row(escaped(file), str(devices), str(links), warnings)
     wide_console().print(table)
     for message in wrong:
         click.echo(f"Error: {message}", err=True)

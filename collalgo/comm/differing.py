@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from collalgo.algorithms.neighbors import UNIFORM
-from collalgo.comm.call_text import UNEVEN, elements
+from collalgo.comm.call_text import UNEVEN, dtype_passed, elements
 from collalgo.engine.call import arrays_in_name
-from collalgo.engine.dtypes import dtype_text
 
 #: The most bytes of the text in a record, as ``transport.h`` has it.
 MOST_BYTES = 39
@@ -54,7 +53,7 @@ def differing_arrays(failure: Mapping[str, Any]) -> str:
 
 def _is_cut(call: Mapping[str, Any]) -> bool:
     """Whether the text in the record of a call may have been cut."""
-    return len(call["algorithm"].encode()) == MOST_BYTES
+    return len(call["algorithm"].encode()) >= MOST_BYTES  # a cut character is longer
 
 
 def _keys(call: Mapping[str, Any]) -> list[str]:
@@ -62,7 +61,8 @@ def _keys(call: Mapping[str, Any]) -> list[str]:
     parts = arrays_in_name(call["algorithm"]) or ""
     cut = CUT_KEY.search(parts) if _is_cut(call) else None
     if cut:
-        return [*KEY.findall(parts[: cut.start()]), f"{cut[1]}..."]
+        key = cut[1].rstrip("\ufffd")  # of a character that was cut
+        return [*KEY.findall(parts[: cut.start()]), f"{key}..."]
     return KEY.findall(parts)
 
 
@@ -74,7 +74,7 @@ def _may_be(key: str, other: str) -> bool:
 
 def _arrays(call: Mapping[str, Any]) -> str:
     """The arrays of a call in words."""
-    dtype, parts = dtype_text(call["dtype"]), arrays_in_name(call["algorithm"])
+    dtype, parts = dtype_passed(call), arrays_in_name(call["algorithm"])
     if parts is None:
         return f"one array of {elements(call)} elements of {dtype}"
     complete, is_cut = parts, _is_cut(call)

@@ -1,8 +1,12 @@
 """The errors of ``join``: the reasons why a process cannot become a member."""
 
+import logging
+
 from collalgo.bootstrap.store.job_start import differing
 from collalgo.elastic.participant import Participant
 from collalgo.errors import RendezvousClosed, RendezvousError
+
+_LOG = logging.getLogger("collalgo")
 
 
 class MemberExcluded(RendezvousError):
@@ -61,3 +65,9 @@ def too_late(state: Participant, where: str, timeout: float) -> RendezvousError:
         f"node {state.member.name} did not join {where} in {timeout:g} s: {why}; "
         "start the missing nodes, or raise join_timeout"
     )
+
+
+def end_of_excluded(error: MemberExcluded) -> SystemExit:
+    """The end of a process that is excluded: a line in the log, and no traceback."""
+    _LOG.warning("%s is excluded (%s); it ends", error.name, error.reason)
+    return SystemExit(1)

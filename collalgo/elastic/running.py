@@ -28,7 +28,7 @@ from collalgo.elastic.member_words import (
     joined_in_words,
     names_of_ranks,
 )
-from collalgo.elastic.obstacles import MemberExcluded
+from collalgo.elastic.obstacles import MemberExcluded, end_of_excluded
 from collalgo.elastic.shard_plan import sums_of
 from collalgo.elastic.state import State
 from collalgo.errors import (
@@ -124,6 +124,8 @@ def _first() -> Communicator:
         return init()
     try:
         first = connect(rendezvous)
+    except MemberExcluded as error:
+        raise end_of_excluded(error) from None
     except RendezvousClosed as error:
         if int(os.environ.get(RESTART_COUNT) or 0):  # so that it is not a stale job
             _LOG.warning("the job ended before this restarted rank could join")
@@ -170,8 +172,7 @@ class _Running:
         """The end of a member that is excluded, or whose job the others have ended."""
         epochs = self._newcomers
         if isinstance(error, MemberExcluded):
-            _LOG.warning("%s is excluded (%s); it ends", error.name, error.reason)
-            return SystemExit(1)
+            return end_of_excluded(error)
         if not isinstance(epochs, Epochs) or epochs.closed != FINISHED:
             return None
         _LOG.warning("the job ended without this member, which did not answer")

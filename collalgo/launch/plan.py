@@ -194,7 +194,7 @@ def _refuse_inside_job(options: LaunchOptions) -> None:
     if found is not None and not options.elastic:
         launcher, variable, rank, size = found
         raise OptionError(
-            f"this is one of {size} launchers, started by an {launcher} ({variable}="
+            f"this is one of {size} launchers, started by {launcher} ({variable}="
             f"{rank}), each of which would start a job of its own; use either "
             f"{launcher} or collalgo run: `{launcher} -n {size} python script.py` or "
             f"`collalgo run -n {size} script.py`. If you want {size} jobs, unset "

@@ -107,7 +107,7 @@ class Plan(NamedTuple):
         # Transfers of a lane are of one kind.
         key = np.stack([self.step, source, target, self.lane, reduces])
         shape = (max(1, self.steps), self.size, self.size, LANES, 2)
-        keys: Ints = np.ravel_multi_index(key, shape).astype(np.int64)
+        keys: Ints = np.asarray(np.ravel_multi_index(key, shape), np.int64)
         found, share = _sums(keys, self.blocks.share[block], prod(shape))
         step, source, target, lane, combines = np.unravel_index(found, shape)
         taken = np.where(combines, RECV_REDUCE, RECV)

@@ -209,3 +209,12 @@ def test_a_log_that_is_replaced_between_opening_and_reading_is_opened_again(
     monkeypatch.setattr(Path, "open", opened_before)
     assert other.read("a").value == b"1"
     assert opens
+
+
+def test_a_log_of_another_version_is_named_and_not_changed(opened, tmp_path):
+    opened().set("a", b"1")
+    log = log_of(tmp_path)
+    log.write_bytes(before := b"CLGLOG01" + log.read_bytes()[8:])
+    with pytest.raises(StoreError, match="is of another version of collalgo"):
+        opened().set("a", b"2")
+    assert log.read_bytes() == before

@@ -113,18 +113,6 @@ def test_values_of_any_ordered_dtype_are_compared(dtype):
     threads(on_each_rank, 3, timeout=60)
 
 
-@pytest.mark.parametrize("dtype", ["F", "bfloat16"])
-def test_nothing_is_reported_of_nan(dtype):
-    pytest.importorskip("ml_dtypes")  # which adds bfloat16
-    values = np.array([[1, np.nan], [0, 3]]).astype(dtype)
-
-    def on_each_rank(comm):
-        with np.errstate(all="raise"):
-            return comm.allreduce(values[comm.rank], "argmin").tolist()
-
-    assert threads(on_each_rank, 2, timeout=60) == [[1, 0]] * 2
-
-
 def test_results_are_written_to_out_and_by_prepared_calls():
     def on_each_rank(comm):
         values, out = np.zeros(6, np.float32), np.zeros(6, np.int64)

@@ -92,3 +92,15 @@ def test_a_function_of_one_array_is_refused_with_the_op_to_pass(function, instea
     """Python's sum has added the elements of the left array to the right one."""
     with pytest.raises(TypeError, match=f"of one array; pass op={instead}, which"):
         threads(lambda comm: comm.allreduce(np.ones(4), function), 1)
+
+
+@pytest.mark.parametrize("dtype", ["F", "bfloat16"])
+def test_ops_that_find_ranks_report_nothing_of_nan(dtype):
+    pytest.importorskip("ml_dtypes")  # which adds bfloat16
+    values = np.array([[1, np.nan], [0, 3]]).astype(dtype)
+
+    def on_each_rank(comm):
+        with np.errstate(all="raise"):
+            return comm.allreduce(values[comm.rank], "argmin").tolist()
+
+    assert threads(on_each_rank, 2, timeout=60) == [[1, 0]] * 2

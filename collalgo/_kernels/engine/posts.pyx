@@ -38,6 +38,8 @@ cdef enum:
     # The most bytes of a message of a reduction between hosts: it begins with the first
     # part, and each part costs the work of the engine for a message.
     PART_BYTES = 1 << 20
+    # The same where it replaces what a post still reads: until then it is staged.
+    REPLACING_BYTES = 1 << 21
     # The values of collalgo.engine.plan.zero_copy.DirectBuffers, without NO:
     ALWAYS = 1
     APART = 2
@@ -55,7 +57,9 @@ cdef class Posts(Messages):
     def __init__(self, template, Reduction reduction, int64_t divisor, copying):
         Messages.__init__(self, template, reduction, divisor, copying)
         self.fetched = copying.fetched
-        self.carried = INT64_MAX if reduction is None else PART_BYTES
+        self.carried = REPLACING_BYTES if len(template.hazards) else INT64_MAX
+        if reduction is not None:
+            self.carried = PART_BYTES
         cdef int policy = SHARED
         if copying.stays_cached:  # staging past the caches is slow, and measures nothing
             policy = SHARED_UNLESS_FAR if copying.streamed else SHARED_IF_NEAR

@@ -116,7 +116,7 @@ cdef class Ordering:
         double growth=0,
         const double[::1] due=None,
     ):
-        """The step of each transfer; no link is busy for longer, but with one transfer.
+        """The step of each transfer; a link is busy for longer by one transfer only.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ cdef class Ordering:
         most
             The seconds that a step takes at most.
         growth
-            How many times as long as the one before a step is at most, if not ready data.
+            The most times that a step is as long as the one before; 0 for any.
         due
             The times of transfers in ascending order, before which they are not tried.
         """

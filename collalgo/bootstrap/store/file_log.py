@@ -33,7 +33,7 @@ _LOG = logging.getLogger("collalgo")
 #: The start of the file, its generation, the last version before its records, and the
 #: checksum of these.
 HEAD = struct.Struct("<8s8sQI")
-MARK = b"CLGLOG01"
+MARK, FAMILY = b"CLGLOG02", b"CLGLOG"
 CHECKSUM_BYTES = 4
 
 #: The start of a file that another one has replaced. On NFS 3 a host may open it by the
@@ -208,6 +208,10 @@ class FileLog:
 
     def _head(self, data: bytes) -> tuple[bytes, int]:
         """The generation of the file, and its base."""
+        if data.startswith(FAMILY) and not data.startswith(MARK):
+            raise StoreError(
+                f"{self._path} is of another version of collalgo; remove the folder"
+            )
         if len(data) < HEAD.size or not data.startswith(MARK):
             raise StoreError(f"{self._path} is not the log of a store; remove it")
         _, generation, base, checksum = HEAD.unpack(data)

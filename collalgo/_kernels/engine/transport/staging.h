@@ -1,4 +1,5 @@
-/* The memory of messages of other hosts that are reduced from it.
+/* The memory of messages of other hosts that are reduced from it, or that replace what is
+ * still being sent.
  *
  * All channels of a process share it: a channel that is idle keeps none. New pages take longer
  * than a message on a fast link, so some blocks are kept for the next messages, the last one that
