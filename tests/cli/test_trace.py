@@ -28,7 +28,7 @@ def test_jobs_to_choose_from_are_told_by_commands_and_folders(monkeypatch, tmp_p
     assert told.exit_code == 1
     output = told.output.replace("\n", "")
     assert "there are 2 jobs on this host, and none of them was started" in output
-    assert f"trace dump {own}" in output
+    assert f"name one by its process id, as PID {own}:" in output
     assert f"process {own}: {sys.executable}" in output
     assert f"(in {before}" in output
 
