@@ -40,8 +40,8 @@ the bounds here. The trees here load the links of two MI250 servers with {load:.
 times as much. Their order in steps loses more: in {rounds} rounds the rate is
 {rate:.0f} GB/s without start-up, and neither more rounds nor eight times the
 {transfers:,} transfers of a plan raised it by 1 %. Start-up takes the rest. The choice
-carries data of all trees in each step, which loses less to start-up. The cut of two DGX-2 counts the GPU's PCIe link, over which only data to and from the NIC
-goes.
+carries data of all trees in each step, which loses less to start-up. The cut of
+two DGX-2 counts the GPU's PCIe link, over which only data to and from the NIC goes.
 
 ## A late rank
 
