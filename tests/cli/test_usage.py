@@ -34,9 +34,6 @@ def refused(*words):
 
 SELECT = ("select", "allreduce")
 
-#: The last line of a listing that is not complete.
-MORE = "\n  and other algorithms, variants or orders of ranks\n"
-
 
 @pytest.mark.parametrize(
     ("words", "reason"),
@@ -157,11 +154,11 @@ def test_a_selection_lists_ten_candidates_or_all(ranks):
     few = CliRunner().invoke(main, words).output
     everything = CliRunner().invoke(main, [*words, "--all"]).output
     row = re.compile(r"^  \S.* us\b", re.MULTILINE)
-    listed = [len(row.findall(text)) for text in (few, everything)]
-    assert listed[0] == 10
-    assert MORE in few
-    assert listed[1] > 10
-    assert MORE not in everything
+    more = "\n  and other algorithms, variants or orders of ranks\n"
+    assert len(row.findall(few)) == 10
+    assert more in few
+    assert len(row.findall(everything)) > 10
+    assert more not in everything
 
 
 @pytest.mark.parametrize("size", ["64 MiB", "1.5 K", "2 gb", "64MiB"])
