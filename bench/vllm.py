@@ -102,15 +102,18 @@ def main() -> None:
     """The command."""
 
 
-@main.command()
-@click.argument("way", type=click.Choice(WAYS))
-@click.option(
+tokens_option = click.option(
     "--tokens",
     default=64,
     type=click.IntRange(1),
     show_default=True,
     help="Tokens a sequence.",
 )
+
+
+@main.command()
+@click.argument("way", type=click.Choice(WAYS))
+@tokens_option
 @click.option(
     "--repeats",
     default=3,
@@ -151,13 +154,7 @@ def results(way: str, words: Sequence[str], options: Sequence[str]) -> Iterator[
     show_default=True,
     help="Engines of each way.",
 )
-@click.option(
-    "--tokens",
-    default=64,
-    type=click.IntRange(1),
-    show_default=True,
-    help="Tokens a sequence.",
-)
+@tokens_option
 @click.option("--way", "ways", multiple=True, type=click.Choice(WAYS), default=WAYS)
 @click.argument("launch", nargs=-1)
 def race(rounds: int, tokens: int, ways: Sequence[str], launch: Sequence[str]) -> None:

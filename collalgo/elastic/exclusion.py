@@ -21,18 +21,23 @@ def readmit(store: KeyValueStore, name: str) -> None:
 
 def exclusions(store: KeyValueStore) -> Reasons:
     """The names of the excluded nodes, with the reasons."""
-    entry = store.read(EXCLUDED)
-    found = decoded(EXCLUDED, entry.value) if entry else Excluded()
-    assert isinstance(found, Excluded)
+    found, _ = _read(store)
     return dict(found.reasons)
+
+
+def _read(store: KeyValueStore) -> tuple[Excluded, int]:
+    """The exclusions, and the version of their key."""
+    entry = store.read(EXCLUDED)
+    if not entry:
+        return Excluded(), ABSENT
+    found = decoded(EXCLUDED, entry.value)
+    assert isinstance(found, Excluded)
+    return found, entry.version
 
 
 def _change(store: KeyValueStore, change: Callable[[Reasons], Reasons]) -> None:
     while True:
-        entry = store.read(EXCLUDED)
-        before = decoded(EXCLUDED, entry.value) if entry else Excluded()
-        assert isinstance(before, Excluded)
+        before, version = _read(store)
         value = encoded(Excluded(change(before.reasons)))
-        version = entry.version if entry else ABSENT
         if store.compare_set(EXCLUDED, value, version).succeeded:
             return

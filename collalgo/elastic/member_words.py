@@ -12,7 +12,7 @@ def gone_in_words(names: Sequence[str], exclusions: Mapping[str, str]) -> str:
     excluded = [name for name in names if name in exclusions]
     parts = [lost_in_words(lost)] if lost or not excluded else []
     parts += [f"{n} was excluded ({exclusions[n]})" for n in excluded[:MOST_NAMES]]
-    if more := len(excluded) - MOST_NAMES if excluded[MOST_NAMES:] else 0:
+    if more := _more(excluded):
         parts.append(f"{more} more were excluded")
     return ", ".join(parts)
 
@@ -29,10 +29,15 @@ def joined_in_words(names: Sequence[str]) -> str:
     return f"{_listed(names)} {'have' if names[1:] else 'has'} joined"
 
 
+def _more(names: Sequence[str]) -> int:
+    """The number of names that are not shown."""
+    return max(len(names) - MOST_NAMES, 0)
+
+
 def _listed(names: Sequence[str]) -> str:
     """Some names, the last after ``and``."""
     *others, last = names[:MOST_NAMES]
-    if more := len(names) - MOST_NAMES if names[MOST_NAMES:] else 0:
+    if more := _more(names):
         others, last = [*others, last], f"{more} more"
     first = f"{', '.join(others)} and " if others else ""
     return f"{first}{last}"
@@ -43,5 +48,5 @@ def names_of_ranks(names: Sequence[str]) -> str:
     if all(name == f"rank {rank}" for rank, name in enumerate(names)):
         return ""
     shown = [f"{rank}: {name}" for rank, name in enumerate(names[:MOST_NAMES])]
-    more = f" and {len(names) - MOST_NAMES} more" if names[MOST_NAMES:] else ""
+    more = f" and {_more(names)} more" if _more(names) else ""
     return f" (the members by rank are {', '.join(shown)}{more})"
