@@ -21,36 +21,32 @@ class WaitPolicy(NamedTuple):
         spins, while all ranks that it waits for run on other cores.
     yields
         Polls after a yield of its core; none while other processes keep the core busy.
-    yields_in_slices
-        The same in a pipelined call.
     """
 
     spins: int
     spin_ticks: int
     yields: int
-    yields_in_slices: int
 
 
-#: Each rank has a core: it spins for about 5 microseconds and yields for 300, as waking
+#: Each rank has a core: it spins for about 5 microseconds and yields for 100, as waking
 #: a sleeper takes 30. A rank that is waited for longer may have lost its core to
 #: another process, and can move to this core once this rank sleeps.
-ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=1000, yields_in_slices=1000)
+ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=300)
 
 #: Ranks share cores. A rank that spins may keep another from running, so it spins only
 #: while all ranks that it waits for run on other cores, for 5 to 10 microseconds: a
-#: yield takes 2 or more for each rank on the core. A thousand yields take one to four
-#: milliseconds, which waits of eight ranks on two cores reach at times. In a pipelined
-#: call a step takes longer than waking a sleeper; and the kernel lets two working ranks
-#: share a core while two waiting ranks yield the other to each other, but not while
-#: these sleep.
-SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=1000, yields_in_slices=10)
+#: yield takes 2 or more for each rank on the core. In thirty yields each of these gets
+#: thirty turns, more than a short call needs. Linux counts a yield as a whole time slice,
+#: so that a process beside the ranks gets a millisecond for each of them, and the ranks
+#: no core when their message comes: a sleeper gets it at once.
+SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=30)
 
 #: Another thread of the process needs the core.
-BACKGROUND = WaitPolicy(spins=0, spin_ticks=0, yields=20, yields_in_slices=20)
+BACKGROUND = WaitPolicy(spins=0, spin_ticks=0, yields=20)
 
 #: Some ranks are on other hosts: a poll of the engine takes as long as many spins, and
-#: messages take longer.
-ACROSS_HOSTS = WaitPolicy(spins=100, spin_ticks=0, yields=120, yields_in_slices=120)
+#: messages take longer. Where the engine is polled, the rank yields on after these.
+ACROSS_HOSTS = WaitPolicy(spins=0, spin_ticks=0, yields=120)
 
 
 class Waits(NamedTuple):

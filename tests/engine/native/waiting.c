@@ -1,6 +1,6 @@
-/* A background call leaves the core to its caller while that computes, and only then; a wait in
- * a pipelined call sleeps sooner; a core counts as busy the longer, the more yields in a row
- * are long; a rank polls an engine on until another process runs on its core; and a rank that shares a core moves to one with fewer ranks. */
+/* A background call leaves the core to its caller while that computes, and only then; a core
+ * counts as busy the longer, the more yields in a row are long; a rank that polls an engine yields
+ * on while they are not; and a rank that shares a core moves to one with fewer ranks. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -14,12 +14,7 @@ static int64_t steady_ticks(void) {
     return ++now;
 }
 #define ticks steady_ticks
-static int64_t switches_of_test(void);
-#define count_switches switches_of_test
 #include "waiting.h"
-
-static int64_t lost = 0; /* the number of times that this thread has lost its core */
-static int64_t switches_of_test(void) { return lost; }
 
 enum { COMPUTES, RESTS_NOW, LEAVES };
 static int does = COMPUTES;
@@ -186,23 +181,6 @@ static void stays_after_a_mistake(void) {
     if (e.spread_at != now + 1 + STAY_LONGER * STAY_AT_LEAST) abort();
 }
 
-/* The number of pauses before a rank announces that it sleeps. */
-static int64_t pauses_before_sleep(int brief) {
-    char *base = new_world();
-    endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1, 0);
-    endpoint_announce(e);
-    int64_t idle = 0, pauses = 0;
-    e->usual = (wait_policy){.yields = 50, .yields_in_slices = 10};
-    for (e->brief = brief; !LOAD(&e->me->asleep); pauses++) endpoint_pause(e, &idle);
-    endpoint_free(e);
-    munmap(base, (size_t)segment_bytes(4));
-    return pauses;
-}
-
-static void sleeps_sooner_in_slices(void) {
-    if (pauses_before_sleep(1) != 51 || pauses_before_sleep(0) != 11) abort();
-}
-
 /* Pauses of a wait without its checks for failures, until the rank sleeps. */
 static int pause_often(endpoint *e, int64_t *idle, int times) {
     for (int i = 0; i < times && !LOAD(&e->me->asleep); i++) {
@@ -212,32 +190,35 @@ static int pause_often(endpoint *e, int64_t *idle, int times) {
     return LOAD(&e->me->asleep) != 0;
 }
 
-/* Until another process runs on its core, a rank that must poll an engine does not sleep. */
-static void polls_on_while_its_core_is_its_own(void) {
+/* The number of pauses before a rank sleeps that polls an engine or not, of at most a thousand;
+ * after `busy` of them another process computes on its core. */
+static int pauses_before_sleep(int polls, int busy, int64_t polls_until) {
     char *base = new_world();
     endpoint *e = endpoint_new(base, NULL, 0, 0, 2, 1, 0);
     endpoint_announce(e);
     e->usual = (wait_policy){.spins = 3, .yields = 20};
-    e->brief = e->polls = 1;
-    for (int turn = 0; turn < 3; turn++) {
-        int64_t idle = 0;
-        if (pause_often(e, &idle, 1000)) abort();
-        if (turn < 2) lost++;
-        else e->polls_until = 0; /* it has polled for long */
-        if (!pause_often(e, &idle, 21)) abort();
-        endpoint_resume(e);
-        idle = 0;
-        if (pause_often(e, &idle, 24) != (turn < 2)) abort(); /* others want the core again */
-        endpoint_resume(e);
-        e->contested.until = 0;
+    e->polls = polls;
+    int64_t idle = 0;
+    int pauses = 0;
+    for (; pauses < 1000 && !pause_often(e, &idle, 1); pauses++) {
+        if (pauses == busy) e->by_others.until = INT64_MAX;
+        if (pauses == 10 && polls_until) e->polls_until = polls_until;
     }
     endpoint_free(e);
     munmap(base, (size_t)segment_bytes(4));
+    return pauses;
+}
+
+static void polls_on_while_its_core_is_its_own(void) {
+    if (pauses_before_sleep(0, INT32_MAX, 0) != 23) abort();
+    if (pauses_before_sleep(1, INT32_MAX, 0) != 1000) abort();
+    if (pauses_before_sleep(1, 200, 0) > 201) abort();
+    if (pauses_before_sleep(1, INT32_MAX, 1) != 23) abort(); /* it has polled for long */
+    if (pauses_before_sleep(0, 10, 0) != 11) abort();
 }
 
 int main(void) {
     yields_core();
-    sleeps_sooner_in_slices();
     polls_on_while_its_core_is_its_own();
     finds_a_less_loaded_core();
     stays_after_a_mistake();

@@ -33,7 +33,7 @@ cdef enum:
 
 
 cdef int set_policy(wait_policy *policy, found) except -1:
-    policy.spins, policy.spin_ticks, policy.yields, policy.yields_in_slices = found
+    policy.spins, policy.spin_ticks, policy.yields = found
     return 0
 
 

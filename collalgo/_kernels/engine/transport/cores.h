@@ -3,7 +3,6 @@
 #define COLLALGO_CORES_H
 
 #include <sched.h>
-#include <sys/resource.h>
 
 #include "endpoint.h"
 
@@ -14,12 +13,6 @@
 #define STAY_AT_MOST 9600000000 /* and several seconds */
 #define STAY_LONGER 4           /* the growth of the pause from one mistake to the next */
 #define NOWHERE (-1)
-
-/* How often this thread has lost its core, or yielded it to another one. */
-static inline int64_t count_switches(void) {
-    struct rusage used;
-    return getrusage(RUSAGE_THREAD, &used) ? 0 : used.ru_nivcsw;
-}
 
 /* Publish the core that this rank runs on. */
 static inline void publish_core(endpoint *e, int64_t now) {

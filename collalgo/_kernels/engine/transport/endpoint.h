@@ -102,9 +102,7 @@ struct endpoint {
     busy_spell by_others, by_ranks, by_caller; /* periods in which these use this core */
     int64_t slow_yield;  /* the ticks at the end of the last slow yield */
     int polls;            /* whether this rank must poll an engine while it waits */
-    int64_t polls_until;  /* the ticks at which such polls end at the latest, */
-    int64_t switches;     /* and the switches of this thread when they began */
-    busy_spell contested; /* a period in which another process wants this core */
+    int64_t polls_until;  /* the ticks at which such polls end at the latest */
     int64_t spread_at;   /* the time of the next search for a core with fewer ranks, */
     int64_t moved, stay; /* of the last move, and the pause after a move that was a mistake */
     int64_t spin_ends; /* the ticks, or 0 if none began since the last message */

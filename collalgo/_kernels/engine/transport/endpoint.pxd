@@ -18,7 +18,7 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef extern from "transport.h" nogil:
     ctypedef struct wait_policy:
-        int64_t spins, spin_ticks, yields, yields_in_slices
+        int64_t spins, spin_ticks, yields
     ctypedef struct staging_state:
         pass
     ctypedef struct endpoint:  # other members are private to its C

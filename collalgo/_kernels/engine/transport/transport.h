@@ -74,10 +74,10 @@ typedef struct {
 } step_log;
 
 /* The number of polls before a waiting rank sleeps: without a yield, and after a yield of its
- * core in a short call and in a pipelined one. The rank spins without a limit for the first
- * `spin_ticks` of a wait while all the ranks that it waits for run on other cores. */
+ * core. The rank spins without a limit for the first `spin_ticks` of a wait while all the ranks
+ * that it waits for run on other cores. */
 typedef struct {
-    int64_t spins, spin_ticks, yields, yields_in_slices;
+    int64_t spins, spin_ticks, yields;
 } wait_policy;
 
 /* The endpoint of a rank in the memory of its host; see endpoint.h. */

@@ -146,21 +146,11 @@ static inline int sleep_once(endpoint *e) {
     return !rang && LOAD(&e->me->bell) == e->bell_seen;
 }
 
-/* Begin to yield in a wait in which an engine must be polled. */
-static inline void begin_polls(endpoint *e) {
-    e->polls_until = ticks() + POLLS_AT_MOST;
-    e->switches = count_switches();
-}
-
-/* Go on to poll an engine while no other process has run on this core since the yields began: a
- * sleep would help no process, and end late. Expect others to want the core once one has run. */
+/* Whether to go on with yields, for a while: a sleeper is not woken by messages from other hosts.
+ * Many yields of a core that another process computes on would end later than a sleep. */
 static inline int keep_polling(endpoint *e) {
     int64_t now = ticks();
-    if (!e->polls || LOAD(&e->me->asleep)) return 0;
-    if (now >= e->polls_until || now < e->contested.until) return 0;
-    if (count_switches() == e->switches) return 1;
-    expect_busy(&e->contested, now, now);
-    return 0;
+    return e->polls && !LOAD(&e->me->asleep) && now < e->polls_until && !is_core_busy(e, now);
 }
 
 /* Announce a sleep in one pause, and sleep in the next ones. */
@@ -177,13 +167,12 @@ static inline int endpoint_pause(endpoint *e, int64_t *idle) {
         relax();
         return GO_ON;
     }
-    int64_t yields = e->brief ? policy->yields : policy->yields_in_slices;
-    int64_t turn = (*idle)++, to_sleep = policy->spins + yields;
+    int64_t turn = (*idle)++, to_sleep = policy->spins + policy->yields;
     if (turn < policy->spins) {
         relax();
         return GO_ON;
     }
-    if (turn == policy->spins && e->polls) begin_polls(e);
+    if (turn == policy->spins) e->polls_until = ticks() + POLLS_AT_MOST;
     if (turn < to_sleep && yield_core(e)) return has_failed(e, e->sequence) ? STOP : GO_ON;
     if (turn == to_sleep && policy == &e->usual && keep_polling(e)) {
         *idle = policy->spins + 1;
