@@ -38,9 +38,9 @@ HEAD = f"""# Clusters with unequal links
 
 The hosts are network namespaces of one machine with two cores; their links have the
 rates of a file in `bench/cluster/files`. The time of a call is that of the slowest
-rank. A token bucket limits each link: after a pause it passes the bytes of 8 ms at
-once, so that a call may take some milliseconds less than the bound. Results of
-different commits are of different versions.
+rank. A token bucket limits each link: after a pause it passes a tenth more than its
+rate until it has made up for 8 ms at most, so that a call may take some milliseconds
+less than the bound. Results of different commits are of different versions.
 """
 
 TABLE = """## 16 MiB beside peers

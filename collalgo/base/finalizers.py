@@ -19,6 +19,7 @@ from weakref import finalize as weak_finalize
 
 from collalgo.base.callbacks import run_callback
 from collalgo.base.threads import start
+from collalgo.errors import CollalgoError
 
 Task = Callable[[], object]
 
@@ -79,12 +80,23 @@ def _call(function: Callable[..., object], *args: Any) -> None:
 
 
 class Lock:
-    """A lock for ``with``; no finalizer runs in the thread that holds it."""
+    """A lock for ``with``; no finalizer runs in the thread that holds it.
+
+    Raises
+    ------
+    CollalgoError
+        If the thread holds it already: a handler of a signal calls what it interrupts.
+    """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __enter__(self) -> None:
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise CollalgoError(
+                "the handler of a signal makes a call within another, which has only "
+                "begun; make it later, or make such a call once before the signal"
+            )
         if _here.postponed is None:
             _here.postponed = deque()
         _here.held += 1  # first, as the collector may run before the next line

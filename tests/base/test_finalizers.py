@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import collalgo
-from collalgo import threads
+from collalgo import CollalgoError, threads
 from collalgo.base import finalizers
 from collalgo.base.finalizers import Lock, finalize, serving
 
@@ -65,6 +65,13 @@ def test_it_may_take_the_lock():
         drop(take)
         gc.collect()
     assert found == [1]
+
+
+def test_a_thread_that_holds_a_lock_is_refused_it_again():
+    lock = Lock()
+    for _ in range(2):
+        with lock, pytest.raises(CollalgoError, match="within another"), lock:
+            pytest.fail("it holds the lock twice")
 
 
 def test_it_may_run_as_a_thread_takes_its_first_lock(monkeypatch):
@@ -160,7 +167,7 @@ def test_arrays_of_the_heap_that_end_while_others_are_made():
 #: Where a lock of Python itself is used, and why.
 PLAIN = {
     "comm/runner.py": "it is never waited for",
-    "base/finalizers.py": "it makes the other",
+    "base/finalizers.py": "it makes the helper",
     "integrations/as_mpi4py/comm_state.py": "only callers of collectives take it",
     "integrations/torch/work.py": "on the way of each call; no finalizer takes it",
 }

@@ -130,7 +130,8 @@ def interrupted_in_many_ways(comm):
 
 
 def receives_in_a_handler(comm):
-    """The message that a handler receives comes second."""
+    """The message that a handler receives comes second, after a first message."""
+    comm.sendrecv(np.ones(1), 1 - comm.rank, np.empty(1), 1 - comm.rank)
     comm.barrier()
     if comm.rank == 0:
         taken = []
@@ -144,6 +145,28 @@ def receives_in_a_handler(comm):
         time.sleep(0.6)
         comm.send(np.full(1, 5.0), 0)
         comm.send(np.full(1, 6.0), 0)
+
+
+def prepares_its_first_message(comm):
+    """A signal comes while it does, whose handler asks for messages."""
+    prepare = type(comm)._new_mailbox
+
+    def prepares(comm):
+        signal.raise_signal(signal.SIGUSR1)
+        return prepare(comm)
+
+    type(comm)._new_mailbox = prepares
+    signal.signal(signal.SIGUSR1, lambda *_: comm.iprobe(0))
+    with pytest.raises(CollalgoError, match="within another, which has only begun"):
+        comm.iprobe(0)
+    type(comm)._new_mailbox = prepare
+    assert comm.iprobe(0) is None
+    signal.raise_signal(signal.SIGUSR1)
+
+
+@pytest.mark.deadline
+def test_a_signal_handler_is_refused_while_the_first_message_is_prepared():
+    spawn(prepares_its_first_message, 1, timeout=60)
 
 
 @pytest.mark.deadline
