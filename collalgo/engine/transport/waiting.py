@@ -36,9 +36,9 @@ ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=300)
 #: Ranks share cores. A rank that spins may keep another from running, so it spins only
 #: while all ranks that it waits for run on other cores, for 5 to 10 microseconds: a
 #: yield takes 2 or more for each rank on the core. In thirty yields each of these gets
-#: thirty turns, more than a short call needs. Linux counts a yield as a whole time slice,
-#: so that a process beside the ranks gets a millisecond for each of them, and the ranks
-#: no core when their message comes: a sleeper gets it at once.
+#: thirty turns, more than a short call needs. Linux counts a yield as a whole time
+#: slice, so that a process beside the ranks gets a millisecond for each of them, and
+#: the ranks no core when their message comes: a sleeper gets it at once.
 SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=30)
 
 #: Another thread of the process needs the core.
