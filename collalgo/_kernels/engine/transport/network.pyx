@@ -92,7 +92,7 @@ cdef class Network(Packets):
         cdef packet_queue *queue = self.open_queue(channel)
         cdef carriage *one = self.open_carriage(channel)
         cdef int64_t left
-        most = min(most, self.wire.longest)
+        most = min(max(most, self.wire.staged), self.wire.longest)
         if queue == NULL or one == NULL:
             return 0
         while one.begun - one.ended < IN_FLIGHT:

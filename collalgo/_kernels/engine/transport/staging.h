@@ -12,37 +12,58 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define STAGING_BYTES ((int64_t)1 << 20) /* of a block; a longer message takes a longer one */
-#define STAGING_KEPT 16                  /* blocks, at most */
+#define STAGING_MOST 16 /* blocks that are kept of a length */
 
-static char *staging_blocks[STAGING_KEPT]; /* kept, or NULL */
+/* Blocks of one length, of which some are kept; the others are NULL. */
+typedef struct {
+    int64_t bytes, kept;
+    char *blocks[STAGING_MOST];
+} staging_blocks;
 
-static inline int64_t staging_length(int64_t nbytes) {
-    return nbytes > STAGING_BYTES ? nbytes : STAGING_BYTES;
+/* Most parts of messages have 1 MiB at most. A longer message takes a block of its own. */
+static staging_blocks staging_lengths[] = {{(int64_t)1 << 20, 16}, {(int64_t)1 << 24, 2}};
+static staging_blocks *const staging_end = staging_lengths + 2;
+
+/* The most bytes that are kept. */
+static inline int64_t staging_kept(void) {
+    int64_t kept = 0;
+    for (staging_blocks *s = staging_lengths; s < staging_end; s++) kept += s->bytes * s->kept;
+    return kept;
+}
+
+/* The blocks for a message, or the end if it is too long. */
+static inline staging_blocks *staging_blocks_for(int64_t nbytes) {
+    staging_blocks *found = staging_lengths;
+    while (found < staging_end && found->bytes < nbytes) found++;
+    return found;
 }
 
 /* Memory for a message, or NULL without memory. It is mapped alone, as the heap would keep it. */
 static inline char *staging_take(int64_t nbytes) {
-    for (int i = STAGING_KEPT - 1; i >= 0 && nbytes <= STAGING_BYTES; i--) {
-        if (!__atomic_load_n(&staging_blocks[i], __ATOMIC_RELAXED)) continue;
-        char *block = __atomic_exchange_n(&staging_blocks[i], NULL, __ATOMIC_ACQUIRE);
+    staging_blocks *from = staging_blocks_for(nbytes);
+    int is_longer = from == staging_end;
+    for (int64_t i = is_longer ? -1 : from->kept - 1; i >= 0; i--) {
+        if (!__atomic_load_n(&from->blocks[i], __ATOMIC_RELAXED)) continue;
+        char *block = __atomic_exchange_n(&from->blocks[i], NULL, __ATOMIC_ACQUIRE);
         if (block) return block;
     }
-    void *fresh = mmap(NULL, staging_length(nbytes), PROT_READ | PROT_WRITE,
+    void *fresh = mmap(NULL, is_longer ? nbytes : from->bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return fresh == MAP_FAILED ? NULL : fresh;
 }
 
 /* Return the memory that was taken for a message of this length. */
 static inline void staging_return(char *block, int64_t nbytes) {
-    for (int i = 0; i < STAGING_KEPT && nbytes <= STAGING_BYTES; i++) {
+    staging_blocks *to = staging_blocks_for(nbytes);
+    int is_longer = to == staging_end;
+    for (int64_t i = 0; !is_longer && i < to->kept; i++) {
         char *none = NULL;
-        if (__atomic_load_n(&staging_blocks[i], __ATOMIC_RELAXED)) continue;
-        if (__atomic_compare_exchange_n(&staging_blocks[i], &none, block, 0, __ATOMIC_RELEASE,
+        if (__atomic_load_n(&to->blocks[i], __ATOMIC_RELAXED)) continue;
+        if (__atomic_compare_exchange_n(&to->blocks[i], &none, block, 0, __ATOMIC_RELEASE,
                                         __ATOMIC_RELAXED))
             return;
     }
-    munmap(block, staging_length(nbytes));
+    munmap(block, is_longer ? nbytes : to->bytes);
 }
 
 #endif

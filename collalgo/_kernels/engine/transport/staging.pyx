@@ -9,10 +9,10 @@ from libc.stdint cimport int64_t
 cdef extern from "staging.h" nogil:
     char *staging_take(int64_t nbytes)
     void staging_return(char *block, int64_t nbytes)
-    enum: STAGING_BYTES, STAGING_KEPT
+    int64_t staging_kept()
 
 #: The most bytes that are kept for next messages.
-MOST_KEPT = STAGING_KEPT * STAGING_BYTES
+MOST_KEPT = staging_kept()
 
 
 cdef char *staging_for(int64_t nbytes) noexcept nogil:

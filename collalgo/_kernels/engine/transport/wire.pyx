@@ -69,10 +69,13 @@ cdef class Wire:
     shortest, longest : int
         The bytes of the messages that the engine carries fast: a shorter one is copied
         into packets, a longer one is carried in parts.
+    staged : int
+        The least bytes of parts that are reduced, and staged until then; a call may
+        prefer more.
     """
 
     def __cinit__(self, *_args, **_options):
-        self.shortest, self.longest = SHORTEST, LONGEST
+        self.shortest, self.longest, self.staged = SHORTEST, LONGEST, 0
 
     @property
     def one_thread(self):
