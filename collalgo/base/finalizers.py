@@ -80,31 +80,38 @@ def _call(function: Callable[..., object], *args: Any) -> None:
 
 
 class Lock:
-    """A lock for ``with``; no finalizer runs in the thread that holds it.
-
-    Raises
-    ------
-    CollalgoError
-        If the thread holds it already: a handler of a signal calls what it interrupts.
-    """
+    """A lock for ``with``; no finalizer runs in the thread that holds it."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
 
     def __enter__(self) -> None:
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        """Take the lock.
+
+        Raises
+        ------
+        CollalgoError
+            If the thread holds it: a signal handler calls what it has interrupted.
+        """
+        if self._is_held():
             raise CollalgoError(
-                "the handler of a signal makes a call within another, which has only "
-                "begun; make it later, or make such a call once before the signal"
+                "the handler of a signal asks for what its own thread is changing, as "
+                "the first message of a communicator or its end; make this call after "
+                "the handler has returned"
             )
         if _here.postponed is None:
             _here.postponed = deque()
         _here.held += 1  # first, as the collector may run before the next line
         try:
             self._lock.acquire()
-        except BaseException:  # of a signal's handler
+        except BaseException:  # of a signal's handler, maybe after the lock was taken
+            if self._is_held():
+                self._lock.release()
             _here.held -= 1
             raise
+
+    def _is_held(self) -> bool:
+        return bool(self._lock._is_owned())  # type: ignore[attr-defined]
 
     def __exit__(self, *_: object) -> None:
         self._lock.release()

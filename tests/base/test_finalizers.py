@@ -70,7 +70,7 @@ def test_it_may_take_the_lock():
 def test_a_thread_that_holds_a_lock_is_refused_it_again():
     lock = Lock()
     for _ in range(2):
-        with lock, pytest.raises(CollalgoError, match="within another"), lock:
+        with lock, pytest.raises(CollalgoError, match="its own thread is changing"), lock:
             pytest.fail("it holds the lock twice")
 
 
@@ -167,7 +167,7 @@ def test_arrays_of_the_heap_that_end_while_others_are_made():
 #: Where a lock of Python itself is used, and why.
 PLAIN = {
     "comm/runner.py": "it is never waited for",
-    "base/finalizers.py": "it makes the helper",
+    "base/finalizers.py": "it starts the thread of the helper",
     "integrations/as_mpi4py/comm_state.py": "only callers of collectives take it",
     "integrations/torch/work.py": "on the way of each call; no finalizer takes it",
 }

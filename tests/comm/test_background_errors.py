@@ -157,7 +157,7 @@ def prepares_its_first_message(comm):
 
     type(comm)._new_mailbox = prepares
     signal.signal(signal.SIGUSR1, lambda *_: comm.iprobe(0))
-    with pytest.raises(CollalgoError, match="within another, which has only begun"):
+    with pytest.raises(CollalgoError, match="its own thread is changing"):
         comm.iprobe(0)
     type(comm)._new_mailbox = prepare
     assert comm.iprobe(0) is None

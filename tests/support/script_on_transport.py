@@ -69,15 +69,18 @@ def mpi_rank():
     """The rank of this process, which has no memory file, and its wire."""
     from mpi4py import MPI
 
-    from collalgo.engine.transport.mpi import Mpi
+    from collalgo.engine.transport.mpi import OPEN_MPI_CARRIES, Mpi
 
     comm = MPI.COMM_WORLD.Dup()
     rank = comm.Get_rank()
-    return rank, -1, Mpi(comm).wire(None, rank, len(hosts), 0)
+    wire = Mpi(comm).wire(None, rank, len(hosts), 0)
+    if engine == "mpi in long parts":
+        wire.shortest, wire.longest, wire.longest_staged = OPEN_MPI_CARRIES
+    return rank, -1, wire
 
 
 def main():
-    if engine == "mpi":
+    if engine.startswith("mpi"):
         rank, descriptor, wire = mpi_rank()
     else:
         rank, descriptor = map(int, mine)

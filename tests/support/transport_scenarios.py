@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from collalgo._kernels.engine.program import RUN_CLOSED, RUN_DONE, RUN_FAILED
-from collalgo._kernels.engine.transport.staging import MOST_KEPT
 from collalgo._kernels.engine.transport.transport import LANES
 from collalgo.engine.transport.interface import RankTransport
 from collalgo.schedule import Chunk, Kind, Transfer
@@ -24,7 +23,7 @@ from tests.support.transport_rank import BEFORE, SHORT, SIZES, expect, pattern, 
 LONG = 48 << 20
 
 #: Bytes that are reduced in four messages, and memory that an engine may take itself.
-REDUCED, OF_ENGINE = 4 << 20, 8 << 20
+REDUCED, KEPT, OF_ENGINE = 4 << 20, 16 << 20, 8 << 20
 
 
 def it_has_the_interface(rank):
@@ -90,6 +89,17 @@ def receives_reduce(rank):
         expect(buffer, (wanted % 256).astype(np.uint8))
 
 
+def long_messages_are_reduced(rank):
+    """From staging of each length, and from memory that is mapped for one part."""
+    nbytes = 33 << 20
+    buffer = pattern(rank.rank, nbytes)
+    peers = (rank.rank + 1) % rank.size, (rank.rank - 1) % rank.size
+    kinds = Kind.SEND, Kind.RECV_REDUCE
+    step = [transfer(kind, peer, 0, 1) for kind, peer in zip(kinds, peers, strict=True)]
+    assert rank.call([step], buffer) == RUN_DONE
+    expect(buffer, pattern(rank.rank, nbytes) + pattern(peers[1], nbytes))
+
+
 def idle_channels_keep_little_memory(rank):
     """After four long messages on each, which are reduced from staging."""
     buffer = np.ones(LANES * REDUCED, np.uint8)
@@ -101,7 +111,7 @@ def idle_channels_keep_little_memory(rank):
     for _ in range(3):
         assert rank.call([step], buffer) == RUN_DONE
     grown = anonymous_bytes() - before
-    assert grown < MOST_KEPT + OF_ENGINE, f"{grown >> 20} MiB more"
+    assert grown < KEPT + OF_ENGINE, f"{grown >> 20} MiB more"
 
 
 def anonymous_bytes():
@@ -155,6 +165,7 @@ DELIVERY = (
     messages_may_have_any_size,
     many_messages_are_in_flight,
     receives_reduce,
+    long_messages_are_reduced,
     idle_channels_keep_little_memory,
     one_chunk_goes_to_many_peers,
     receives_replace_what_is_sent,

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from collalgo.engine.transport import shm, thread
 from tests.support.mpiexec import mpiexec
@@ -48,10 +49,10 @@ def on_two_hosts(scenario, size, folder):
     _on_hosts(scenario, [0] * (size - 1) + [1], folder, "ucx")
 
 
-def under_mpi(scenario, size, folder):
+def under_mpi(scenario, size, folder, engine="mpi"):
     """Each rank on a host of its own, between which MPI carries the messages."""
     hosts = ",".join(map(str, range(size)))
-    words = (str(SCRIPT), scenario, str(folder), hosts, "mpi")
+    words = (str(SCRIPT), scenario, str(folder), hosts, engine)
     done = mpiexec("mpich", size, *words, PYTHONPATH=str(ROOT))
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -85,7 +86,8 @@ WORLDS = {
     "ucx": on_hosts_of_one_rank,
     "processes and ucx": on_two_hosts,
     "mpi": under_mpi,
+    "mpi in long parts": partial(under_mpi, engine="mpi in long parts"),
 }
 
 #: A thread cannot die alone, and mpiexec ends all ranks once one has died.
-WITHOUT_DEATHS = ("threads", "mpi")
+WITHOUT_DEATHS = ("threads", "mpi", "mpi in long parts")

@@ -26,11 +26,12 @@ MPICH_MEMORY = "/dev/shm/mpich_shm_"
 #: ``MPIX_GPU_SUPPORT_CUDA`` of MPICH's ``mpi.h``.
 MPICH_CUDA = 0
 
-#: The bytes of the messages that Open MPI carries fast over TCP. It sends up to 64 KiB
-#: at once; of a longer message it copies 192 KiB, and waits for an answer before the
-#: rest, so that packets of 32 KiB are faster up to 128 KiB, and parts of 16 MiB than
-#: shorter ones, although these would be reduced while the next ones arrive.
-OPEN_MPI, OPEN_MPI_CARRIES = "Open MPI", ((128 << 10) + 1, 1 << 30, 1 << 24)
+#: The bytes of the shortest, the longest and the longest staged message that Open MPI
+#: carries fast over TCP. It sends up to 64 KiB at once; of a longer message it copies
+#: 192 KiB, and waits for an answer before the rest. So packets of 32 KiB are faster up
+#: to 128 KiB, and 8 MiB are faster than eight parts, although these would be reduced
+#: while the next ones arrive.
+OPEN_MPI, OPEN_MPI_CARRIES = "Open MPI", ((128 << 10) + 1, 1 << 30, 1 << 23)
 
 #: The file names of MPI libraries.
 LIBRARY = re.compile(r"/lib(mpi|mpich|mpi_abi|mpi_ibm|mpicxx)\.so[.\d]*$")
@@ -88,7 +89,7 @@ class Mpi:
         wire = MpiWire(_functions(), *handles, probed, self._comm, level)
         wire.is_cuda_aware = takes_devices()
         if MPI.get_vendor()[0] == OPEN_MPI:
-            wire.shortest, wire.longest, wire.staged = OPEN_MPI_CARRIES
+            wire.shortest, wire.longest, wire.longest_staged = OPEN_MPI_CARRIES
         return wire
 
     def worlds(self) -> int:

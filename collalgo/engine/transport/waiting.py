@@ -15,7 +15,7 @@ class WaitPolicy(NamedTuple):
     Attributes
     ----------
     spins
-        Polls without a yield in between.
+        Polls without a yield in between; none tells that ranks share cores.
     spin_ticks
         Ticks of the processor after the begin of a call or the last message in which it
         spins, while all ranks that it waits for run on other cores.
@@ -35,18 +35,18 @@ ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=300)
 
 #: Ranks share cores. A rank that spins may keep another from running, so it spins only
 #: while all ranks that it waits for run on other cores, for 5 to 10 microseconds: a
-#: yield takes 2 or more for each rank on the core. In thirty yields each of these gets
-#: thirty turns, more than a short call needs. Linux counts a yield as a whole time
-#: slice, so that a process beside the ranks gets a millisecond for each of them, and
-#: the ranks no core when their message comes: a sleeper gets it at once.
+#: yield takes 2 or more for each rank on the core. Thirty yields give every rank on the
+#: core thirty turns, more than a short call needs. Linux charges a yield as a whole time
+#: slice: beside the ranks, a process that computes gets a millisecond for each yield,
+#: and a rank waits for its core when its message comes. A sleeper gets the core at once.
 SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=30)
 
 #: Another thread of the process needs the core.
 BACKGROUND = WaitPolicy(spins=0, spin_ticks=0, yields=20)
 
 #: Some ranks are on other hosts: a poll of the engine takes as long as many spins, and
-#: messages take longer. Where the engine is polled, the rank yields on after these.
-ACROSS_HOSTS = WaitPolicy(spins=0, spin_ticks=0, yields=120)
+#: messages take longer, so it hardly spins. It yields on after these while it can.
+ACROSS_HOSTS = WaitPolicy(spins=1, spin_ticks=0, yields=120)
 
 
 class Waits(NamedTuple):

@@ -88,7 +88,7 @@ cdef class Attachment(Transport):
             endpoint_share_cores(self.end)
         if across or is_polled():
             self.end.first_sleep = FIRST_SLEEP
-            self.end.polls = True
+            self.end.polls = across
             endpoint_fence(self.end)  # as this rank often goes to sleep
         for place, member in enumerate(self.members):
             self.end.world_ranks[place] = member

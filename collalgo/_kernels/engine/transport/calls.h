@@ -49,7 +49,6 @@ static inline void endpoint_begin_wait(endpoint *e) {
     e->timeout = -1;
     e->waiting_since = 0;
     e->spin_ends = 0;
-    e->brief = 1;
 }
 
 static inline void endpoint_exit(endpoint *e) {

@@ -10,6 +10,7 @@ from collalgo._kernels.engine.transport.transport cimport (
 
 cdef enum:
     IN_FLIGHT = 4             # messages carried on a channel in each direction
+    STAGED_BYTES = 1 << 24     # of a channel, after which messages are accepted one by one
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.
     DEVICES_TAG = LANE_LIMIT

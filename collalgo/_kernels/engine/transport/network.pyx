@@ -92,7 +92,7 @@ cdef class Network(Packets):
         cdef packet_queue *queue = self.open_queue(channel)
         cdef carriage *one = self.open_carriage(channel)
         cdef int64_t left
-        most = min(max(most, self.wire.staged), self.wire.longest)
+        most = min(max(most, self.wire.longest_staged), self.wire.longest)
         if queue == NULL or one == NULL:
             return 0
         while one.begun - one.ended < IN_FLIGHT:
@@ -193,18 +193,18 @@ cdef class Network(Packets):
 
     cdef void accept_next(self, int64_t channel, carriage *one) noexcept nogil:
         """Receive the next message of a call early, so that its sender need not wait."""
-        cdef int64_t pending = one.accepted - one.released
+        cdef int64_t pending = one.accepted - one.released, most = IN_FLIGHT
         cdef carried_receive *last = &one.receives[(one.accepted - 1) % IN_FLIGHT]
         cdef const packet_header *first = self.later(channel, 0)
-        cdef const packet_header *header = NULL
-        cdef char *target
-        if pending < IN_FLIGHT and first != NULL:
-            header = self.later(channel, pending)
-        if header == NULL or header.call.fingerprint != first.call.fingerprint:
+        cdef const packet_header *header
+        cdef char *target = last.target + last.nbytes
+        if last.target == last.staging:
+            target, most = NULL, min(IN_FLIGHT, STAGED_BYTES // last.nbytes)
+        header = self.later(channel, pending) if pending < most else NULL
+        if not (first and header) or header.call.fingerprint != first.call.fingerprint:
             return
         if header.carried and header.carried <= one.room:
             one.room -= header.carried
-            target = NULL if last.target == last.staging else last.target + last.nbytes
             self.receive(channel, one, target, header.carried)
 
     cdef void receive(

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define STAGING_MOST 16 /* blocks that are kept of a length */
+#define STAGING_MOST 16 /* blocks that are kept of a length, at most */
 
 /* Blocks of one length, of which some are kept; the others are NULL. */
 typedef struct {
@@ -20,16 +20,10 @@ typedef struct {
     char *blocks[STAGING_MOST];
 } staging_blocks;
 
-/* Most parts of messages have 1 MiB at most. A longer message takes a block of its own. */
-static staging_blocks staging_lengths[] = {{(int64_t)1 << 20, 16}, {(int64_t)1 << 24, 2}};
-static staging_blocks *const staging_end = staging_lengths + 2;
-
-/* The most bytes that are kept. */
-static inline int64_t staging_kept(void) {
-    int64_t kept = 0;
-    for (staging_blocks *s = staging_lengths; s < staging_end; s++) kept += s->bytes * s->kept;
-    return kept;
-}
+/* Most parts of messages have 1 MiB at most, some 8 MiB; a longer one is mapped for itself. */
+static staging_blocks staging_lengths[] = {{(int64_t)1 << 20, 16}, {(int64_t)1 << 23, 2}};
+static staging_blocks *const staging_end =
+    staging_lengths + sizeof staging_lengths / sizeof *staging_lengths;
 
 /* The blocks for a message, or the end if it is too long. */
 static inline staging_blocks *staging_blocks_for(int64_t nbytes) {

@@ -9,10 +9,6 @@ from libc.stdint cimport int64_t
 cdef extern from "staging.h" nogil:
     char *staging_take(int64_t nbytes)
     void staging_return(char *block, int64_t nbytes)
-    int64_t staging_kept()
-
-#: The most bytes that are kept for next messages.
-MOST_KEPT = staging_kept()
 
 
 cdef char *staging_for(int64_t nbytes) noexcept nogil:

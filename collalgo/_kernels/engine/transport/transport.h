@@ -73,9 +73,9 @@ typedef struct {
     int64_t capacity, count, call;
 } step_log;
 
-/* The number of polls before a waiting rank sleeps: without a yield, and after a yield of its
- * core. The rank spins without a limit for the first `spin_ticks` of a wait while all the ranks
- * that it waits for run on other cores. */
+/* The number of polls before a waiting rank sleeps, or decides to go on because an engine must be
+ * polled: without a yield, and after a yield of its core. The rank spins without a limit for the
+ * first `spin_ticks` of a wait while all the ranks that it waits for run on other cores. */
 typedef struct {
     int64_t spins, spin_ticks, yields;
 } wait_policy;

@@ -18,7 +18,7 @@ cdef void poll_engine() noexcept nogil
 cdef class Wire:
     cdef bint *lost  # whether each peer is lost; NULL if the engine does not tell
     cdef public bint is_cuda_aware, all_have_left
-    cdef public int64_t shortest, longest, staged
+    cdef public int64_t shortest, longest, longest_staged
     cdef int send(
         self, int64_t peer, int64_t tag, const char *data, int64_t nbytes, bint matched,
         int64_t *request

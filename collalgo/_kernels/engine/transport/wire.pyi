@@ -5,7 +5,7 @@ class Wire:
     all_have_left: bool
     shortest: int
     longest: int
-    staged: int
+    longest_staged: int
     @property
     def one_thread(self) -> bool: ...
     def has_lost(self, peer: int) -> bool: ...

@@ -69,13 +69,13 @@ cdef class Wire:
     shortest, longest : int
         The bytes of the messages that the engine carries fast: a shorter one is copied
         into packets, a longer one is carried in parts.
-    staged : int
-        The least bytes of parts that are reduced, and staged until then; a call may
-        prefer more.
+    longest_staged : int
+        The least bytes above which a message is carried in parts that is reduced, or
+        replaces what is still sent, and is staged until then; 0 for those of the call.
     """
 
     def __cinit__(self, *_args, **_options):
-        self.shortest, self.longest, self.staged = SHORTEST, LONGEST, 0
+        self.shortest, self.longest, self.longest_staged = SHORTEST, LONGEST, 0
 
     @property
     def one_thread(self):
