@@ -70,7 +70,7 @@ def test_it_may_take_the_lock():
 def test_a_thread_that_holds_a_lock_is_refused_it_again():
     lock = Lock()
     for _ in range(2):
-        with lock, pytest.raises(CollalgoError, match="its own thread is changing"), lock:
+        with lock, pytest.raises(CollalgoError, match="own thread is changing"), lock:
             pytest.fail("it holds the lock twice")
 
 

@@ -36,9 +36,10 @@ ALONE = WaitPolicy(spins=200, spin_ticks=0, yields=300)
 #: Ranks share cores. A rank that spins may keep another from running, so it spins only
 #: while all ranks that it waits for run on other cores, for 5 to 10 microseconds: a
 #: yield takes 2 or more for each rank on the core. Thirty yields give every rank on the
-#: core thirty turns, more than a short call needs. Linux charges a yield as a whole time
-#: slice: beside the ranks, a process that computes gets a millisecond for each yield,
-#: and a rank waits for its core when its message comes. A sleeper gets the core at once.
+#: core thirty turns, more than a short call needs. Linux charges a yield as a whole
+#: time slice: beside the ranks, a process that computes gets a millisecond for each
+#: yield, and a rank waits for its core when its message comes. A sleeper gets the core
+#: at once.
 SHARING = WaitPolicy(spins=0, spin_ticks=20_000, yields=30)
 
 #: Another thread of the process needs the core.
