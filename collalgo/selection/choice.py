@@ -106,7 +106,10 @@ def select(
     else:
         question = Question(collective, _checked_bytes(collective, nbytes, counts))
     question = question._replace(
-        algorithm=algorithm, reproducible=reproducible, policy=policy
+        algorithm=algorithm,
+        reproducible=reproducible,
+        policy=policy,
+        only=question.nbytes,
     )
     return _selection(collective, question, pricer)
 

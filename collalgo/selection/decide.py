@@ -37,8 +37,7 @@ class Question(NamedTuple):
     nbytes : int
         Bytes of the larger of input and output of a rank, or of several such buffers.
     algorithm : None, str, sequence of str, or callable
-        The argument of the user: None, a name, names in order of preference, or a
-        schedule function.
+        None, a name, names in order of preference, or a schedule function.
     reproducible : bool
         Whether the algorithm must combine in the order of the ranks.
     policy : str, optional
@@ -51,6 +50,8 @@ class Question(NamedTuple):
         Whether formulas decide on short calls, which do not wait for prices.
     buffers : int
         The number of buffers that have these bytes; overrides give those of one.
+    only : int, optional
+        The only size that needs a decision: then fewer candidates are priced.
     """
 
     collective: str
@@ -62,6 +63,7 @@ class Question(NamedTuple):
     root: int = 0
     by_formulas: bool = False
     buffers: int = 1
+    only: int | None = None
 
 
 class Decision(NamedTuple):
@@ -102,8 +104,7 @@ def decide(question: Question, pricer: Pricer) -> Decision:
     """The schedule for a call; the choice of the user precedes the price.
 
     A name selects the cheapest variant of an algorithm in the best order of ranks, a
-    name with parameters for exactly this. All sizes between two borders have the same
-    decision, the same object.
+    name with parameters exactly this. All sizes between two borders have one object.
 
     Raises
     ------
@@ -136,7 +137,7 @@ def decisions(question: Question, pricer: Pricer) -> "Decisions":
         made_of = overrides = _overrides(question, pricer)
         make = partial(_of_overrides, question, overrides, pricer)
     asked_for = question.collective, question.reproducible, question.root
-    key = *asked_for, question.by_formulas, made_of
+    key = *asked_for, question.by_formulas, question.only, made_of
     return pricer.computed(key, ALGORITHMS, make)
 
 
@@ -221,7 +222,7 @@ def _of_override(
         return _of_choices(known, override.decider, pricer)
     asked = question.collective, question.reproducible
     if not question.by_formulas:
-        return _of_choices(pricer.choices(*asked), PRICE, pricer)
+        return _of_choices(pricer.choices(*asked, question.only), PRICE, pricer)
     first, limit = pricer.first_choices(*asked)
     priced = question._replace(by_formulas=False)
 
@@ -260,7 +261,7 @@ def _preferred(question: Question, override: Override, pricer: Pricer) -> Choice
         if len(rows) == 1 and rows[0].name != rows[0].base_name:
             return Choices([Break(0.0, pricer.price_one(rows[0]))])
         if rows:
-            return pricer.choices_among(rows)
+            return pricer.choices_among(rows, question.only)
     asked_by = "" if override.decider == ARGUMENT else f" (from {override.decider})"
     reasons = "; ".join(obstacles)
     raise AlgorithmNotApplicable(

@@ -16,6 +16,10 @@ from collalgo.selection.prices import Break, Choices, Priced
 #: The subfolder, and the format of its files.
 KIND, FORMAT = "choices", "choices/1"
 
+#: The subfolder of choices for one size only: those for all sizes stay when many of
+#: these are kept.
+OF_ONE_SIZE = "choices_of_one_size"
+
 #: Gives the candidate of an algorithm in an order of ranks, to be priced when its
 #: price is read; raises ValueError for an order that the ranks do not have.
 Revive = Callable[[Algorithm, str], Priced]
@@ -30,6 +34,7 @@ def kept(
     lookup: Find,
     revive: Revive,
     compute: Callable[[], Choices],
+    only: int | None = None,
 ) -> Choices:
     """The choices among some rows: from disk, or else computed and kept there.
 
@@ -47,27 +52,33 @@ def kept(
         Gives the candidate of a row in an order of ranks.
     compute
         Computes the choices.
+    only
+        The only size that the choices are for; those for all sizes serve it, too.
     """
     if not rows or any(row.unproved for row in rows):
         return compute()
     names = [row.name for row in rows]
     key = repr((FORMAT, code_identity.of_code(), rows[0].collective, names, ranks))
     find = partial(lookup, rows[0].collective)
-    if found := _recalled(key, find, revive):
+    found, kind = _recalled(KIND, key, find, revive), KIND
+    if not found and only is not None:
+        kind, key = OF_ONE_SIZE, repr((key, only))
+        found = _recalled(kind, key, find, revive)
+    if found:
         return found
-    with disk_cache.turn(KIND, key):
-        found = _recalled(key, find, revive)
+    with disk_cache.turn(kind, key):
+        found = _recalled(kind, key, find, revive)
         if not found:
             found = compute()
-            disk_cache.keep(KIND, key, _written(found))
+            disk_cache.keep(kind, key, _written(found))
     return found
 
 
 def _recalled(
-    key: str, find: Callable[[str], Algorithm], revive: Revive
+    kind: str, key: str, find: Callable[[str], Algorithm], revive: Revive
 ) -> Choices | None:
     """The choices that are kept under a key, if any."""
-    text = disk_cache.recall(KIND, key)
+    text = disk_cache.recall(kind, key)
     return _read(text, find, revive) if text else None
 
 

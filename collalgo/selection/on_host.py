@@ -165,7 +165,9 @@ class HostPricer(NamedTuple):
         """Results from the prices of such ranks, computed once in a process."""
         return _COMPUTED.get((self, key), rows, compute)
 
-    def choices(self, collective: str, reproducible: bool = False) -> Choices:
+    def choices(
+        self, collective: str, reproducible: bool = False, _only: int | None = None
+    ) -> Choices:
         """The choice among all algorithms, by size; computed once in a process."""
         compute = partial(self._choices, collective, reproducible)
         return self.computed((collective, reproducible), ALGORITHMS, compute)
@@ -178,7 +180,9 @@ class HostPricer(NamedTuple):
         """None: the prices of a host are known soon."""
         return Choices([]), 0.0
 
-    def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
+    def choices_among(
+        self, rows: Sequence[Algorithm], _only: int | None = None
+    ) -> Choices:
         """The choice among some algorithms, by size."""
         if len(rows) == 1:
             return Choices(breaks([self.price_one(rows[0])]))

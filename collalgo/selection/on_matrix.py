@@ -46,7 +46,9 @@ def question_of(matrix: ByteMatrix) -> Question:
     """
     blocks = tuple(matrix.nbytes.ravel().tolist())
     buffers = max(1, matrix.size - 1)
-    return Question(ALLTOALL, matrix.total, block_nbytes=blocks, buffers=buffers)
+    return Question(
+        ALLTOALL, (n := matrix.total), block_nbytes=blocks, buffers=buffers, only=n
+    )
 
 
 def by_blocks(question: Question, pricer: Pricer) -> tuple[Question, Pricer]:
@@ -129,8 +131,10 @@ class MatrixPricer(TopologyPricer):
         """Whether ranks can run a variant, and it does not take too long to price."""
         return super()._is_fit(row, order) and self._prices.obstacle(row) is None
 
-    def _cheapest(self, collective: str, reproducible: bool) -> Choices:
-        found = super()._cheapest(collective, reproducible)
+    def _cheapest(
+        self, collective: str, reproducible: bool, only: int | None
+    ) -> Choices:
+        found = super()._cheapest(collective, reproducible, only)
         self._planner.forget_traffic()
         return found
 

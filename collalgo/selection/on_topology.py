@@ -27,7 +27,6 @@ from collalgo.selection.lazy_prices import LazyPrices
 from collalgo.selection.policies.nccl import World
 from collalgo.selection.pricer import Ordered, TableCache, Value
 from collalgo.selection.prices import (
-    SIZES,
     Break,
     ByPrice,
     Choices,
@@ -36,6 +35,7 @@ from collalgo.selection.prices import (
     LazyCurve,
     Priced,
     breaks,
+    cheapest,
     prune,
 )
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
@@ -132,18 +132,19 @@ class TopologyPricer:
     def prune(self, rows: Iterable[Algorithm], sizes: Reals) -> list[Priced]:
         """The candidates that are the cheapest for some sizes, and maybe others."""
         with computing:
-            some = without_twins(rows, self.size, self.features.cycles)
-            return prune(self.candidates(some), sizes)
+            return prune(self._distinct(rows), sizes)
+
+    def _distinct(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
+        """All useful candidates of some algorithms that differ."""
+        return self.candidates(without_twins(rows, self.size, self.features.cycles))
 
     def candidates(self, rows: Iterable[Algorithm]) -> list[LazyCandidate]:
         """All useful variants and orders of some algorithms."""
         rows = list(rows)
-        self._candidates |= {
-            row: self._synthesis.of(row)
-            for row in rows
-            if row.base_name == SYNTHESIZED and row not in self._candidates
-        }
-        self._try([row for row in rows if row not in self._candidates])
+        missing = [row for row in rows if row not in self._candidates]
+        planned = [row for row in missing if row.base_name == SYNTHESIZED]
+        self._candidates |= {row: self._synthesis.of(row) for row in planned}
+        self._try([row for row in missing if row not in planned])
         return [one for row in rows for one in self._candidates[row]]
 
     def _try(self, rows: Sequence[Algorithm]) -> None:
@@ -209,10 +210,8 @@ class TopologyPricer:
         """Whether ranks can run a variant in an order, which may change the bits."""
         if row.unfit is fits and row.of_library:  # the order does not matter
             return row.obstacle(self.size) is None
-        ordered = self.in_order(row, order)
-        if ordered.obstacle(self.size):
-            return False
-        return is_right_in_its_order(ordered, self.size)
+        one = self.in_order(row, order)
+        return not one.obstacle(self.size) and is_right_in_its_order(one, self.size)
 
     def in_order(self, row: Algorithm, order_name: str) -> Algorithm:
         """An algorithm in an order of the topology, by the numbers of the ranks."""
@@ -232,13 +231,9 @@ class TopologyPricer:
 
         def price() -> Curve:
             with computing:
-                planned = row.base_name == SYNTHESIZED
-                of = (
-                    self._synthesis.of(row)
-                    if planned
-                    else self._prices.of([(row, order)])
-                )
-                return of[0].priced.price
+                if row.base_name == SYNTHESIZED:
+                    return self._synthesis.of(row)[0].priced.price
+                return self._prices.of([(row, order)])[0].priced.price
 
         return Priced(row, LazyCurve(price), order)
 
@@ -253,10 +248,12 @@ class TopologyPricer:
         """Results from the prices of these ranks, computed once."""
         return self._computed.get(key, rows, compute)
 
-    def choices(self, collective: str, reproducible: bool = False) -> Choices:
+    def choices(
+        self, collective: str, reproducible: bool = False, only: int | None = None
+    ) -> Choices:
         """The choice among all algorithms, by size; computed once."""
-        compute = partial(self._cheapest, collective, reproducible)
-        return self.computed((collective, reproducible), ALGORITHMS, compute)
+        asked = collective, reproducible, only
+        return self.computed(asked, ALGORITHMS, partial(self._cheapest, *asked))
 
     def private_copy(self) -> "TopologyPricer":
         """The same ranks, with prices that no other thread computes or shares."""
@@ -270,28 +267,30 @@ class TopologyPricer:
         rows, limit = first_choices(collective, self.placement, reproducible)
         return Choices([Break(at, self.price_one(row)) for at, row in rows]), limit
 
-    def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
+    def choices_among(
+        self, rows: Sequence[Algorithm], only: int | None = None
+    ) -> Choices:
         """The choice among the variants of some algorithms, by size; computed once."""
-        key = tuple((row.collective, row.name) for row in rows)
+        key = tuple((row.collective, row.name) for row in rows), only
 
         def compute() -> Choices:
-            found = self.prune(rows, SIZES)
-            return Choices(breaks(found or [self.price_one(row) for row in rows]))
+            found = cheapest(self._distinct(rows), only)
+            return Choices(found or breaks([self.price_one(row) for row in rows]))
 
         return self.computed(key, list(rows), compute)
 
-    def _cheapest(self, collective: str, reproducible: bool) -> Choices:
+    def _cheapest(
+        self, collective: str, reproducible: bool, only: int | None
+    ) -> Choices:
         able, _ = self.applicable(collective, reproducible)
-        if not able:
-            raise no_applicable_algorithm(collective, self.size)
 
         def compute() -> Choices:
-            if not (found := self.prune(able, SIZES)):
+            if not (found := cheapest(self._distinct(able), only)):
                 raise no_applicable_algorithm(collective, self.size)
-            return Choices(breaks(found))
+            return Choices(found)
 
         rows = [row for row in able if row not in self._synthesis.rows(collective)]
-        return kept(self._identity, rows, self.find, self._revived, compute)
+        return kept(self._identity, rows, self.find, self._revived, compute, only)
 
     def _revived(self, row: Algorithm, order: str) -> Priced:
         """A kept candidate, whose order the ranks have."""

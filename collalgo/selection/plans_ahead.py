@@ -15,6 +15,7 @@ from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
 from collalgo.errors import TopologyError
 from collalgo.selection.choice import select
+from collalgo.selection.decide import PRICE
 from collalgo.selection.failures import Failure, failures
 from collalgo.selection.losses import Loss
 from collalgo.selection.on_topology import TopologyPricer
@@ -128,6 +129,8 @@ class Ahead:
     def _choice(self, call: Call, pricer: TopologyPricer) -> Selection:
         """The choice for a call, whose schedule is proved."""
         found = call.choose(pricer)
+        if found.decider == PRICE and call.counts is None:
+            pricer.choices(call.collective)  # for all sizes: calls have others, too
         decision = found.decision
         if decision.unproved:
             pricer.prove(decision.candidate.row, decision.schedule, self.root)

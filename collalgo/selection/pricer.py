@@ -70,8 +70,13 @@ class Pricer(Protocol):
     def price_one(self, row: Algorithm) -> Priced:
         """An algorithm with exactly its parameters, priced when the price is read."""
 
-    def choices(self, collective: str, reproducible: bool = False) -> Choices:
-        """The choice among all algorithms, by size; computed once in a process."""
+    def choices(
+        self, collective: str, reproducible: bool = False, only: int | None = None
+    ) -> Choices:
+        """The choice among all algorithms, by size; computed once in a process.
+
+        Those for one size only may take less to compute.
+        """
 
     def private_copy(self) -> "Pricer":
         """The same ranks, with prices that no other thread computes or shares."""
@@ -89,8 +94,10 @@ class Pricer(Protocol):
     ) -> Value:
         """Results from the prices of these ranks; see :class:`TableCache`."""
 
-    def choices_among(self, rows: Sequence[Algorithm]) -> Choices:
-        """The choice among the variants of some algorithms, by size."""
+    def choices_among(
+        self, rows: Sequence[Algorithm], only: int | None = None
+    ) -> Choices:
+        """The choice among the variants of some algorithms, by size, or for one."""
 
     def prove(self, row: Algorithm, schedule: ScheduleFunction, root: int) -> None:
         """Prove the schedule of a row before its first run."""

@@ -26,6 +26,13 @@ HALVINGS = 30
 ROUGHLY = "roughly"
 
 
+def sizes_beside(nbytes: float) -> Reals:
+    """The sizes that decide on a size: itself if compared, or those on both sides."""
+    above = int(SIZES.searchsorted(nbytes, "right"))
+    is_compared = above == len(SIZES) or SIZES[above - 1] == nbytes
+    return SIZES[above - 1 : above if is_compared else above + 1]
+
+
 class Curve(Protocol):
     """A price over the bytes of the whole buffer."""
 
@@ -157,6 +164,15 @@ def prune(candidates: Sequence[LazyCandidate], sizes: Reals = SIZES) -> list[Pri
             best, least[most] = np.minimum(best, least[most]), np.inf
 
 
+def cheapest(
+    candidates: Sequence[LazyCandidate], only: float | None = None
+) -> list["Break"]:
+    """The choice among candidates by size, or for one size; none without candidates."""
+    sizes = SIZES if only is None else sizes_beside(only)
+    found = prune(candidates, sizes)
+    return breaks(found, sizes=sizes) if found else []
+
+
 class ByPrice:
     """Candidates in ascending order of their prices for a size.
 
@@ -212,16 +228,19 @@ class Break(NamedTuple):
 
 
 def breaks(
-    candidates: Sequence[Priced], alike: float = ALIKE, similar: float = 0.0
+    candidates: Sequence[Priced],
+    alike: float = ALIKE,
+    similar: float = 0.0,
+    sizes: Reals = SIZES,
 ) -> list[Break]:
-    """The sizes from which on another candidate is chosen.
+    """The sizes from which on another candidate is chosen, between some sizes.
 
     Among candidates of similar prices the one with the least work is chosen, and among
     those of equal prices the first; ``similar`` and ``alike`` are relative differences.
     """
     if len(candidates) == 1:  # whose price is not needed
         return [Break(0.0, candidates[0])]
-    table = np.stack([candidate.price.seconds(SIZES) for candidate in candidates])
+    table = np.stack([candidate.price.seconds(sizes) for candidate in candidates])
     work = np.array([[candidate.work] for candidate in candidates])
     rivals = table <= table.min(axis=0) * (1 + similar)
     table[work > np.where(rivals, work, np.inf).min(axis=0)] = np.inf
@@ -229,7 +248,7 @@ def breaks(
     found = [Break(0.0, candidates[best[0]])]
     for i in np.flatnonzero(np.diff(best)):
         old, new = candidates[best[i]], candidates[best[i + 1]]
-        found.append(Break(_crossing(old, new, SIZES[i], SIZES[i + 1]), new))
+        found.append(Break(_crossing(old, new, sizes[i], sizes[i + 1]), new))
     return found
 
 

@@ -84,6 +84,24 @@ def test_each_figure_has_choices_of_its_own(kept, monkeypatch):
     assert len({*asked}) == len(asked) // 2 == 11
 
 
+def test_choices_for_one_size_are_kept_apart_and_served_by_those_for_all(kept):
+    def cheapest(*only):
+        kept()
+        return on_hosts("dgx1v", hosts=2).choices("broadcast", False, *only)
+
+    def files(kind):
+        return {*(disk_cache.folder() / kind).glob("*")}
+
+    one = cheapest(1 << 20)
+    (first,) = files(kept_choices.OF_ONE_SIZE)
+    assert not files(kept_choices.KIND)
+    assert same(cheapest(1 << 20), one)
+    whole = cheapest()
+    assert same(cheapest(8), whole)
+    assert files(kept_choices.OF_ONE_SIZE) == {first}
+    assert len(files(kept_choices.KIND)) == 1
+
+
 def test_choices_among_rows_of_users_are_not_kept(kept):
     collalgo.algorithm("allreduce", "of_a_user")(ring.allreduce)
     try:

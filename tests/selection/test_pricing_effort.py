@@ -10,8 +10,9 @@ import pytest
 from collalgo import Topology, select
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.selection import lazy_prices
+from collalgo.selection.decide import Question, decide
 from collalgo.selection.on_topology import TopologyPricer
-from collalgo.selection.prices import SIZES, breaks
+from collalgo.selection.prices import SIZES, breaks, sizes_beside
 from tests.support.leisure import at_leisure
 
 MACHINES = {
@@ -81,3 +82,46 @@ def test_few_schedules_are_priced_for_a_choice():
     able = [one.seconds for one in chosen.candidates if one.obstacle is None]
     assert len(able) == every
     assert chosen.seconds == min(able)
+
+
+SIZES_ASKED = (0, 1, 3, 1000, 1 << 14, 100_003, 3 << 20, 1 << 30, 5 << 41)
+
+
+FEW = [("allgather", "a torus"), ("allreduce", "a torus"), ("scan", "one NIC")]
+
+
+@pytest.mark.parametrize(("collective", "name"), at_leisure(EVERY, FEW))
+def test_a_decision_on_one_size_is_that_of_all_sizes(collective, name):
+    machine, parameters = MACHINES[name]
+    topology = Topology.load(machine, **parameters)
+    whole, pricer = TopologyPricer(topology).choices(collective), None
+    for nbytes in SIZES_ASKED:
+        if nbytes in SIZES_ASKED[::4]:
+            pricer = TopologyPricer(topology)
+        asked = Question(collective, nbytes, only=nbytes)
+        found, other = decide(asked, pricer).candidate, whole.at(nbytes)
+        assert (found.row, found.order) == (other.row, other.order)
+        named = asked._replace(algorithm=found.row.base_name)
+        assert decide(named, pricer).candidate.row == found.row
+
+
+def test_a_decision_on_one_size_prices_fewer_candidates():
+    topology = Topology.load("dgx_h100", hosts=2)
+    one, every = TopologyPricer(topology), TopologyPricer(topology)
+    rows, _ = one.applicable("allgather")
+    decide(Question("allgather", 1 << 30, only=1 << 30), one)
+    every.choices("allgather")
+    known = [sum(c.known for c in of.candidates(rows)) for of in (one, every)]
+    assert 0 < known[0] < known[1]
+
+
+@pytest.mark.parametrize("nbytes", [0, 1, 2, 5, 8, 1000, 1 << 30, 3 << 30, 1 << 50])
+def test_a_size_is_decided_by_itself_or_by_those_beside_it(nbytes):
+    found = sizes_beside(nbytes)
+    assert found[0] <= nbytes
+    if len(found) == 1:
+        assert nbytes == found[0] or found[0] == SIZES[-1]
+    else:
+        assert len(found) == 2
+        assert nbytes < found[1]
+        assert (SIZES[:-1] == found[0]).nonzero() == (SIZES[1:] == found[1]).nonzero()
