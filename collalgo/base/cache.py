@@ -1,9 +1,9 @@
 """Bounded caches: dictionaries that keep the newest entries."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from threading import RLock, local
-from typing import Any, TypeVar
+from threading import Lock, RLock, local
+from typing import Any, Generic, TypeVar
 
 #: The most entries of a cache; the oldest are evicted.
 REMEMBERED = 512
@@ -67,3 +67,50 @@ def recalled(
         remembered[key] = found
     make_room(remembered)
     return found
+
+
+class Newest(Generic[Value]):
+    """The newest values, of some bytes together.
+
+    Parameters
+    ----------
+    most
+        The most bytes; the newest value is kept whatever its size.
+    nbytes
+        The bytes of a value, which may grow.
+    """
+
+    def __init__(self, most: int, nbytes: Callable[[Value], int]):
+        self._most, self._nbytes = most, nbytes
+        self._values: dict[Hashable, Value] = {}
+        self._total = self._unmeasured = 0
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """The value of a key, made if it is not kept."""
+        with self._lock:
+            if key in self._values:
+                found = self._values[key] = self._values.pop(key)
+                return found
+        found = make()
+        with self._lock:
+            self._add(key, found)
+        return found
+
+    def _add(self, key: Hashable, value: Value) -> None:
+        """Add a value; measure all again after half as many as there are."""
+        self._values[key] = value
+        self._total += self._nbytes(value)
+        self._unmeasured += 1
+        if 2 * self._unmeasured > len(self._values) or self._total > self._most:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Evict the oldest values beyond the most bytes."""
+        sizes = {key: self._nbytes(value) for key, value in self._values.items()}
+        self._total, self._unmeasured = sum(sizes.values()), 0
+        for key in [*sizes][:-1]:
+            if self._total <= self._most:
+                break
+            self._total -= sizes[key]
+            del self._values[key]
