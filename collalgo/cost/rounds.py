@@ -38,6 +38,11 @@ class Line(NamedTuple):
         """The price of a number of bytes, or of an array of such numbers."""
         return self.latency + self.per_byte * nbytes
 
+    def then(self, other: "Line") -> "Line":
+        """The price of two schedules, one after the other."""
+        both = self.latency + other.latency, self.per_byte + other.per_byte
+        return Line(*both, self.assumed or other.assumed)
+
     def over(self, buffers: int) -> "Line":
         """The same price over the bytes of one of several buffers."""
         return self._replace(per_byte=self.per_byte * buffers)

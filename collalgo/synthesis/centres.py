@@ -14,14 +14,15 @@ Parents = NDArray[np.int32]
 
 def depths(parents: Parents) -> Ints:
     """The depth of each rank in each tree, one row a tree; 0 for ranks outside."""
-    found = np.zeros(parents.shape, np.int64)
-    at = np.broadcast_to(np.arange(parents.shape[1]), parents.shape)
-    while True:
-        up = np.take_along_axis(parents, at, axis=1)
-        if not (up >= 0).any():
-            return found
-        found += up >= 0
-        at = np.where(up >= 0, up, at)
+    first = np.arange(len(parents))[:, None] * parents.shape[1]
+    above = np.where(parents >= 0, parents + first, -1).ravel()
+    found, left = np.zeros(len(above), np.int64), np.flatnonzero(above >= 0)
+    at = above[left]
+    while len(left):
+        found[left] += 1
+        at = above[at]
+        left, at = left[at >= 0], at[at >= 0]
+    return found.reshape(parents.shape)
 
 
 def mean_depth(parents: Parents) -> float:

@@ -6,6 +6,8 @@ the form. All of these are in its key, so that it is never out of date.
 
 import zlib
 from base64 import b64decode, b64encode
+from collections.abc import Hashable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -22,37 +24,53 @@ KIND, FORMAT, LARGEST = "plans", "plans/2", 1 << 22
 #: the step and the lane. The most transfers that are read.
 STORED, COLUMNS, MOST = np.dtype("<i4"), len(Transfers._fields) + 2, 1 << 20
 
+#: A stage, its root and its form: the key of a plan of a planner.
+Stage: TypeAlias = tuple[Any, int, Any]
+
 #: The number before the columns: that of the blocks, whose units follow it.
 HEAD = 1
 
 
-def recalled(identity: str, size: int, part: Reals | None = None) -> Plan | None:
-    """The kept plan of some ranks; None if the cache lacks it.
+class KeptPlans:
+    """The plans of some ranks.
 
     Parameters
     ----------
-    identity
-        All inputs of the plan, except the code.
+    ranks
+        The identity of all inputs of the plans, except the code and their stages.
     size
         The number of ranks.
     part
         The part of the buffer that each block is; by default all are equal.
     """
-    text = disk_cache.recall(KIND, _key(identity), LARGEST)
-    return _read(text, size, part) if text else None
 
+    def __init__(self, ranks: str, size: int, part: Reals | None = None):
+        self._ranks, self._size, self._part = ranks, size, part
+        self._known: set[Hashable] = set()
 
-def keep(identity: str, plan: Plan) -> None:
-    """Keep a plan; one that is too large is not kept."""
-    columns = [*plan.transfers, plan.step, plan.lane]
-    units = plan.blocks.units
-    numbers = np.concatenate([[len(units)], units, *columns])
-    packed = zlib.compress(numbers.astype(STORED).tobytes())
-    disk_cache.keep(KIND, _key(identity), b64encode(packed).decode(), LARGEST)
+    def recalled(self, stage: Stage) -> Plan | None:
+        """The plan of a stage; None if the cache lacks it."""
+        text = disk_cache.recall(KIND, self._key(stage), LARGEST)
+        found = _read(text, self._size, self._part) if text else None
+        if found:
+            self._known.add(stage)
+        return found
 
+    def keep(self, stage: Stage, plan: Plan) -> None:
+        """Keep the plan of a stage, unless it is; one that is too large is not kept."""
+        if stage in self._known:
+            return
+        self._known.add(stage)
+        columns = [*plan.transfers, plan.step, plan.lane]
+        units = plan.blocks.units
+        numbers = np.concatenate([[len(units)], units, *columns])
+        packed = zlib.compress(numbers.astype(STORED).tobytes())
+        disk_cache.keep(KIND, self._key(stage), b64encode(packed).decode(), LARGEST)
 
-def _key(identity: str) -> str:
-    return repr((FORMAT, code_identity.of_code(), identity))
+    def _key(self, stage: Stage) -> str:
+        (make, *how), root, form = stage
+        names = f"{make.__module__}.{make.__name__}", *how, root, *form
+        return repr((FORMAT, code_identity.of_code(), self._ranks, *names))
 
 
 def _read(text: str, size: int, part: Reals | None) -> Plan | None:

@@ -1,6 +1,8 @@
 """The links that messages between each two ranks take, as columns of numbers."""
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,8 @@ from collalgo.cost.symmetry import Symmetry
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.turning import Loads, Turning, turning_of
+
+Value = TypeVar("Value")
 
 #: The digits of the part of a message on a link.
 DIGITS = 12
@@ -36,6 +40,8 @@ class PairLinks:
         1 for each pair of ranks of one host, and 0 for others.
     latencies : ndarray
         The seconds of a message of each pair without bytes.
+    assumed : ndarray of bool
+        Whether the speed of each directed link is assumed.
     turning : Turning
         The turns of the transfers that are planned: a transfer represents all that it
         turns into. The links of a machine have the first turn only.
@@ -48,6 +54,7 @@ class PairLinks:
         usable: NDArray[np.bool_],
         on_one_host: Ints,
         latencies: Reals,
+        assumed: NDArray[np.bool_],
         turning: Turning,
     ):
         self.size = turning.symmetry.size
@@ -55,8 +62,10 @@ class PairLinks:
         self.pair, self.links, self.parts = loads.pair, loads.link, loads.part
         self.bytes_per_second = bytes_per_second
         self.usable, self.on_one_host = usable, on_one_host
-        self.latencies, self.turning = latencies, turning
+        self.latencies, self.assumed = latencies, assumed
+        self.turning = turning
         self._loads = loads
+        self._results: dict[Hashable, Any] = {}
 
     @classmethod
     def of(cls, routes: RankRoutes, reverse: bool = False) -> "PairLinks":
@@ -68,8 +77,33 @@ class PairLinks:
         usable[loads.pair[_is_between(routes, loads, size)]] = False
         alike = routes.hosts[source] == routes.hosts[target]
         nothing = Turning(Symmetry((size,), (False,)), np.arange(len(routes.speed)))
-        found = loads, routes.speed, usable, alike.astype(np.int64), latencies
-        return cls(*found, nothing)
+        assumed = np.zeros(len(routes.speed), np.bool_)
+        assumed[routes.routing.assumed] = True
+        known = usable, alike.astype(np.int64), latencies
+        return cls(loads, routes.speed, *known, assumed, nothing)
+
+    def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        """A result from these links, computed once."""
+        if key not in self._results:
+            self._results[key] = make()
+        found: Value = self._results[key]
+        return found
+
+    def is_like(self, other: "PairLinks") -> bool:
+        """Whether the links of another machine differ in their numbers alone."""
+        if len(self.links) != len(other.links):
+            return False
+        numbers = np.unique(np.stack([self.links, other.links]), axis=1)
+        if any(len(np.unique(row)) != len(row) for row in numbers):
+            return False
+        return all(map(np.array_equal, self._unnumbered, other._unnumbered))
+
+    @property
+    def _unnumbered(self) -> list[NDArray[Any]]:
+        """All that trees and prices depend on, except the numbers of links."""
+        of_links = self.bytes_per_second[self.links], self.assumed[self.links]
+        of_pairs = self.usable, self.on_one_host, self.latencies
+        return [self.pair, self.parts, *of_links, *of_pairs]
 
     @property
     def busy(self) -> Reals:
@@ -109,7 +143,8 @@ class PairLinks:
         loads = Loads(pair, link, whole.round(DIGITS))
         speed = self.bytes_per_second[one]
         known = self.usable, self.on_one_host, self.latencies
-        return PairLinks(loads, speed, *known, turning)
+        assumed = np.bincount(number, self.assumed) > 0
+        return PairLinks(loads, speed, *known, assumed, turning)
 
 
 def _loads(routes: RankRoutes, reverse: bool) -> tuple[Reals, Loads]:

@@ -57,6 +57,12 @@ class Plan(NamedTuple):
         return int(self.step.max(initial=-1)) + 1
 
     @property
+    def nbytes(self) -> int:
+        """The bytes of the columns."""
+        columns = (*self.transfers, self.step, self.lane, *self.blocks)
+        return sum(column.nbytes for column in columns)
+
+    @property
     def digest(self) -> str:
         """The identity of all transfers with their steps and lanes."""
         found = blake2b(repr(self.size).encode(), digest_size=16)
@@ -151,17 +157,16 @@ def ordered(
     pace
         The length of the steps.
     late
-        The number of steps within which each transfer should be done, unless another
-        waits for it; then it is done before that one.
+        The number of steps within which each transfer should be done, less one for each
+        transfer that waits for it in a row.
     weights
         The amount of data of each transfer; by default 1.
     """
-    height = _heights(len(transfers.source), waits)
-    order = np.argsort(late - height, kind="stable")
+    order = np.argsort(late, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     ordering = _ordering(pairs, transfers, waits, pace.several, order, place, weights)
-    due = pace.due((late - height)[order])
+    due = pace.due(late[order])
     found = ordering.steps(pace.least, pace.fraction, pace.most, pace.growth, due)
     used = np.bincount(found) > 0
     step = (np.cumsum(used) - 1)[found[place]]
@@ -199,14 +204,3 @@ def _ordering(
         len(pairs.bytes_per_second),
         None if weights is None else weights[order],
     )
-
-
-def _heights(count: int, waits: Dependencies) -> Ints:
-    """The number of transfers that wait for each one in a row."""
-    height = np.zeros(count, np.int64)
-    while True:
-        higher = height.copy()
-        np.maximum.at(higher, waits.before, height[waits.after] + 1)
-        if (higher == height).all():
-            return height
-        height = higher

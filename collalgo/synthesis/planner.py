@@ -1,7 +1,7 @@
 """The planner: the plans of collectives on the links of a topology."""
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property, reduce
+from collections.abc import Mapping
+from functools import cached_property, partial, reduce
 from threading import RLock
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -10,11 +10,13 @@ from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.schedule.transfers import Reals
-from collalgo.synthesis import kept_plans, traffic, wave_traffic
+from collalgo.synthesis import traffic, wave_traffic
+from collalgo.synthesis.kept_plans import KeptPlans
+from collalgo.synthesis.made_plans import MADE, STEPS, MadePlan
 from collalgo.synthesis.paces import EVEN, PACES, Lengths
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
+from collalgo.synthesis.plan_price import is_by_loads
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
@@ -79,7 +81,6 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
         "alltoall": {"paths": (Stage(traffic.alltoall),)},
     }
 )
-
 
 #: The default number of steps in which the busiest link carries its load.
 ROUNDS = 16
@@ -167,11 +168,10 @@ class Planner:
     def __init__(self, placement: Placement):
         self._placement = placement
         self.machine = placement.digest[:8]
-        self._part: Reals | None = None  # all blocks are equal
         self._traffic: dict[tuple[Stage, int], Traffic] = {}
-        self._plans: dict[PlanKey, Plan] = {}
-        self._kept: set[PlanKey] = set()
-        self._steps: dict[tuple[str, int, Form], PlannedSteps] = {}
+        self._lines: dict[PlanKey, Line] = {}
+        self._on_disk = KeptPlans(placement.digest, placement.size)
+        self._of_this = object()  # tells its plans from those of other planners
         self._lock = RLock()  # ranks that are threads share the plans
 
     @property
@@ -192,53 +192,43 @@ class Planner:
     @cached_property
     def _reversed_pairs(self) -> PairLinks:
         """The links from each target to each source, for trees towards their roots."""
-        return PairLinks.of(self.routes, reverse=True)
+        found = PairLinks.of(self.routes, reverse=True)
+        return self.pairs if self.pairs.is_like(found) else found
 
     def steps(self, collective: str, form: Form, root: int = 0) -> PlannedSteps:
         """The steps of a collective in a form, from or to a root, to be run."""
-        key = collective, root, form
+        keys = tuple(plan_keys(collective, form, root))
+
+        def make() -> PlannedSteps:
+            plans = {key: self._whole(key) for key in keys}
+            for key, plan in plans.items():
+                self._on_disk.keep(key, plan)
+            return PlannedSteps(reduce(Plan.then, plans.values()))
+
         with self._lock:
-            if key not in self._steps:
-                keys = plan_keys(collective, form, root)
-                plan = self._joined(keys)
-                self._keep(keys)
-                self._steps[key] = PlannedSteps(plan)
-            return self._steps[key]
+            return STEPS.get((self._of_this, keys), make)
 
-    def _joined(self, keys: Sequence[PlanKey]) -> Plan:
-        """The plan of some stages in turn; ways and collectives share stages."""
-        for key in keys:
-            if key not in self._plans:
-                self._plans[key] = self._recalled(key) or self._planned(key)
-        return reduce(Plan.then, [self._plans[key] for key in keys])
+    def _whole(self, key: PlanKey) -> Plan:
+        """The plan of a stage with all transfers."""
+        if found := self._on_disk.recalled(key):
+            return found
+        (stage, *_), plan = key, self._made(key).whole
+        return plan.reversed(stage.reduces) if stage.reverse else plan
 
-    def _planned(self, key: PlanKey) -> Plan:
+    def _made(self, key: PlanKey) -> MadePlan:
+        """The plan of a stage; ways and collectives share stages."""
+        stage, root, form = key
+        reverse = stage.reverse and self._reversed_pairs is not self.pairs
+        key = stage._replace(reverse=reverse), root, form  # both ways may be alike
+        return MADE.get((self._of_this, key), partial(self._planned, key))
+
+    def _planned(self, key: PlanKey) -> MadePlan:
         """Make the plan of a stage."""
         stage, root, form = key
         traffic, lengths = self._traffic_of(stage, root), form.lengths(stage.reduces)
-        several = form.peers == SEVERAL
-        plan = traffic.plan(form.rounds, lengths, several, form.parts_of_round)
-        return plan.reversed(stage.reduces) if stage.reverse else plan
-
-    def _recalled(self, key: PlanKey) -> Plan | None:
-        """The plan of a stage on disk, if there is one."""
-        found = kept_plans.recalled(self._identity(key), self.size, self._part)
-        if found:
-            self._kept.add(key)
-        return found
-
-    def _keep(self, keys: Sequence[PlanKey]) -> None:
-        """Store the plans of stages that the disk cache does not have yet."""
-        for key in keys:
-            if key not in self._kept:
-                self._kept.add(key)
-                kept_plans.keep(self._identity(key), self._plans[key])
-
-    def _identity(self, key: PlanKey) -> str:
-        """All inputs of a plan, except the code."""
-        (make, *how), root, form = key
-        name = f"{make.__module__}.{make.__name__}"
-        return repr((self._placement.digest, name, *how, root, *form))
+        several, parts = form.peers == SEVERAL, form.parts_of_round
+        plan = traffic.represented(form.rounds, lengths, several, parts)
+        return MadePlan(traffic.pairs, plan)
 
     def _traffic_of(self, stage: Stage, root: int) -> Traffic:
         """The traffic of a stage."""
@@ -250,12 +240,11 @@ class Planner:
 
     def obstacle(self, collective: str, form: Form) -> str | None:
         """The reason why a form has too many transfers, or None; the root is rank 0."""
+        stages, parts = PLANNED[collective][form.way], form.rounds * form.parts_of_round
         if form.way != WAVES:
             return None
         if self.size > MOST_RANKS:
             return f"waves are for at most {MOST_RANKS} ranks, not for {self.size}"
-        stages = PLANNED[collective][form.way]
-        parts = form.rounds * form.parts_of_round
         least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks > 0)
         if parts * most <= traffic.MOST_TRANSFERS:
             return None
@@ -264,31 +253,47 @@ class Planner:
                 f"{form.rounds} rounds make at least {parts * least} transfers, but a "
                 f"plan has at most {traffic.MOST_TRANSFERS}; pass fewer rounds"
             )
-        with self._lock:
-            every = [self._traffic_of(one, 0) for one in stages]
         asked = form.rounds, form.parts_of_round
-        return next(filter(None, (one.obstacle(*asked) for one in every)), None)
+        with self._lock:
+            every = [self._traffic_of(one, 0).obstacle(*asked) for one in stages]
+        return next(filter(None, every), None)
 
     def least(self, collective: str, form: Form) -> Line:
         """A lower bound of the price, by the steps and the load of the busiest link."""
-        latency = busy = 0.0
+        stages = PLANNED[collective][form.way]
+        steps = [form.lengths(one.reduces).least_steps(form.rounds) for one in stages]
         with self._lock:
-            for stage in PLANNED[collective][form.way]:
-                one = self._traffic_of(stage, 0)
-                steps = form.lengths(stage.reduces).least_steps(form.rounds)
-                latency += steps * one.least_latency
-                busy += one.busy * one.blocks.largest
+            every = [self._traffic_of(stage, 0) for stage in stages]
+        pairs = zip(steps, every, strict=True)
+        latency = sum(number * one.least_latency for number, one in pairs)
+        busy = sum(one.busy * one.blocks.largest for one in every)
         return Line(latency, busy * self.buffers(collective))
 
     def price(self, collective: str, form: Form) -> Line:
         """The price of a collective from rank 0, over the bytes of its buffer."""
-        line = in_rounds(self.messages(collective, form), self.routes.routing).line
+        routing, keys = self.routes.routing, plan_keys(collective, form)
+        with self._lock:
+            if is_by_loads(routing.link_model):
+                line = reduce(Line.then, map(self._line, keys))
+            else:  # stages depend on each other
+                line = in_rounds(self.messages(collective, form), routing).line
         return line.over(self.buffers(collective))
+
+    def _line(self, key: PlanKey) -> Line:
+        """The price of a stage, over the bytes of a whole buffer."""
+        if key not in self._lines:
+            routing, kept = self.routes.routing, self._on_disk.recalled(key)
+            if kept:
+                self._lines[key] = in_rounds(kept.messages, routing).line
+            else:
+                self._lines[key] = self._made(key).line(routing.link_model)
+        return self._lines[key]
 
     def messages(self, collective: str, form: Form) -> Messages:
         """The messages of a collective from rank 0."""
         with self._lock:
-            return self._joined(plan_keys(collective, form)).messages
+            plans = map(self._whole, plan_keys(collective, form))
+            return reduce(Plan.then, plans).messages
 
     def buffers(self, collective: str) -> int:
         """The number of buffers whose bytes are those of the whole data."""

@@ -32,6 +32,11 @@ class PlannedSteps:
         self._units: list[int] = plan.blocks.units.tolist()
         self._of_rank: dict[int, dict[int, list[Message]]] = {}
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the plan, and about those of its sorted transfers."""
+        return 2 * self.plan.nbytes
+
     def of(self, group: Group) -> Iterator[Step]:
         """The steps of a rank of a group that has all ranks of the plan."""
         if group.me not in self._of_rank:  # most processes need one rank only

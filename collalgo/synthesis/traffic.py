@@ -87,6 +87,13 @@ class Traffic(NamedTuple):
 
         In waves each of these has some parts of each unit.
         """
+        found = self.represented(rounds, lengths, several, parts_of_round)
+        return found.turned(self.pairs.turning)
+
+    def represented(
+        self, rounds: int, lengths: Lengths, several: bool, parts_of_round: int
+    ) -> Plan:
+        """The same plan without what its transfers turn into."""
         parts = self._parts(rounds * parts_of_round)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
         pace = lengths.pace(self.busy * parts / rounds)._replace(several=several)
@@ -95,16 +102,15 @@ class Traffic(NamedTuple):
         late = self._late(rounds, parts)
         weights = self.blocks.weights[transfers.block]
         found = ordered(self.pairs, transfers, waits, pace, late, weights)
-        blocks = self.blocks.split(parts)
-        plan = Plan(self.pairs.size, blocks, transfers, *found)
-        return plan.turned(self.pairs.turning)
+        return Plan(self.pairs.size, self.blocks.split(parts), transfers, *found)
 
     def _late(self, rounds: int, parts: int) -> Reals:
         """The number of steps within which each transfer of parts should be done."""
+        before = np.repeat(self.waits.heights(len(self.transfers.source)), parts)
         if self.begin is not None:
-            return rounds * np.repeat(self.begin, parts)
+            return rounds * np.repeat(self.begin, parts) - before
         span = AHEAD if self.blocks.number > 1 and not self.in_waves else rounds
-        return span * phases(self.transfers.unit, parts)
+        return span * phases(self.transfers.unit, parts) - before
 
     def _parts(self, rounds: int) -> int:
         """The number of parts of each unit, so that many of them are in each step.
@@ -204,7 +210,8 @@ def _allgather_of(pairs: PairLinks, units: int, to_combine: bool) -> Traffic:
     roots = np.array(pairs.turning.symmetry.representatives)
     unit, number = np.divmod(np.arange(len(roots) * units), len(roots))
     block = roots[number]
-    trees = pack(pairs, block.tolist())
+    key = allgather, units
+    trees = pairs.once(key, lambda: pack(pairs, block.tolist()))
     blocks = Blocks.equal(pairs.size, units)
     return Traffic(pairs, blocks, *down(trees, block, unit, to_combine), trees.busy)
 
@@ -214,7 +221,8 @@ def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     others, units = pairs.size - 1, units_of(pairs.size)
     unit, number = np.divmod(np.arange(others * units), others)
     block = (root + 1 + number) % pairs.size
-    trees = pack(pairs, [root] * len(block), block.tolist())
+    ends = [root] * len(block), block.tolist()
+    trees = pairs.once((scatter, root), lambda: pack(pairs, *ends))
     return Traffic(
         pairs,
         Blocks.equal(pairs.size, units),
@@ -242,7 +250,8 @@ def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
 
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Trees from the root, each with a unit of the buffer."""
-    trees, unit = pack(pairs, [root] * OF_WHOLE), np.arange(OF_WHOLE)
+    key, unit = (broadcast, root), np.arange(OF_WHOLE)
+    trees = pairs.once(key, lambda: pack(pairs, [root] * OF_WHOLE))
     return Traffic(
         pairs,
         Blocks.equal(1, OF_WHOLE),

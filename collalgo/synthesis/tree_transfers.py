@@ -50,6 +50,16 @@ class Dependencies(NamedTuple):
     after: Ints
     joint: Ints
 
+    def heights(self, count: int) -> Ints:
+        """The number of transfers that wait for each of some in a row."""
+        height = np.zeros(count, np.int64)
+        while True:
+            higher = height.copy()
+            np.maximum.at(higher, self.before, height[self.after] + 1)
+            if (higher == height).all():
+                return height
+            height = higher
+
     def split(self, parts: int) -> "Dependencies":
         """The same for the transfers of equal parts of each unit."""
         joint = np.where(

@@ -16,7 +16,7 @@ from collalgo.synthesis.wave_packing import (
 def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     """Trees from each rank."""
     pairs = pairs.turned
-    trees = pack_waves_from_all(pairs)
+    trees = pairs.once(allgather, lambda: pack_waves_from_all(pairs))
     roots = np.array(pairs.turning.symmetry.representatives)
     unit, number = np.divmod(np.arange(len(trees.parents)), len(roots))
     found = down(trees, roots[number], unit, to_combine)
@@ -26,7 +26,7 @@ def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
 
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Trees from the root."""
-    trees = pack_waves(pairs, root)
+    trees = pairs.once((broadcast, root), lambda: pack_waves(pairs, root))
     unit = np.arange(len(trees.parents))
     found = down(trees, 0 * unit, unit, to_combine)
     return Traffic(pairs, Blocks.equal(1, len(unit)), *found, trees.busy, in_waves=True)

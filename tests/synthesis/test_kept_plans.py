@@ -48,7 +48,7 @@ def test_a_later_job_makes_no_plan_again(size, monkeypatch):
     ]
     first = planner(size)
     made = [first.steps(*one).plan for one in asked]
-    monkeypatch.setattr(Traffic, "plan", None)
+    monkeypatch.setattr(Traffic, "represented", None)
     second = planner(size)
     for one, plan in zip(asked, made, strict=True):
         assert same(second.steps(*one).plan, plan)
