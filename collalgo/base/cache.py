@@ -83,7 +83,8 @@ class Newest(Generic[Value]):
     def __init__(self, most: int, nbytes: Callable[[Value], int]):
         self._most, self._nbytes = most, nbytes
         self._values: dict[Hashable, Value] = {}
-        self._total = self._unmeasured = 0
+        self._sizes: dict[Hashable, int] = {}
+        self._total = self._added = 0
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], Value]) -> Value:
@@ -98,19 +99,18 @@ class Newest(Generic[Value]):
         return found
 
     def _add(self, key: Hashable, value: Value) -> None:
-        """Add a value; measure all again after half as many as there are."""
-        self._values[key] = value
-        self._total += self._nbytes(value)
-        self._unmeasured += 1
-        if 2 * self._unmeasured > len(self._values) or self._total > self._most:
-            self._make_room()
+        """Add a value, and evict the oldest ones beyond the most bytes."""
+        self._values[key], self._sizes[key] = value, self._nbytes(value)
+        self._total += self._sizes[key]
+        self._added += 1
+        if 2 * self._added > len(self._values):
+            self._measure()
+        while self._total > self._most and len(self._values) > 1:
+            oldest = next(iter(self._values))
+            del self._values[oldest]
+            self._total -= self._sizes.pop(oldest)
 
-    def _make_room(self) -> None:
-        """Evict the oldest values beyond the most bytes."""
-        sizes = {key: self._nbytes(value) for key, value in self._values.items()}
-        self._total, self._unmeasured = sum(sizes.values()), 0
-        for key in [*sizes][:-1]:
-            if self._total <= self._most:
-                break
-            self._total -= sizes[key]
-            del self._values[key]
+    def _measure(self) -> None:
+        """Measure all values again: once for half as many new ones as there are."""
+        self._sizes = {key: self._nbytes(value) for key, value in self._values.items()}
+        self._total, self._added = sum(self._sizes.values()), 0

@@ -21,6 +21,9 @@ from collalgo.schedule.tracing import MOST_STEPS
 #: The number of steps of a partial trace.
 FEW = 32
 
+#: The bytes of a schedule without messages, about.
+OVERHEAD = 1 << 12
+
 #: Shares of the buffer that differ by less are equal.
 ROUNDED = 1e-12
 
@@ -88,6 +91,14 @@ class Traces:
     def _clear(self) -> None:
         self._whole, self._begun = TracedRanks(self.size), TracedRanks(self.size)
         self._partial_traces: dict[tuple[tuple[int, ...], bool], Messages] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About the bytes of the messages that are known so far."""
+        found = sum(one.nbytes for one in self._partial_traces.values())
+        if "folded" in vars(self):
+            found += self.folded.messages.nbytes
+        return OVERHEAD + found + self._whole.nbytes + self._begun.nbytes
 
     @cached_property
     def length(self) -> int:
@@ -180,6 +191,11 @@ class TracedRanks:
         self.ranks: set[int] = set()
         self._messages = NOTHING
         self._size = size
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the messages."""
+        return self._messages.nbytes
 
     def add(self, ranks: Iterable[int], messages: Messages) -> None:
         """Add the messages of further ranks."""

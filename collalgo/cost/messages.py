@@ -37,6 +37,11 @@ class Messages(NamedTuple):
         """The number of steps."""
         return int(self.step.max(initial=-1)) + 1
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the columns."""
+        return sum(column.nbytes for column in self)
+
     def where(self, chosen: Flags | Ints) -> "Messages":
         """The chosen transfers."""
         if chosen.dtype == bool:

@@ -1,9 +1,9 @@
 """Prices of algorithms on a topology, bounded from below before they are known."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 
 from collalgo.algorithms.catalogue import Algorithm
+from collalgo.base.cache import Newest
 from collalgo.cost.folding import FEW, Traces
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
@@ -21,6 +21,9 @@ MANY = 2048
 
 #: The most steps of a schedule, of all ranks together that no symmetry represents.
 MOST_STEPS = 10_000_000
+
+#: The traces that machines with the same number of ranks share.
+TRACES: Newest[Traces] = Newest(1 << 28, lambda one: one.nbytes)
 
 
 class LazyPrices:
@@ -121,8 +124,9 @@ class LazyPrices:
         given = dict(row.parameters)
         given.pop("segments", None)
         whole = row._replace(name="", parameters=tuple(given.items()), unproved=True)
-        return _traces(
-            whole, self._placement.size, tuple(grids_of(whole, *self._placement.grid))
+        size, grids = self._placement.size, (*grids_of(whole, *self._placement.grid),)
+        return TRACES.get(
+            (whole, size, grids), lambda: Traces(whole.schedule, size, grids)
         )
 
 
@@ -130,8 +134,3 @@ def segments_of(row: Algorithm) -> int:
     """The number of segments of an algorithm."""
     segments: int = dict(row.parameters).get("segments", 1)
     return segments
-
-
-@lru_cache(maxsize=512)
-def _traces(row: Algorithm, size: int, grids: tuple[tuple[int, ...], ...]) -> Traces:
-    return Traces(row.schedule, size, grids)

@@ -15,6 +15,7 @@ from collalgo.base import code_identity, disk_cache
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan import LANES, Plan
+from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.tree_transfers import Transfers
 
 #: The subfolder, the format of its files, and the most bytes of a file.
@@ -56,11 +57,12 @@ class KeptPlans:
             self._known.add(stage)
         return found
 
-    def keep(self, stage: Stage, plan: Plan) -> None:
+    def keep(self, stage: Stage, steps: PlannedSteps) -> None:
         """Keep the plan of a stage, unless it is; one that is too large is not kept."""
-        if stage in self._known:
+        if stage in self._known or steps.transfers > MOST or not disk_cache.keeps():
             return
         self._known.add(stage)
+        plan = steps.represented.turned(steps.turning)
         columns = [*plan.transfers, plan.step, plan.lane]
         units = plan.blocks.units
         numbers = np.concatenate([[len(units)], units, *columns])

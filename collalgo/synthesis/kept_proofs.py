@@ -9,7 +9,7 @@ from collalgo.base import code_identity, disk_cache
 from collalgo.schedule import ScheduleFunction
 from collalgo.synthesis.plan_proof import ALONG_TREES, prove_plan
 from collalgo.synthesis.planner import MOST_ALIKE
-from collalgo.synthesis.synthesized import Synthesized, is_plain, plan_of
+from collalgo.synthesis.synthesized import Synthesized, is_plain, steps_of
 
 #: The subfolder, and the format of its files.
 KIND, FORMAT = "proofs", "proofs/1"
@@ -40,12 +40,12 @@ def prove(row: Algorithm, schedule: ScheduleFunction, size: int, root: int) -> N
     if not isinstance(row.function, Synthesized) or not is_plain(row):
         prove_once(schedule, size, row.collective, root)
         return
-    plan = plan_of(row, root)
-    content = plan.digest
+    steps = steps_of(row, root)
+    plan, content = steps.represented, steps.digest
     key = repr((FORMAT, code_identity.of_code(), row.collective, size, root, content))
     if disk_cache.recall(KIND, key) != PROVED:
-        if len(plan.step) > MOST_SYMBOLIC and row.collective in ALONG_TREES:
-            prove_plan(plan, row.collective, root)
+        if steps.transfers > MOST_SYMBOLIC and row.collective in ALONG_TREES:
+            prove_plan(plan, row.collective, root, steps.turning)
         else:
             prove_once(schedule, size, row.collective, root, MOST_ALIKE)
         disk_cache.keep(KIND, key, PROVED)

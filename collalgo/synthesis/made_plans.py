@@ -32,11 +32,6 @@ class MadePlan(NamedTuple):
     pairs: PairLinks
     plan: Plan
 
-    @property
-    def whole(self) -> Plan:
-        """The plan with all transfers."""
-        return self.plan.turned(self.pairs.turning)
-
     def line(self, model: LinkModel) -> Line:
         """The price over the bytes of a whole buffer."""
         return line_of(self.pairs, self.plan, model)

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.cost.symmetry import Symmetry
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.turning import Loads, Turning, turning_of
@@ -76,7 +75,7 @@ class PairLinks:
         usable = source != target
         usable[loads.pair[_is_between(routes, loads, size)]] = False
         alike = routes.hosts[source] == routes.hosts[target]
-        nothing = Turning(Symmetry((size,), (False,)), np.arange(len(routes.speed)))
+        nothing = Turning.nothing(size, len(routes.speed))
         assumed = np.zeros(len(routes.speed), np.bool_)
         assumed[routes.routing.assumed] = True
         known = usable, alike.astype(np.int64), latencies

@@ -76,27 +76,50 @@ class Plan(NamedTuple):
         return self._replace(transfers=transfers, step=self.steps - 1 - self.step)
 
     def turned(self, turning: Turning) -> "Plan":
-        """The plan with all that its transfers turn into.
+        """The plan with all that its transfers turn into."""
+        if turning.count == 1:
+            return self
+        count = len(self.step)
+        turns, which = divmod(np.arange(turning.count * count), max(1, count))
+        return self._turned(turning, which, turns)
+
+    def of_rank(self, rank: int, turning: Turning) -> "Plan":
+        """The transfers of one rank among all that those of a plan turn into."""
+        source, target, *_ = self.transfers
+        is_source, is_target = (
+            turning.first[end] == turning.first[rank] for end in (source, target)
+        )
+        sent, taken = np.flatnonzero(is_source), np.flatnonzero(is_target)
+        turns = [
+            turning.number_of(end, np.full_like(end, rank))
+            for end in (source[sent], target[taken])
+        ]
+        both = np.concatenate([sent, taken]), np.concatenate(turns)
+        return self._turned(turning, *both)
+
+    def to_lowest(self, turning: Turning) -> "Plan":
+        """The same transfers, each turned so that its target is the lowest."""
+        target = self.transfers.target
+        turns = turning.number_of(target, turning.first[target])
+        return self._turned(turning, np.arange(len(target)), turns)
+
+    def _turned(self, turning: Turning, which: Ints, turns: Ints) -> "Plan":
+        """Some transfers of a plan, each turned by a number of a turn.
 
         Turned transfers of one buffer carry other units, those of blocks other blocks.
         """
-        turns, images = turning.count, turning.images
-        if turns == 1:
-            return self
-        source, target, block, unit, reduces = self.transfers
-        first, second = divmod(block, self.size)
-        blocks = self.blocks.number
-        of_turn = np.arange(turns)[:, None] * (self.blocks.units[0] // turns)
-        unit = unit + (of_turn if blocks == 1 else 0 * of_turn)
-        if blocks > self.size:
-            block = images[:, first] * self.size + images[:, second]
-        elif blocks > 1:
-            block = images[:, block]
-        columns = (images[:, source], images[:, target], block, unit, reduces)
-        shape = unit.shape
-        transfers = [np.broadcast_to(one, shape).ravel() for one in columns]
-        step, lane = (np.tile(one, turns) for one in (self.step, self.lane))
-        return Plan(*self[:2], Transfers._make(transfers), step, lane)
+        source, target, block, unit, reduces = (one[which] for one in self.transfers)
+        images, blocks = turning.images, self.blocks.number
+        if blocks == 1:
+            unit = unit + turns * (self.blocks.units[0] // turning.count)
+        elif blocks > self.size:
+            first, second = divmod(block, self.size)
+            block = images[turns, first] * self.size + images[turns, second]
+        else:
+            block = images[turns, block]
+        ends = images[turns, source], images[turns, target]
+        transfers = Transfers(*ends, block, unit, reduces)
+        return Plan(*self[:2], transfers, self.step[which], self.lane[which])
 
     def then(self, other: "Plan") -> "Plan":
         """Append another plan of the same units."""

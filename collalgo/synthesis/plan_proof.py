@@ -7,7 +7,13 @@ combined with it, and receives the result once, before it sends that on. Ranks r
 messages: each has to be of one kind, and those that a rank combines in a step need the
 same units. All that takes a few operations for each transfer, where the prover of
 schedules compares symbolic values.
+
+Where transfers represent all that they turn into, units that turn into each other are
+right together: those that are represented are proved. Messages are compared at the
+ranks that represent others, with all transfers that turn into some of these.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +21,7 @@ from numpy.typing import NDArray
 from collalgo.errors import ScheduleError
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.plan import LANES, Plan
+from collalgo.synthesis.turning import Turning
 
 #: The collectives along trees: whether units are combined, and whether they are sent.
 ALONG_TREES = {
@@ -29,24 +36,35 @@ ALONG_TREES = {
 FIRST, NEVER = -1, np.iinfo(np.int64).max
 
 
-def prove_plan(plan: Plan, collective: str, root: int = 0) -> None:
-    """Prove a plan along trees.
+def prove_plan(
+    plan: Plan, collective: str, root: int = 0, turning: Turning | None = None
+) -> None:
+    """Prove a plan along trees, maybe without what its transfers turn into.
 
     Raises
     ------
     ScheduleError
         If it is wrong, or has numbers out of range.
     """
+    turning = turning or Turning.nothing(plan.size)
     _check_ranges(plan, collective)
-    _check_kinds(plan, collective)
+    at_lowest, units = plan.to_lowest(turning), _represented_units(plan, turning)
+    _check_kinds(at_lowest, collective)
     reduces, ends = plan.transfers.reduces, []
     for is_used, way in zip(ALONG_TREES[collective], (reduces, ~reduces), strict=True):
         if is_used:
-            ends.append(_Way(plan, collective, way, towards=way is reduces).ends())
+            found = _Way(plan, collective, way, units, towards=way is reduces)
+            ends.append(found.ends())
         elif way.any():
             raise ScheduleError(f"{collective}: some transfers are of another kind")
-    roots = _roots(plan, collective, root)
-    _check_joint(plan, collective)
+    _check_joint(at_lowest, collective)
+    _check_ends(ends, _roots(plan, collective, root)[units], collective)
+
+
+def _check_ends(
+    ends: Sequence[tuple[Ints, Ints]], roots: Ints, collective: str
+) -> None:
+    """Check the roots of all units, and that they are combined before they are sent."""
     for found, _ in ends:
         if ((found != roots) & (roots >= 0)).any():
             raise ScheduleError(f"{collective}: a unit has another root")
@@ -96,6 +114,15 @@ def _check_kinds(plan: Plan, collective: str) -> None:
         )
 
 
+def _represented_units(plan: Plan, turning: Turning) -> Ints:
+    """The units that represent those of all blocks, by their numbers among all."""
+    units = plan.blocks.units
+    if len(units) == 1:
+        return np.arange(units[0] // turning.count)
+    is_lowest = turning.first == np.arange(plan.size)
+    return np.flatnonzero(np.repeat(is_lowest, units))
+
+
 def _roots(plan: Plan, collective: str, root: int) -> Ints:
     """The root of each unit; -1 for any."""
     if plan.blocks.number == plan.size:
@@ -141,15 +168,24 @@ class _Way:
     """
 
     def __init__(
-        self, plan: Plan, collective: str, way: NDArray[np.bool_], towards: bool
+        self,
+        plan: Plan,
+        collective: str,
+        way: NDArray[np.bool_],
+        units: Ints,
+        towards: bool,
     ):
         source, target, block, unit, _ = (column[way] for column in plan.transfers)
         first = np.cumsum(plan.blocks.units) - plan.blocks.units
-        self._unit, self._collective = first[block] + unit, collective
+        number = np.full(int(plan.blocks.units.sum()), -1)
+        number[units] = np.arange(len(units))
+        self._unit, self._collective = number[first[block] + unit], collective
+        if (self._unit < 0).any():
+            raise ScheduleError(f"{collective}: a unit turns into one of the plan")
         self._near, self._far = (target, source) if towards else (source, target)
         step = plan.step[way]
         self._step = plan.steps - 1 - step if towards else step
-        self._shape = int(plan.blocks.units.sum()), plan.size
+        self._shape = len(units), plan.size
         self._steps, self._towards = plan.steps, towards
 
     def ends(self) -> tuple[Ints, Ints]:

@@ -15,7 +15,6 @@ from collalgo.synthesis.kept_plans import KeptPlans
 from collalgo.synthesis.made_plans import MADE, STEPS, MadePlan
 from collalgo.synthesis.paces import EVEN, PACES, Lengths
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.plan_price import is_by_loads
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
@@ -200,20 +199,21 @@ class Planner:
         keys = tuple(plan_keys(collective, form, root))
 
         def make() -> PlannedSteps:
-            plans = {key: self._whole(key) for key in keys}
-            for key, plan in plans.items():
-                self._on_disk.keep(key, plan)
-            return PlannedSteps(reduce(Plan.then, plans.values()))
+            stages = {key: self._steps_of(key) for key in keys}
+            for key, steps in stages.items():
+                self._on_disk.keep(key, steps)
+            return PlannedSteps.of_stages([*stages.values()])
 
         with self._lock:
             return STEPS.get((self._of_this, keys), make)
 
-    def _whole(self, key: PlanKey) -> Plan:
-        """The plan of a stage with all transfers."""
+    def _steps_of(self, key: PlanKey) -> PlannedSteps:
+        """The steps of a stage."""
         if found := self._on_disk.recalled(key):
-            return found
-        (stage, *_), plan = key, self._made(key).whole
-        return plan.reversed(stage.reduces) if stage.reverse else plan
+            return PlannedSteps(found)
+        (stage, *_), (pairs, plan) = key, self._made(key)
+        plan = plan.reversed(stage.reduces) if stage.reverse else plan
+        return PlannedSteps(plan, pairs.turning)
 
     def _made(self, key: PlanKey) -> MadePlan:
         """The plan of a stage; ways and collectives share stages."""
@@ -292,8 +292,8 @@ class Planner:
     def messages(self, collective: str, form: Form) -> Messages:
         """The messages of a collective from rank 0."""
         with self._lock:
-            plans = map(self._whole, plan_keys(collective, form))
-            return reduce(Plan.then, plans).messages
+            stages = [*map(self._steps_of, plan_keys(collective, form))]
+        return PlannedSteps.of_stages(stages).plan.messages
 
     def buffers(self, collective: str) -> int:
         """The number of buffers whose bytes are those of the whole data."""

@@ -1,15 +1,17 @@
 """A plan as a schedule function: the steps of one rank."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, reduce
 
 import numpy as np
 
+from collalgo.base.digest import blake2b
 from collalgo.schedule import Chunk, Chunks, Group, Kind, Step, Transfer
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.tree_transfers import Transfers
+from collalgo.synthesis.turning import Turning
 
 #: Units of a block that are next to each other: the block, the first and the end.
 Run = tuple[int, int, int]
@@ -23,26 +25,55 @@ class PlannedSteps:
 
     Parameters
     ----------
-    plan
-        The plan.
+    represented
+        The plan, maybe without what its transfers turn into: each rank needs its own
+        ones alone.
+    turning
+        What the transfers turn into; by default nothing.
     """
 
-    def __init__(self, plan: Plan):
-        self.plan = plan
-        self._units: list[int] = plan.blocks.units.tolist()
+    def __init__(self, represented: Plan, turning: Turning | None = None):
+        self.represented = represented
+        self.turning = turning or Turning.nothing(represented.size)
+        self._units: list[int] = represented.blocks.units.tolist()
         self._of_rank: dict[int, dict[int, list[Message]]] = {}
+
+    @classmethod
+    def of_stages(cls, stages: Sequence["PlannedSteps"]) -> "PlannedSteps":
+        """The messages of plans one after the other."""
+        turning, *others = [one.turning for one in stages]
+        if all(np.array_equal(turning.images, one.images) for one in others):
+            return cls(reduce(Plan.then, [one.represented for one in stages]), turning)
+        return cls(reduce(Plan.then, [one.plan for one in stages]))
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan with all transfers."""
+        return self.represented.turned(self.turning)
+
+    @property
+    def transfers(self) -> int:
+        """The number of all transfers."""
+        return len(self.represented.step) * self.turning.count
+
+    @property
+    def digest(self) -> str:
+        """The identity of all transfers with their steps and lanes."""
+        images = np.ascontiguousarray(self.turning.images, np.int64).tobytes()
+        return self.represented.digest + blake2b(images, digest_size=16).hexdigest()
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the plan, and about those of its sorted transfers."""
-        return 2 * self.plan.nbytes
+        """About the bytes of the plan, with all transfers or without."""
+        whole: Plan = vars(self).get("plan", self.represented)
+        return whole.nbytes + self.represented.nbytes
 
     def of(self, group: Group) -> Iterator[Step]:
         """The steps of a rank of a group that has all ranks of the plan."""
         if group.me not in self._of_rank:  # most processes need one rank only
             self._of_rank[group.me] = self._messages(group.me)
         mine = self._of_rank[group.me]
-        for step in range(self.plan.steps):
+        for step in range(self.represented.steps):
             yield tuple(
                 [
                     Transfer(kind, peer, self._chunks(group, runs), lane)
@@ -50,30 +81,16 @@ class PlannedSteps:
                 ]
             )
 
-    @cached_property
-    def _sorted(self) -> tuple[Transfers, Ints, Ints]:
-        """The transfers by message, the first of each, and the keys of messages.
-
-        A key is the step, the source, the target and the lane; the last of the first
-        transfers is the number of all.
-        """
-        source, target, block, unit, _ = self.plan.transfers
-        lane, step = self.plan.lane, self.plan.step
-        order = np.lexsort((unit, block, lane, target, source, step))
-        keys = np.stack([step, source, target, lane])[:, order]
-        starts = np.flatnonzero((np.diff(keys) != 0).any(axis=0)) + 1
-        first = np.concatenate([[0], starts]) if len(order) else starts
-        transfers = Transfers._make([column[order] for column in self.plan.transfers])
-        return transfers, np.append(first, len(order)), keys[:, first]
-
     def _messages(self, rank: int) -> dict[int, list[Message]]:
         """The messages of a rank in each step."""
         found: dict[int, list[Message]] = defaultdict(list)
-        (_, _, block, unit, reduces), first, keys = self._sorted
-        for number in np.flatnonzero((keys[1:3] == rank).any(axis=0)).tolist():
+        (_, _, block, unit, reduces), first, keys = _sorted(
+            self.represented.of_rank(rank, self.turning)
+        )
+        for number, key in enumerate(keys.T.tolist()):
             some = slice(first[number], first[number + 1])
             runs = [*_runs(zip(block[some].tolist(), unit[some].tolist(), strict=True))]
-            step, sender, receiver, lane = keys[:, number].tolist()
+            step, sender, receiver, lane = key
             if rank == sender:
                 found[step].append((Kind.SEND, receiver, runs, lane))
             else:
@@ -93,12 +110,28 @@ class PlannedSteps:
 
     def _block(self, group: Group, block: int) -> Chunks:
         """The chunks of a block; the whole buffer if there is only one."""
-        if self.plan.blocks.number == 1:
+        size, number = self.represented.size, len(self._units)
+        if number == 1:
             return group.whole
-        if self.plan.blocks.number == self.plan.size:
+        if number == size:
             return group.chunk(group.position(block))
-        source, target = map(group.position, divmod(block, self.plan.size))
+        source, target = map(group.position, divmod(block, size))
         return (group.block(source, target),)
+
+
+def _sorted(plan: Plan) -> tuple[Transfers, Ints, Ints]:
+    """The transfers by message, the first of each, and the keys of messages.
+
+    A key is the step, the source, the target and the lane; the last of the first
+    transfers is the number of all.
+    """
+    source, target, block, unit, _ = plan.transfers
+    order = np.lexsort((unit, block, plan.lane, target, source, plan.step))
+    keys = np.stack([plan.step, source, target, plan.lane])[:, order]
+    starts = np.flatnonzero((np.diff(keys) != 0).any(axis=0)) + 1
+    first = np.concatenate([[0], starts]) if len(order) else starts
+    transfers = Transfers._make([column[order] for column in plan.transfers])
+    return transfers, np.append(first, len(order)), keys[:, first]
 
 
 def _runs(units: Iterable[tuple[int, int]]) -> Iterator[Run]:

@@ -13,7 +13,7 @@ from collalgo.schedule import Group, ScheduleFunction, Steps
 from collalgo.synthesis.forms import MANY, forms
 from collalgo.synthesis.obstacles import OfMachine, OfSize
 from collalgo.synthesis.paces import EVEN, PACES
-from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL, Plan
+from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL
 from collalgo.synthesis.planner import (
     MOST_RANKS,
     ONE,
@@ -26,6 +26,7 @@ from collalgo.synthesis.planner import (
     Planner,
     can_plan,
 )
+from collalgo.synthesis.schedule import PlannedSteps
 
 #: The name of the algorithm.
 NAME = "synthesized"
@@ -192,10 +193,10 @@ def synthesized_row(collective: str, name: str, placement: Placement) -> Algorit
     return Synthesis(Planner(placement)).named(collective, name)
 
 
-def plan_of(row: Algorithm, root: int) -> Plan:
-    """The plan of a synthesised row, which is kept on disk."""
+def steps_of(row: Algorithm, root: int) -> PlannedSteps:
+    """The steps of a synthesised row, whose plan is kept on disk."""
     assert isinstance(row.function, Synthesized)
-    return row.function.planner.steps(row.collective, form_of(row), root).plan
+    return row.function.planner.steps(row.collective, form_of(row), root)
 
 
 def is_plain(row: Algorithm) -> bool:

@@ -60,10 +60,22 @@ class Turning:
         self.first = symmetry.representatives_of(ranks)
         self._turning = turning
 
+    @classmethod
+    def nothing(cls, size: int, links: int = 0) -> "Turning":
+        """The first turn alone, of ranks and links that represent themselves."""
+        return cls(Symmetry((size,), (False,)), np.arange(links))
+
     @property
     def count(self) -> int:
         """The number of turns."""
         return len(self.images)
+
+    def number_of(self, one: Ints, other: Ints) -> Ints:
+        """The turn by which each of some ranks becomes another one that is like it."""
+        found = np.zeros_like(one)
+        for radix, stride in self._turning:
+            found = found * radix + (other // stride - one // stride) % radix
+        return found
 
     def beside(self, one: Ints, other: Ints) -> tuple[Ints, Ints]:
         """Two ranks of each entry, turned so that the first is the lowest."""

@@ -13,7 +13,15 @@ from collalgo.synthesis import kept_proofs
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan import LANES, OF_SEVERAL, Plan
 from collalgo.synthesis.plan_proof import ALONG_TREES, prove_plan
-from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
+from collalgo.synthesis.planner import (
+    ONE,
+    PLANNED,
+    SEVERAL,
+    TURNED,
+    WAVES,
+    Form,
+    Planner,
+)
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.tree_transfers import Transfers
 from tests.support.host_networks import network
@@ -40,9 +48,9 @@ def is_right(plan, collective, root):
     return True
 
 
-def is_proved(plan, collective, root):
+def is_proved(plan, collective, root, turning=None):
     try:
-        prove_plan(plan, collective, root)
+        prove_plan(plan, collective, root, turning)
     except ScheduleError:
         return False
     return True
@@ -228,3 +236,34 @@ def test_plans_of_many_equal_hosts_are_proved_and_near_their_bound(
     prove_plan(planner.steps(collective, form).plan, collective)
     least = bound_of(collective, topology).seconds(1 << 30)
     assert least < planner.price(collective, form).seconds(1 << 30) < 1.5 * least
+
+
+#: Machines where some ranks represent others.
+SYMMETRIC = [
+    lambda: Topology.load("torus", dims=(2, 3)),
+    lambda: Topology.load("hypercube", dimensions=3),
+    lambda: Topology.load("mesh", dims=(2, 3)),
+]
+
+
+@pytest.mark.parametrize("make", SYMMETRIC)
+@pytest.mark.parametrize(
+    ("collective", "way", "peers"),
+    [one for one in WITH_PEERS if one[0] in TURNED and one[1] != WAVES],
+)
+def test_transfers_that_represent_all_are_proved_where_all_are(
+    make, collective, way, peers
+):
+    planner = Planner(Placement(make()))
+    steps = planner.steps(collective, Form(way, 2, peers=peers))
+    plan, turning = steps.represented, steps.turning
+    assert turning.count > 1
+    prove_plan(plan, collective, 0, turning)
+    found = [
+        (is_proved(one, collective, 0, turning), is_proved(whole, collective, 0))
+        for _, one in mutants(plan, 36, way + peers)
+        for whole in [one.turned(turning)]
+    ]
+    assert not any(proved and not right for proved, right in found)
+    assert sum(not proved for proved, _ in found) > 10
+    assert sum(proved == right for proved, right in found) >= len(found) - 2

@@ -92,6 +92,23 @@ def test_turned_plans_are_proved(make):
         verify(steps, size=planner.size, collective=collective)
 
 
+@pytest.mark.parametrize("make", [one[0] for one in MACHINES])
+@pytest.mark.parametrize(
+    ("collective", "way"), [("allgather", "trees"), ("allreduce", "trees"),
+    ("allreduce", "blocks"), ("alltoall", "paths"), ("broadcast", "trees")]
+)  # fmt: skip
+def test_each_rank_turns_its_own_transfers(make, collective, way):
+    steps = Planner(Placement(make())).steps(collective, Form(way, 2))
+    whole = steps.plan
+    assert steps.transfers == len(whole.step)
+    rows = np.stack([*whole.transfers, whole.step, whole.lane], axis=1)
+    for rank in range(whole.size):
+        own = steps.represented.of_rank(rank, steps.turning)
+        found = np.stack([*own.transfers, own.step, own.lane], axis=1)
+        expected = rows[(rows[:, 0] == rank) | (rows[:, 1] == rank)]
+        assert sorted(found.tolist()) == sorted(expected.tolist())
+
+
 def test_up_to_128_ranks_are_planned_for_and_1024_on_equal_hosts():
     equal = Placement(Topology.load("dgx_h100", hosts=16))
     assert all(can_plan(name, equal) for name in PLANNED)
