@@ -232,3 +232,13 @@ def test_messages_through_tied_nics_take_both():
     assert ("host0/nic0", "leaf0") in out
     assert ("host0/nic1", "leaf0") in out
     assert sum(loads.part[loads.part < 1]) == pytest.approx(4)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8, 12, 17])
+def test_traces_count_the_bytes_of_the_messages_that_they_know(size):
+    traces = Traces(find("allreduce", "ring", size).schedule, size)
+    before = traces.nbytes
+    first = traces.partial_trace(range(1)).nbytes
+    assert first > 0
+    assert traces.nbytes > before + first  # with those that it is made of
+    assert traces.nbytes >= before + traces.folded.messages.nbytes
