@@ -131,9 +131,9 @@ class Traffic(NamedTuple):
         pair = self.transfers.source * self.pairs.size + self.transfers.target
         weights = self.blocks.weights[self.transfers.block]
         counts: Reals = np.bincount(pair, weights, self.pairs.size**2).astype(float)
-        load = np.zeros(len(self.pairs.bytes_per_second))
-        np.add.at(load, self.pairs.links, counts[self.pairs.pair] * self.pairs.parts)
-        return counts, load
+        parts, links = self.pairs.parts, len(self.pairs.bytes_per_second)
+        load = np.bincount(self.pairs.links, counts[self.pairs.pair] * parts, links)
+        return counts, load.astype(float)
 
     @property
     def least_latency(self) -> float:
