@@ -108,8 +108,8 @@ class Plan(NamedTuple):
 
         Turned transfers of one buffer carry other units, those of blocks other blocks.
         """
-        source, target, block, unit, reduces = (one[which] for one in self.transfers)
-        images, blocks = turning.images, self.blocks.number
+        of, images, blocks = self.transfers, turning.images, self.blocks.number
+        block, unit = of.block[which], of.unit[which]
         if blocks == 1:
             unit = unit + turns * (self.blocks.units[0] // turning.count)
         elif blocks > self.size:
@@ -117,8 +117,8 @@ class Plan(NamedTuple):
             block = images[turns, first] * self.size + images[turns, second]
         else:
             block = images[turns, block]
-        ends = images[turns, source], images[turns, target]
-        transfers = Transfers(*ends, block, unit, reduces)
+        ends = images[turns, of.source[which]], images[turns, of.target[which]]
+        transfers = Transfers(*ends, block, unit, of.reduces[which])
         return Plan(*self[:2], transfers, self.step[which], self.lane[which])
 
     def then(self, other: "Plan") -> "Plan":

@@ -17,7 +17,7 @@ from collalgo.selection.on_topology import MOST_MATRICES, TopologyPricer
 from collalgo.selection.overrides import PEERS
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.planner import MOST_RANKS
-from collalgo.synthesis.synthesized import plan_of
+from collalgo.synthesis.synthesized import steps_of
 from collalgo.synthesis.traffic import Traffic
 from collalgo.topology.model import Kind
 from collalgo.topology.places import ranks_of
@@ -242,5 +242,5 @@ def test_of_the_plans_that_are_tried_the_chosen_one_is_kept(monkeypatch):
     (one,) = matrices(pricer, 1)
     assert plans() == before + 1
     chosen = decide(Question("alltoall", 1 << 30), one).candidate.row
-    monkeypatch.setattr(Traffic, "plan", refused)
-    assert plan_of(chosen, 0).size == 8
+    monkeypatch.setattr(Traffic, "represented", refused)
+    assert steps_of(chosen, 0).plan.size == 8

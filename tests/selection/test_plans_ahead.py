@@ -33,8 +33,8 @@ def made(monkeypatch):
     """Refuses, once called, all prices of candidates and all plans."""
 
     def refuse():
-        monkeypatch.setattr(on_topology, "prune", refused)
-        monkeypatch.setattr(Traffic, "plan", refused)
+        monkeypatch.setattr(on_topology, "cheapest", refused)
+        monkeypatch.setattr(Traffic, "represented", refused)
         monkeypatch.setattr(kept_proofs, "prove_once", refused)
 
     return refuse
