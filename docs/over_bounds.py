@@ -142,7 +142,8 @@ def _versions() -> str:
         return ""
     return (
         f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones, which had no allreduces in waves.\n\n"
+        f"{earlier} with\nearlier ones: where NICs of a host are unequal, messages "
+        "into it were divided evenly.\n\n"
     )
 
 

@@ -4,7 +4,7 @@ Parallel ways carry parts of a message in proportion to their widths, as packets
 spread over the NVSwitches of a GPU, the NICs of a host or the spines of a CLOS.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -22,11 +22,24 @@ ATTEMPTS = 8
 
 
 class Way(NamedTuple):
-    """The last link of some paths to a device, from the device before it."""
+    """The last link of some paths to a device, from the device before it.
+
+    Attributes
+    ----------
+    start : str
+        The device before.
+    link : Link
+        The link.
+    width : float
+        Its GB/s.
+    narrowest : float
+        The GB/s of the narrowest link since the paths to the device parted.
+    """
 
     start: str
     link: Link
     width: float
+    narrowest: float
 
 
 class ShortestPaths:
@@ -61,17 +74,18 @@ class ShortestPaths:
             for hop in search.onward(here):
                 if hop.other not in self._before and _carries(hop, least_width):
                     width = min(hop.width, UNLIMITED)
-                    reached[hop.other].append(Way(here, hop.link, width))
-        self._before.update(reached)
+                    reached[hop.other].append(Way(here, hop.link, width, width))
+        for device, ways in _with_narrowest(reached, self._before).items():
+            self._before[device] = reached[device] = ways
         for device, ways in reached.items():
-            start, _, width = ways[0]
+            start, _, width, _ = ways[0]
             self.distance[device] = self.distance[start] + 1
             if len(ways) == 1:
                 self._capacity[device] = min(width, self._capacity[start])
                 continue
             most = [min(way.width, self._capacity[way.start]) for way in ways]
             self._capacity[device] = sum(most)
-            if len(set(most)) > 1 or len({way.width for way in ways}) > 1:
+            if len(set(most)) > 1 or len({way.narrowest for way in ways}) > 1:
                 self._uneven.add(device)
         return list(reached)
 
@@ -137,7 +151,7 @@ class ShortestPaths:
         for device in (device for layer in layers for device in layer):
             ways = self._before[device]
             most = [_most(way, capacity, shares) for way in ways]
-            widths = [way.width for way in ways]
+            widths = [way.narrowest for way in ways]
             flows[device] = divided(amounts[device], widths, most)
             for way, part in zip(ways, flows[device], strict=True):
                 amounts[way.start] += part
@@ -166,6 +180,27 @@ class ShortestPaths:
             each = sum(_most(way, found, shares) for way in ways)
             found[device] = each if ways else UNLIMITED
         return found
+
+
+def _with_narrowest(
+    reached: Mapping[str, Sequence[Way]], before: Mapping[str, Sequence[Way]]
+) -> dict[str, list[Way]]:
+    """The ways of a layer with the narrowest links since the paths to it parted.
+
+    They part where a device leads to several, and meet where several lead to one.
+    """
+    leads = Counter(way.start for ways in reached.values() for way in ways)
+
+    def narrowest(way: Way) -> float:
+        ways = before[way.start]
+        if leads[way.start] > 1 or len(ways) != 1:
+            return way.width
+        return min(way.width, ways[0].narrowest)
+
+    return {
+        device: [way._replace(narrowest=narrowest(way)) for way in ways]
+        for device, ways in reached.items()
+    }
 
 
 def _most(

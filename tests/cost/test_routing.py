@@ -189,18 +189,52 @@ def test_all_nvlinks_of_a_dgx_h100_are_used():
 
 @pytest.mark.parametrize("slow", [5.0, 12.5, 25.0])
 def test_nics_of_unequal_speed_carry_what_both_can(slow):
+    topology = of_two_nics(*[(25.0, slow)] * 3)
+    assert throughput(topology, "h0/core", "h2/core") == pytest.approx(25.0 + slow)
+    assert select("alltoall", GIB, topology=topology).ratio < 1.01
+
+
+def of_two_nics(*speeds):
+    """Hosts of a core and two NICs each, on one switch."""
     topology = Topology("two NICs")
     switch = topology.add("leaf", Kind.SWITCH)
-    for host in ("h0", "h1", "h2"):
+    for number, pair in enumerate(speeds):
+        host = f"h{number}"
         cpu = topology.add(f"{host}/cpu", Kind.CPU, host=host)
         core = topology.add(f"{host}/core", Kind.CORE, host=host)
         topology.link(core, cpu, LinkKind.SMP, 200.0)
-        for i, speed in enumerate((25.0, slow)):
+        for i, speed in enumerate(pair):
             nic = topology.add(f"{host}/nic{i}", Kind.NIC, host=host)
             topology.link(nic, cpu, LinkKind.PCIE, 63.0)
             topology.link(nic, switch, LinkKind.NETWORK, speed)
-    assert throughput(topology, "h0/core", "h2/core") == pytest.approx(25.0 + slow)
-    assert select("alltoall", GIB, topology=topology).ratio < 1.01
+    return topology
+
+
+@pytest.mark.parametrize("speed", [1.0, 5.0, 12.5, 18.0, 25.0, 50.0])
+def test_a_slow_sender_uses_the_nics_of_a_receiver_by_their_widths(speed):
+    """They may be shared by several such senders, as in a gather."""
+    topology = of_two_nics((25.0, 12.5), (speed, speed))
+    routes = Routes(topology, ["h0/core", "h1/core"])
+    found = {}
+    for ends in (("h0/core", "h1/core"), ("h1/core", "h0/core")):
+        route = routes.route(*ends)
+        for number, part in zip(route.directed_links, route.parts, strict=True):
+            link, _ = routes.directed_link(number)
+            if "h0/nic" in link.ends[0] and link.kind is LinkKind.NETWORK:
+                found[ends[0], link.ends[0]] = part
+    assert len(found) == 4
+    for (_, nic), part in found.items():
+        expected = 2 / 3 if nic == "h0/nic0" else 1 / 3
+        assert part == pytest.approx(expected, rel=0.01)
+
+
+@pytest.mark.parametrize("hosts", [2, 3, 5, 7, 8, 12])
+def test_a_gather_into_unequal_nics_is_as_good_as_a_scatter(hosts):
+    speeds = [(25.0, 12.5), *[(5.0, 10.0)] * (hosts - 1)]
+    topology = of_two_nics(*speeds)
+    prices = [select(c, GIB, topology=topology) for c in ("gather", "scatter")]
+    assert prices[0].seconds == pytest.approx(prices[1].seconds, rel=1e-6)
+    assert prices[0].ratio < 1.01
 
 
 def test_gpus_reach_the_nics_of_other_gpus():
