@@ -15,7 +15,7 @@ from collalgo.synthesis.kept_plans import KeptPlans
 from collalgo.synthesis.made_plans import MADE, STEPS, MadePlan
 from collalgo.synthesis.paces import EVEN, PACES, Lengths
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.plan_price import is_by_loads
+from collalgo.synthesis.plan_price import is_by_loads, line_of
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
@@ -211,9 +211,9 @@ class Planner:
         """The steps of a stage."""
         if found := self._on_disk.recalled(key):
             return PlannedSteps(found)
-        (stage, *_), (pairs, plan) = key, self._made(key)
+        (stage, *_), (plan, turning, _) = key, self._made(key)
         plan = plan.reversed(stage.reduces) if stage.reverse else plan
-        return PlannedSteps(plan, pairs.turning)
+        return PlannedSteps(plan, turning)
 
     def _made(self, key: PlanKey) -> MadePlan:
         """The plan of a stage; ways and collectives share stages."""
@@ -228,7 +228,8 @@ class Planner:
         traffic, lengths = self._traffic_of(stage, root), form.lengths(stage.reduces)
         several, parts = form.peers == SEVERAL, form.parts_of_round
         plan = traffic.represented(form.rounds, lengths, several, parts)
-        return MadePlan(traffic.pairs, plan)
+        line = line_of(traffic.pairs, plan, self.routes.routing.link_model)
+        return MadePlan(plan, traffic.pairs.turning, line)
 
     def _traffic_of(self, stage: Stage, root: int) -> Traffic:
         """The traffic of a stage."""
@@ -282,11 +283,10 @@ class Planner:
     def _line(self, key: PlanKey) -> Line:
         """The price of a stage, over the bytes of a whole buffer."""
         if key not in self._lines:
-            routing, kept = self.routes.routing, self._on_disk.recalled(key)
-            if kept:
-                self._lines[key] = in_rounds(kept.messages, routing).line
+            if kept := self._on_disk.recalled(key):
+                self._lines[key] = in_rounds(kept.messages, self.routes.routing).line
             else:
-                self._lines[key] = self._made(key).line(routing.link_model)
+                self._lines[key] = self._made(key).line
         return self._lines[key]
 
     def messages(self, collective: str, form: Form) -> Messages:
