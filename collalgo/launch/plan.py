@@ -4,7 +4,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from collalgo.bootstrap.launcher_variables import place_in_job
+from collalgo.base.environment import JOB
+from collalgo.bootstrap.launcher_variables import TORCH, place_in_job
 from collalgo.launch.allocation import Allocation, allocation
 from collalgo.launch.batch_command import in_lsf, in_slurm
 from collalgo.launch.hosts import MAX_SLOTS, Host, assign_ranks, check_ranks
@@ -190,8 +191,11 @@ def number_of_ranks(options: LaunchOptions, choice: Choice) -> int:
 
 def _refuse_inside_job(options: LaunchOptions) -> None:
     """Refuse to be one of several launchers of another, unless each runs a node."""
+    if options.elastic:
+        return
+    _refuse_in_rank(os.environ)
     found = place_in_job(os.environ)
-    if found is not None and not options.elastic:
+    if found is not None:
         launcher, variable, rank, size = found
         raise OptionError(
             f"this is one of {size} launchers, started by {launcher} ({variable}="
@@ -199,6 +203,18 @@ def _refuse_inside_job(options: LaunchOptions) -> None:
             f"{launcher} or collalgo run: `{launcher} -n {size} python script.py` or "
             f"`collalgo run -n {size} script.py`. If you want {size} jobs, unset "
             f"{variable}"
+        )
+
+
+def _refuse_in_rank(env: Mapping[str, str]) -> None:
+    """Refuse to be started by one of several ranks of ``collalgo run``."""
+    rank, size = (env.get(name, "") for name in TORCH[:2])
+    if JOB.given(env) and size != "1":
+        who = f"rank {rank} of {size}" if rank and size else "a rank"
+        raise OptionError(
+            f"collalgo run was called within {who} of another collalgo run, so each "
+            "rank would start a job of its own; use one collalgo run, or collalgo."
+            f"spawn in a rank. If each rank shall start a job, unset {JOB.name}"
         )
 
 

@@ -1,6 +1,7 @@
 """Who a process is, where several launchers have left their variables."""
 
 import os
+import re
 import subprocess
 import sys
 from itertools import product
@@ -93,12 +94,19 @@ def test_variables_that_a_platform_left_do_not_count_under_mpiexec(who, name, si
     assert sorted(done.stdout.split("\n")) == ["", "0 of 3", "1 of 3", "2 of 3"]
 
 
-def test_the_nearest_launcher_counts(who):
-    outer = [sys.executable, "-m", "collalgo", "run", "-n", "2"]
+@pytest.mark.parametrize("is_wanted", [False, True])
+def test_a_rank_that_is_a_launcher_is_refused_unless_it_is_wanted(who, is_wanted):
+    run = [sys.executable, "-m", "collalgo", "run", "-n"]
+    unset = ["env", "-u", "COLLALGO_JOB"] if is_wanted else []
     done = subprocess.run(
-        [*outer, *outer[:-1], "3", who], cwd=ROOT,
+        [*run, "2", *unset, *run, "3", who], cwd=ROOT,
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
+    if not is_wanted:
+        assert done.returncode == 2
+        assert re.search("within rank [01] of 2 of another collalgo run", done.stderr)
+        assert not done.stdout
+        return
     found = sorted(line.split("] ")[2] for line in done.stdout.splitlines())
     assert found == sorted(["0 of 3", "1 of 3", "2 of 3"] * 2), done.stderr
 

@@ -111,6 +111,22 @@ def test_one_of_several_launchers_of_another_is_refused(launcher, pair, monkeypa
     assert planned(["true"], 2)
 
 
+@pytest.mark.parametrize(
+    ("variables", "who"),
+    [
+        ({"RANK": "1", "WORLD_SIZE": "4"}, "rank 1 of 4"),
+        ({"COLLALGO_MEMBER": "m"}, "a rank"),  # an elastic one, whose world changes
+    ],
+)
+def test_a_rank_of_ours_that_is_a_launcher_is_refused(variables, who, monkeypatch):
+    for name, value in {"COLLALGO_JOB": "j", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(OptionError, match=f"within {who} of another.* COLLALGO_JOB"):
+        planned(["true"], 2)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert planned(["true"], 2)
+
+
 def test_a_launcher_in_the_script_of_a_job_of_slurm_starts_its_ranks(monkeypatch):
     """sbatch runs it as process 0 of the job, which is no step of several."""
     for name, value in zip((SRUN[0], *SRUN[2:4]), "704", strict=True):
