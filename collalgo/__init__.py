@@ -114,11 +114,17 @@ if TYPE_CHECKING:
     from collalgo.comm.graphs import cartesian as cartesian
     from collalgo.comm.objects import (
         allgather_objects as allgather_objects,
+        allgather_objects_async as allgather_objects_async,
         alltoall_objects as alltoall_objects,
+        alltoall_objects_async as alltoall_objects_async,
         broadcast_object as broadcast_object,
+        broadcast_object_async as broadcast_object_async,
         gather_objects as gather_objects,
+        gather_objects_async as gather_objects_async,
         reduce_objects as reduce_objects,
+        reduce_objects_async as reduce_objects_async,
         scatter_objects as scatter_objects,
+        scatter_objects_async as scatter_objects_async,
     )
     from collalgo.comm.several import (
         testany as testany,
@@ -200,7 +206,7 @@ _NAMES = {
         "allgather", "allgatherv", "alltoall", "alltoallv", "barrier", "broadcast"
     ),
     "collalgo.comm.graphs": ("cartesian",),
-    "collalgo.comm.objects": (
+    "collalgo.comm.objects": _forms(
         "allgather_objects",
         "alltoall_objects",
         "broadcast_object",

@@ -11,7 +11,8 @@ POLL_SECONDS = 0.001
 def outcome_of(work: Any) -> Generator[Any, None, Any]:
     """Wait in the running event loop until a call has ended; return its result.
 
-    A cancelled task stops waiting; the call continues in the background.
+    A cancelled task stops waiting, and cancels a receive that no message has reached;
+    other calls continue in the background, since other ranks take part in them.
     """
     import asyncio  # which takes a while
 
@@ -28,7 +29,12 @@ def outcome_of(work: Any) -> Generator[Any, None, Any]:
 
     work.add_done_callback(notify)
     work.done()  # so that it is not held until somebody waits
-    yield from ended
+    try:
+        yield from ended
+    except asyncio.CancelledError:
+        if hasattr(work, "cancel"):
+            work.cancel()
+        raise
     while not work.done():  # on a device, whose stream reports nothing
         yield from asyncio.sleep(POLL_SECONDS).__await__()
     return work.wait()

@@ -37,6 +37,13 @@ class Collectives:
     alltoall_objects = method(objects.alltoall_objects)
     reduce_objects = method(objects.reduce_objects)
 
+    broadcast_object_async = method(objects.broadcast_object_async)
+    gather_objects_async = method(objects.gather_objects_async)
+    allgather_objects_async = method(objects.allgather_objects_async)
+    scatter_objects_async = method(objects.scatter_objects_async)
+    alltoall_objects_async = method(objects.alltoall_objects_async)
+    reduce_objects_async = method(objects.reduce_objects_async)
+
     allreduce_async = method(reducing.allreduce_async)
     reduce_async = method(reducing.reduce_async)
     reduce_scatter_async = method(scattering.reduce_scatter_async)

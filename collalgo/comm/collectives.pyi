@@ -209,6 +209,47 @@ class Collectives:
         *,
         timeout: float | None = None,
     ) -> Any: ...
+    def broadcast_object_async(
+        self,
+        obj: Any,
+        root: int = 0,
+        *,
+        timeout: float | None = None,
+    ) -> Work: ...
+    def gather_objects_async(
+        self,
+        obj: Any,
+        root: int = 0,
+        *,
+        timeout: float | None = None,
+    ) -> Work: ...
+    def allgather_objects_async(
+        self,
+        obj: Any,
+        *,
+        timeout: float | None = None,
+    ) -> Work: ...
+    def scatter_objects_async(
+        self,
+        objects: Sequence[Any] | None,
+        root: int = 0,
+        *,
+        timeout: float | None = None,
+    ) -> Work: ...
+    def alltoall_objects_async(
+        self,
+        objects: Sequence[Any],
+        *,
+        timeout: float | None = None,
+    ) -> Work: ...
+    def reduce_objects_async(
+        self,
+        obj: Any,
+        op: Callable[[Any, Any], Any] = operator.add,
+        root: int = 0,
+        *,
+        timeout: float | None = None,
+    ) -> Work: ...
     def allreduce_async(
         self,
         buf: Tree,

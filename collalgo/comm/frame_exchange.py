@@ -1,14 +1,16 @@
 """The exchange of frames of objects, and of their lengths before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo._kernels.engine.transport.transport import PART_OF_LAST
+from collalgo._kernels.comm.composed import run_first
+from collalgo._kernels.engine.transport.transport import PART_OF_LAST, WHOLE_CALL
 from collalgo.base.arguments import wrong_type
 from collalgo.base.integers import rank_of
+from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.current import runner_of
 from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
@@ -62,6 +64,8 @@ class FrameExchange:
     ):
         self._runner = cast("Runner", runner_of(comm))
         self._call, self._timeout = call, timeout
+        self._failure: Exception | None = None
+        self._limits: dict[str, Any] = {"counted": PART_OF_LAST, "timeout": timeout}
         self.rank, size = self._runner.rank, self._runner.size
         self._width = size if per_rank else 1
         self.messages: list[Frames] = [[]] * self._width
@@ -71,8 +75,33 @@ class FrameExchange:
         """The rank that an argument names as the root, after a check that it exists."""
         return rank_of(root, "root", self._call, self._runner.size)
 
-    def publish(self, objects: Sequence[Any] | None) -> None:
-        """Send all ranks the numbers of frames of my objects; None if I pass none.
+    def announce(self, objects: Sequence[Any] | None) -> None:
+        """Pickle my objects, whose numbers of frames all ranks get; None for none."""
+        self._mine = np.zeros(self._width, np.int64)
+        try:
+            if objects is not None:
+                self.messages = [frames_of(obj) for obj in self._checked(objects)]
+                self._mine[:] = [len(frames) for frames in self.messages]
+        except Exception as error:
+            self._failure, self._mine[:] = error, UNPICKLED
+
+    def begin(self, rest: Callable[[], Any]) -> bool:
+        """Exchange the numbers of frames; in the background also call ``rest`` then.
+
+        Returns whether the call is made in the background.
+        """
+        runner, mine = self._runner, self._mine
+        waiting = runner.seconds if self._timeout is None else seconds(self._timeout)
+        program = runner.programs.exchange_for(self._call, mine.nbytes, WHOLE_CALL)
+        self.numbers = np.empty((runner.size, self._width), np.int64)
+        in_background = run_first(
+            runner, program, mine, self.numbers, waiting, self._call, rest
+        )
+        self._limits["in_turn"] = in_background
+        return in_background
+
+    def check(self) -> None:
+        """Check that all ranks have passed objects as they should.
 
         Raises
         ------
@@ -82,17 +111,8 @@ class FrameExchange:
         InvalidElsewhere
             If that is so on another rank.
         """
-        numbers, failure = np.zeros(self._width, np.int64), None
-        try:
-            if objects is not None:
-                self.messages = [frames_of(obj) for obj in self._checked(objects)]
-                numbers[:] = [len(frames) for frames in self.messages]
-        except Exception as error:
-            failure, numbers[:] = error, UNPICKLED
-        exchange = self._runner.exchange_as_call
-        self.numbers = exchange(numbers, self._call, self._timeout)
-        if failure is not None:
-            raise failure
+        if self._failure is not None:
+            raise self._failure
         failed = np.flatnonzero(self.numbers.min(axis=1) == UNPICKLED)
         if len(failed):
             rank = int(failed[0])
@@ -133,7 +153,7 @@ class FrameExchange:
 
     def _of_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         found: NDArray[np.int64] = self._runner.exchange(
-            lengths, self._call, self._timeout, counted=PART_OF_LAST
+            lengths, self._call, **self._limits
         )
         return found
 
@@ -150,8 +170,7 @@ class FrameExchange:
         assert like is not None
         each = None if counts is None else tuple(counts)
         call = Call(collective, like.dtype, like.size, root=root, counts=each)
-        limits: dict[str, Any] = {"counted": PART_OF_LAST, "timeout": self._timeout}
-        self._runner.run_for(self._call, call, source, target, **limits)
+        self._runner.run_for(self._call, call, source, target, **self._limits)
 
     def _lengths(self, most: int) -> NDArray[np.int64]:
         """The bytes of my frames by message and place, 0 after the last of each."""

@@ -1,19 +1,20 @@
 """Calls on objects of Python, which move as pickles.
 
+In the background an object is pickled at once, and received ones are unpickled at the
+end of the call, by the thread that runs it.
+
 The receiver unpickles the message, which runs code that the sender chooses: all ranks
 must trust each other.
 """
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from collalgo.base.arguments import wrong_type
-from collalgo.comm.frame_exchange import FrameExchange
-from collalgo.comm.object_frames import blocks_of, object_of, objects_of
+from collalgo.comm import object_steps
+from collalgo.comm.background import in_background
+from collalgo.comm.object_steps import made
 from collalgo.comm.types import Communicator
 
 if TYPE_CHECKING:
@@ -46,16 +47,10 @@ def broadcast_object(
         At the root ``obj``; elsewhere a copy, made by unpickling. Its large arrays
         arrive without a copy by the pickler.
     """
-    exchange = FrameExchange(comm, "broadcast_object", timeout)
-    root = exchange.root_of(root)
-    at_root = exchange.rank == root
-    exchange.publish([obj] if at_root else None)
-    [lengths] = exchange.lengths_of(root)
-    [mine] = exchange.messages
-    frames = mine if at_root else [np.empty(length, np.uint8) for length in lengths]
-    for frame in frames:
-        exchange.move("broadcast", frame, None if at_root else frame, root)
-    return obj if at_root else object_of(frames)
+    return made(object_steps.broadcast(obj, comm, root, timeout))
+
+
+broadcast_object_async = in_background(broadcast_object)
 
 
 def allgather_objects(
@@ -65,15 +60,11 @@ def allgather_objects(
     timeout: float | None = None,
 ) -> list[Any]:
     """Gather the objects of all ranks into a list at every rank."""
-    exchange = FrameExchange(comm, "allgather_objects", timeout)
-    exchange.publish([obj])
-    rounds = []
-    for place, table in enumerate(exchange.all_lengths()):
-        lengths = table[:, 0].tolist()
-        found = np.empty(sum(lengths), np.uint8)
-        exchange.move("allgather", exchange.joined(place), found, counts=lengths)
-        rounds.append(blocks_of(found, lengths))
-    return objects_of(rounds, exchange.numbers[:, 0])
+    found: list[Any] = made(object_steps.allgather(obj, comm, timeout))
+    return found
+
+
+allgather_objects_async = in_background(allgather_objects)
 
 
 def gather_objects(
@@ -101,18 +92,12 @@ def gather_objects(
     list or None
         The objects by rank, made by unpickling, at the root; None elsewhere.
     """
-    exchange = FrameExchange(comm, "gather_objects", timeout)
-    root = exchange.root_of(root)
-    at_root = exchange.rank == root
-    exchange.publish([obj])
-    rounds = []
-    for place, table in enumerate(exchange.all_lengths()):
-        lengths = table[:, 0].tolist()
-        found = np.empty(sum(lengths), np.uint8) if at_root else None
-        exchange.move("gather", exchange.joined(place), found, root, lengths)
-        if found is not None:
-            rounds.append(blocks_of(found, lengths))
-    return objects_of(rounds, exchange.numbers[:, 0]) if at_root else None
+    steps = object_steps.gather(obj, comm, root, timeout)
+    found: list[Any] | None = made(steps)
+    return found
+
+
+gather_objects_async = in_background(gather_objects)
 
 
 def reduce_objects(
@@ -144,8 +129,10 @@ def reduce_objects(
     if not callable(op):
         advice = "a function of two objects, as operator.add"
         raise wrong_type("reduce_objects", "op", op, advice)
-    found = gather_objects(obj, comm, root, timeout=timeout)
-    return None if found is None else reduce(op, found)
+    return made(object_steps.gather(obj, comm, root, timeout, op))
+
+
+reduce_objects_async = in_background(reduce_objects)
 
 
 def scatter_objects(
@@ -173,21 +160,10 @@ def scatter_objects(
     object
         The object of this rank, made by unpickling.
     """
-    exchange = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
-    root = exchange.root_of(root)
-    at_root = exchange.rank == root
-    exchange.publish((() if objects is None else objects) if at_root else None)
-    received = []
-    for place, counts in enumerate(exchange.lengths_of(root).T.tolist()):
-        own = np.empty(counts[exchange.rank], np.uint8)
-        if at_root:
-            rows = exchange.joined(place)
-            exchange.move("scatter", rows, None, root, counts)
-            own[:] = blocks_of(rows, counts)[root]
-        else:
-            exchange.move("scatter", None, own, root, counts)
-        received.append(own)
-    return object_of(received[: int(exchange.numbers[root, exchange.rank])])
+    return made(object_steps.scatter(objects, comm, root, timeout))
+
+
+scatter_objects_async = in_background(scatter_objects)
 
 
 def alltoall_objects(
@@ -212,14 +188,8 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    exchange = FrameExchange(comm, "alltoall_objects", timeout, per_rank=True)
-    rounds = []
-    given = cast("Sequence[Any] | None", objects)
-    exchange.publish(() if given is None else given)  # None must not wait
-    for place, table in enumerate(exchange.all_lengths()):
-        lengths = table[:, exchange.rank].tolist()
-        found = np.empty(sum(lengths), np.uint8)
-        counts = table.ravel().tolist()
-        exchange.move("alltoall", exchange.joined(place), found, counts=counts)
-        rounds.append(blocks_of(found, lengths))
-    return objects_of(rounds, exchange.numbers[:, exchange.rank])
+    found: list[Any] = made(object_steps.alltoall(objects, comm, timeout))
+    return found
+
+
+alltoall_objects_async = in_background(alltoall_objects)

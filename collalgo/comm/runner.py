@@ -118,15 +118,18 @@ class Runner(Reducing):
         timeout: float | None = None,
         *,
         counted: int = PART_OF_NEXT,
+        in_turn: bool = False,
     ) -> NDArray[Any]:
         """The arrays of all ranks, all alike, which the library needs for a call.
 
         It takes place at once, even while a call is prepared for the background.
-        :class:`Program` has the values of ``counted``.
+        :class:`Program` has the values of ``counted``; ``in_turn`` is that of
+        :meth:`run_for`.
         """
         program = self.programs.exchange_for(call, mine.nbytes, counted)
         found = np.empty((self.size, *mine.shape), mine.dtype)
-        self.run_now(program, mine, found, self._waiting(timeout), call)
+        run = self.run if in_turn else self.run_now
+        run(program, mine, found, self._waiting(timeout), call)
         return found
 
     def exchange_as_call(
@@ -163,14 +166,17 @@ class Runner(Reducing):
         *,
         counted: int = WHOLE_CALL,
         timeout: float | None = None,
+        in_turn: bool = False,
     ) -> None:
         """Make a call that the library needs for one of the user, under its name.
 
         The arrays are contiguous. :class:`Program` has the values of ``counted``.
+        With ``in_turn`` it is a part of a call in the background, which runs now.
         """
         self.check_open(name)
         program = self.programs.named(call, EXCHANGE + name, counted)
-        self.run_now(program, source, target, self._waiting(timeout), name)
+        run = self.run if in_turn else self.run_now
+        run(program, source, target, self._waiting(timeout), name)
 
     def check_background(self, call: str) -> None:
         """Check that calls can run in the background, in a thread of their own.

@@ -1,11 +1,12 @@
 """Calls in the background, awaited in event loops of asyncio."""
 
 import asyncio
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
 
-from collalgo import MismatchError, threads
+from collalgo import MismatchError, threads, waitall
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
@@ -68,6 +69,53 @@ def test_an_error_is_raised_where_the_call_is_awaited():
             await comm.allreduce_async(np.ones(2 + comm.rank))
 
     threads(lambda comm: asyncio.run(wrong(comm)), 2)
+
+
+@pytest.mark.parametrize("source", [0, None])
+@pytest.mark.parametrize("count", [1, 40_000])
+def test_a_cancelled_task_leaves_its_message_to_a_later_receive(count, source):
+    async def cancelled(comm):
+        late, found = np.zeros(count), np.zeros(count)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(end_of(comm.irecv(late, source, 5)), 0.01)
+        comm.send(np.ones(1), 0)
+        assert await comm.irecv(found, source, 5) is found
+        return late.any(), found.all()
+
+    async def end_of(message):
+        return await message
+
+    def on_each_rank(comm):
+        if comm.rank:
+            return asyncio.run(cancelled(comm))
+        comm.recv(np.empty(1), 1)
+        comm.send(np.ones(count), 1, 5)
+        return None
+
+    assert threads(on_each_rank, 2) == [None, (False, True)]
+
+
+def test_only_a_receive_that_no_message_has_reached_is_cancelled():
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            messages = [comm.irecv(np.zeros(1), 1, tag) for tag in range(3)]
+            ended = []
+            messages[1].add_done_callback(ended.append)
+            assert [messages[1].cancel(), messages[1].cancel()] == [True, False]
+            assert messages[1].done()
+            assert ended == [messages[1]]
+            comm.barrier()
+            assert [messages[tag].wait() for tag in (0, 2)] == [0, 2]
+            assert not messages[0].cancel()
+            with pytest.raises(CancelledError, match="irecv was cancelled"):
+                messages[1].wait()
+            return comm.recv(np.zeros(1), 1, 1).item()
+        comm.barrier()
+        sent = [comm.isend(np.full(1, float(tag)), 0, tag) for tag in range(3)]
+        assert not any(message.cancel() for message in sent)
+        return waitall(sent) and None
+
+    assert threads(on_each_rank, 2) == [1, None]
 
 
 def test_a_cancelled_task_leaves_its_call_to_go_on():

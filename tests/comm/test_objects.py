@@ -1,5 +1,6 @@
 """Objects of Python between ranks: what arrives is equal to what was sent."""
 
+import asyncio
 import operator
 from collections import deque
 
@@ -28,9 +29,22 @@ def is_thing(found, *key):
     assert found == {"key": key, "text": expected["text"]}
 
 
+class InBackground:
+    """The calls of a communicator on objects in the background, each waited for."""
+
+    def __init__(self, comm):
+        self.comm, self.rank, self.size = comm, comm.rank, comm.size
+
+    def __getattr__(self, name):
+        call = getattr(self.comm, f"{name}_async")
+        return lambda *args: call(*args).wait()
+
+
+@pytest.mark.parametrize("form", [lambda comm: comm, InBackground])
 @pytest.mark.parametrize("size", SIZES)
-def test_every_object_arrives_at_its_place(size):
+def test_every_object_arrives_at_its_place(size, form):
     def on_each_rank(comm):
+        comm = form(comm)
         rank, ranks = comm.rank, range(comm.size)
         for root in {0, comm.size - 1}:
             mine = thing(root, 7)
@@ -52,9 +66,40 @@ def test_every_object_arrives_at_its_place(size):
     threads(on_each_rank, size, timeout=60)
 
 
-def test_objects_are_combined_in_the_order_of_the_ranks():
+@pytest.mark.parametrize("size", SIZES)
+def test_calls_on_objects_and_arrays_run_in_the_order_of_their_submission(size):
     def on_each_rank(comm):
-        return comm.reduce_objects([comm.rank], operator.add, comm.size - 1)
+        x = np.ones(1)
+        objects = [comm.allgather_objects_async((comm.rank, i)) for i in range(2)]
+        sums = [comm.allreduce_async(x)]
+        objects.append(comm.broadcast_object_async([comm.rank]))
+        sums.append(comm.allreduce_async(x))
+        assert comm.reduce_objects(1, root=0) == (None if comm.rank else size)
+        assert x == size**2  # a call in the foreground comes after all of them
+        for i in range(2):
+            assert objects[i].wait() == [(rank, i) for rank in range(size)]
+        assert objects[2].wait() == [0]
+        return [work.wait().item() for work in sums]
+
+    assert threads(on_each_rank, size, timeout=60) == [[size**2] * 2] * size
+
+
+def test_a_coroutine_awaits_objects():
+    async def on_each_loop(comm):
+        calls = [comm.allgather_objects_async([comm.rank, i]) for i in range(2)]
+        return await asyncio.gather(*calls)
+
+    def on_each_rank(comm):
+        return asyncio.run(on_each_loop(comm))
+
+    everyone = [[[rank, i] for rank in range(3)] for i in range(2)]
+    assert threads(on_each_rank, 3, timeout=60) == [everyone] * 3
+
+
+@pytest.mark.parametrize("form", [lambda comm: comm, InBackground])
+def test_objects_are_combined_in_the_order_of_the_ranks(form):
+    def on_each_rank(comm):
+        return form(comm).reduce_objects([comm.rank], operator.add, comm.size - 1)
 
     assert threads(on_each_rank, 5) == [None] * 4 + [[0, 1, 2, 3, 4]]
 
@@ -83,8 +128,10 @@ def test_lengths_beyond_32_bits_are_added_exactly():
     assert borders(np.array([2**31, 2**33, 5])) == [0, 2**31, 5 * 2**31, 5 * 2**31 + 5]
 
 
-def test_an_object_that_cannot_be_pickled_is_an_error_on_every_rank():
+@pytest.mark.parametrize("form", [lambda comm: comm, InBackground])
+def test_an_object_that_cannot_be_pickled_is_an_error_on_every_rank(form):
     def on_each_rank(comm):
+        comm = form(comm)
         wrong = (lambda: 0) if comm.rank == 1 else 0
         kind, words = InvalidElsewhere, "gather_objects #1: rank 1 passed invalid"
         if comm.rank == 1:

@@ -193,6 +193,13 @@ def withdrawn(number: int, rank: int, peer: int, tag: int) -> CollectiveTimeout:
     )
 
 
+def cancelled(call: str) -> Exception:
+    """A receive that its own rank has cancelled."""
+    from concurrent.futures import CancelledError  # which takes a while
+
+    return CancelledError(f"{call} was cancelled before a message had reached it")
+
+
 def not_connected(call: str, rank: int, peer: int, timeout: float) -> CollectiveTimeout:
     """The other rank has made no call with this rank."""
     error = CollectiveTimeout(

@@ -51,6 +51,10 @@ cdef class Owner:
         """Wait until the other rank has made its call: False after the timeout."""
         return True
 
+    cdef bint retract(self, Message message) except -1:
+        """Cancel a receive that no message has reached: whether it was one."""
+        return False
+
     cdef void queue_callbacks(self, Message message):
         """Queue the callbacks of a message that is done."""
 
@@ -184,6 +188,14 @@ cdef class Message(Tagged):
         if self.error is not None:
             raise self.error
         return self.buf
+
+    def cancel(self):
+        """Cancel a receive that no message has reached: whether it was one.
+
+        ``wait`` then raises :class:`concurrent.futures.CancelledError`, and a later
+        receive gets the message.
+        """
+        return self.owner.retract(self)
 
     def wait_stream(self, stream=None):
         """Make a stream of a device wait for the message; see :class:`Work`."""

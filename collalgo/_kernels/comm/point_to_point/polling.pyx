@@ -230,6 +230,21 @@ cdef class Polling(ReceiveMatching):
             self.release()
         return self.call_back()
 
+    cdef bint retract(self, Message message) except -1:
+        """Cancel a receive that no message has reached: whether it was one."""
+        cdef Peer peer
+        self.acquire()
+        try:
+            found = self.from_any.remove(message)
+            for peer in self.known:
+                found = found or peer.posted.remove(message)
+            if found:
+                message.end(errors.cancelled(message.name))
+        finally:
+            self.release()
+        self.call_back()
+        return found
+
     cdef object in_collective(self, ranks):
         """The first of some ranks that is in a call which this rank has not begun.
 
