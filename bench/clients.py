@@ -20,8 +20,8 @@ import click
 from collalgo.base.units import human
 from collalgo.cli.group import SETTINGS
 
-#: A line of such a program: the call, its bytes, and its microseconds.
-LINE = re.compile(r"^(\w+) +(\d+) +([\d.]+)$", re.MULTILINE)
+#: A line of such a program, also behind its rank: the call, its bytes, microseconds.
+LINE = re.compile(r"^(?:\[0\] )?(\w+) +(\d+) +([\d.]+)$", re.MULTILINE)
 
 #: The environment in which Open MPI starts ranks of any user, also more than cores.
 ENVIRONMENT = {
@@ -134,7 +134,7 @@ def preload(runs: int, ranks: int, folders: Sequence[Path]) -> None:
         with TemporaryDirectory() as built:
             program = Path(built, "times")
             words = [folder / "mpicc", "-O2", "-o", program, PROGRAM]
-            subprocess.run(words, check=True)
+            subprocess.run([*map(str, words)], check=True)
             plain = (folder / "mpiexec", "-n", ranks, program)
             ours = (sys.executable, "-m", "collalgo", "run", "--preload", *plain)
             columns += alternated([plain, ours], runs)

@@ -15,6 +15,7 @@ from typing import Any
 import click
 import numpy as np
 import ray
+from collalgo.bench.clients import shown
 from ray.util import collective
 
 from collalgo.base.units import human
@@ -39,7 +40,6 @@ def calls(size: int, nbytes: int) -> Iterator[tuple[str, Callable[[str], Any]]]:
     yield "allgather", lambda group: collective.allgather(rows, x, group)
 
 
-@ray.remote
 class Caller:
     """A rank of groups of both backends."""
 
@@ -85,14 +85,15 @@ def timed(call: Callable[[str], Any], group: str, repeats: int) -> float:
 def main(ranks: int, rounds: int) -> None:
     """Compare collalgo with the gloo of Ray: microseconds, less is better."""
     ray.init(num_cpus=ranks, include_dashboard=False, log_to_driver=False)
-    callers = [Caller.remote(rank, ranks) for rank in range(ranks)]
+    actor = ray.remote(Caller)
+    callers = [actor.remote(rank, ranks) for rank in range(ranks)]
     for backend in BACKENDS:
         ray.get([each.join.remote(backend) for each in callers])
     times = ray.get([each.times.remote(rounds) for each in callers])
     middle = 1e6 * np.median(np.max(times, axis=0), axis=1)
     names = [(name, size) for size in SIZES for name, _ in calls(1, 4)]
     for (name, size), (theirs, ours) in zip(names, middle.reshape(-1, 2), strict=True):
-        click.echo(f"| {name}, {human(size)} | {theirs:.3g} | {ours:.3g} |")
+        click.echo(f"| {name}, {human(size)} | {shown(theirs)} | {shown(ours)} |")
     ray.shutdown()
 
 

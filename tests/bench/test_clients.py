@@ -18,7 +18,7 @@ runs = pathlib.Path(sys.argv[1])
 runs.write_text(runs.read_text() + "x" if runs.exists() else "x")
 number = len(runs.read_text())
 print(f"allreduce 64 {number}.5\\nreduce_scatter  1048576  {10 * number}")
-print("barrier 0 0.25")
+print("[0] barrier 0 0.25")
 """
 
 
