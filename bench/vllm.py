@@ -131,6 +131,9 @@ def engine(way: str, tokens: int, repeats: int) -> None:
             for sequences in SEQUENCES:
                 text, different, rate = timed(model, sequences, tokens)
                 print(f"result {way} {sequences} {text} {different} {rate:.1f}")
+        # At exit multiprocessing waits for the engine, and only then tells it to end:
+        # the finalizer of the folder, made before, orders them so.
+        model.llm_engine.engine_core.shutdown()
 
 
 def results(way: str, words: Sequence[str], options: Sequence[str]) -> Iterator[Any]:
