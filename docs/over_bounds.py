@@ -55,7 +55,8 @@ Prices are in rounds: each step lasts at least as long as the slowest of its mes
 without bytes, and data that a rank receives in a step is sent on in a later one. So a
 broadcast or a reduce cannot attain the bound by bytes: with K equal parts of the ranks
 (hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
-it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. The aim is a
+it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds; to the latency
+comes the time of each further message that a rank needs to fill its links. The aim is a
 ratio of {aim}, of alltoall {alltoall}.
 
 """

@@ -96,7 +96,8 @@ def bound(
     if kinds is not None:
         return found
     latency = _latency(collective, machine, root, link_model, matrix)
-    of_root = relays(collective, network, machine, network.ranks[root], link_model)
+    ends = network.ranks[root], link_model, routes
+    of_root = relays(collective, network, machine, *ends)
     return replace(found, latency=latency, relays=of_root)
 
 

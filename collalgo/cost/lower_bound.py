@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import inf, sqrt
+from math import ceil, inf, sqrt
 from typing import NamedTuple
 
 from collalgo.base.units import human_time, number_of_bytes
@@ -24,14 +24,28 @@ class Relay(NamedTuple):
     latency : float
         The least latency between two parts, times the part of the data of a step that
         a part has only after the next one.
+    message : float
+        The seconds of each further message of a rank in a step, times that part.
+    full : float
+        The number of messages of a rank that fill the links of a part.
     """
 
     per_byte: float
     latency: float
+    message: float = 0.0
+    full: float = 1.0
 
     def seconds(self, nbytes: float) -> float:
-        """The least seconds for a number of bytes."""
-        return (sqrt(self.per_byte * nbytes / 1e9) + sqrt(self.latency)) ** 2
+        """The least seconds for a number of bytes, with any number of messages."""
+        by_bytes = self.per_byte * nbytes / 1e9
+        return min(
+            (
+                sqrt(by_bytes * max(1.0, self.full / count))
+                + sqrt(self.latency + (count - 1) * self.message)
+            )
+            ** 2
+            for count in range(1, ceil(self.full) + 1)
+        )
 
 
 @dataclass(frozen=True)

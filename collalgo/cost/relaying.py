@@ -10,22 +10,38 @@ later. So for any s, also for the longest step,
     bytes <= C (D - d_s (1 - 1 / K)) <= C D (1 - (1 - 1 / K) / S).
 
 The least of S a + D over all S is ``(sqrt(bytes / C) + sqrt((1 - 1 / K) a)) ** 2``.
+
+A step in which ranks send and receive m messages at most takes another (m - 1) g
+seconds. If each message carries c bytes a second at most, a part of n ranks sends and
+receives y = min(1, n m c / C) d times C bytes in d seconds, and the sum above holds for
+y instead of d. The seconds of a step are least for some m, so they are a concave
+function f of y, and a step takes at least y / x times those of the step with the most
+data, x. With w = 1 - 1 / K all take (bytes / C + w x) f(x) / x at least, which is for
+each m at least ``(sqrt(b bytes / C) + sqrt(w (a + (m - 1) g))) ** 2`` with
+b = max(1, C / (n m c)). The least of these over all m is a bound.
+
 A reduce is a broadcast from its end to its beginning.
 """
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from collalgo.cost.cuts import Network
 from collalgo.cost.flows import DeviceSet
 from collalgo.cost.latencies import nearest_latencies
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.lower_bound import Relay
+from collalgo.cost.routing import Routing
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.topology.model import Topology
 
 #: The collectives whose data all has one source, or one destination.
 RELAYED = ("broadcast", "reduce")
+
+#: The most ranks of which the fastest message is found.
+FEW = 16
 
 
 def relays(
@@ -34,6 +50,7 @@ def relays(
     machine: Topology | UniformCluster,
     root: str,
     link_model: LinkModel,
+    routes: Routing | None = None,
 ) -> tuple[Relay, ...]:
     """The least times of a broadcast or reduce between single ranks, and hosts."""
     if collective not in RELAYED:
@@ -45,8 +62,27 @@ def relays(
         if latency:
             out, number = _from_root(network, parts, root)
             late = 1 - 1 / number if number else 0.0
-            found.append(Relay(float(1 / out), late * latency))
+            waits = late * latency, late * link_model.message
+            full = _full(network, parts, float(out), routes)
+            found.append(Relay(float(1 / out), *waits, full))
     return tuple(found)
+
+
+def _full(
+    network: Network, parts: Sequence[DeviceSet], out: float, routes: Routing | None
+) -> float:
+    """The number of messages of a rank that fill the links of a part, or 1."""
+    if routes is None or network.counts or len(network.ranks) > FEW:
+        return 1.0
+    part_of = {rank: i for i, part in enumerate(parts) for rank in part}
+    of_rank = np.array([part_of[rank] for rank in network.ranks])
+    source, target = np.nonzero(of_rank[:, None] != of_rank)
+    _, loads = routes.link_loads(source, target)
+    slowest = np.zeros(len(source))
+    np.maximum.at(slowest, loads.message, loads.part / routes.speed[loads.link])
+    fastest = 1e-9 / slowest.min()
+    most = int(np.bincount(of_rank).max())
+    return max(1.0, float(out / (fastest * most)))
 
 
 def _from_root(

@@ -1,5 +1,6 @@
 """The least time of broadcasts and reductions in rounds, whose ranks relay data."""
 
+from itertools import combinations
 from math import sqrt
 
 import pytest
@@ -27,7 +28,15 @@ def on_one_switch(size):
     return topology
 
 
+def fully_connected(size):
+    topology = Topology(f"full{size}", "a test")
+    for one, other in combinations(nodes_of(topology, size), 2):
+        topology.link(one, other, LinkKind.NETWORK, SPEED, latency=ALPHA)
+    return topology
+
+
 MACHINES = {
+    "full": lambda: fully_connected(5),
     "star": lambda: on_one_switch(5),
     "torus": lambda: Topology.load("torus", dims=(3, 3), latency=1e-6),
     "server": lambda: Topology.load("dgx1v"),
@@ -39,7 +48,7 @@ MACHINES = {
 }
 
 
-QUICK = {"star", "torus", "random0", "random2"}
+QUICK = {"full", "star", "torus", "random0", "random2"}
 
 
 @pytest.mark.parametrize("machine", at_leisure(MACHINES, QUICK))
@@ -91,6 +100,37 @@ def test_on_a_switch_it_is_attained_by_a_pipelined_scatter_and_allgather(size):
     assert limit.in_rounds(nbytes) == pytest.approx(least, rel=1e-6)
     assert least * (1 - AS_LOW) <= found.seconds
     assert found.seconds - least <= 2.1 * (1 - late) * sqrt(seconds * ALPHA) + ALPHA
+
+
+@pytest.mark.parametrize("size", [3, 5, 8, 12, 16])
+def test_over_links_of_all_pairs_each_step_waits_for_the_messages_to_all(size):
+    topology, nbytes = fully_connected(size), 1 << 32
+    model = LinkModel(message=ALPHA / 2)
+    limit = bound("broadcast", topology, link_model=model)
+    seconds, step = nbytes / (SPEED * 1e9 * (size - 1)), ALPHA * size / 2
+    least = (sqrt(seconds) + sqrt((1 - 1 / (size - 1)) * step)) ** 2
+    found = simulate(
+        scattered(round(sqrt(seconds / step))),
+        topology,
+        nbytes,
+        collective="broadcast",
+        link_model=model,
+    )
+    assert limit.in_rounds(nbytes) == pytest.approx(least, rel=1e-6)
+    assert least * (1 - AS_LOW) <= found.seconds <= least * 1.02
+
+
+@pytest.mark.parametrize("nbytes", [1, 1 << 10, 1 << 16])
+def test_few_bytes_may_use_fewer_links_in_a_step(nbytes):
+    topology, model = fully_connected(8), LinkModel(message=ALPHA / 2)
+    limit = bound("broadcast", topology, link_model=model)
+    (relay, *_) = limit.relays
+    assert relay.full == pytest.approx(7)
+    found = [
+        (sqrt(nbytes / SPEED * 1e-9 / m) + sqrt(6 / 7 * (1 + (m - 1) / 2) * ALPHA)) ** 2
+        for m in range(1, 8)
+    ]
+    assert relay.seconds(nbytes) == pytest.approx(min(found), rel=1e-6)
 
 
 def test_slower_links_of_others_leave_fewer_ranks_to_relay():
