@@ -89,8 +89,9 @@ class Lengths(NamedTuple):
 LEFT = 1e-6
 
 #: The paces by name. Steps of a ramp become longer from the first one on; others with a
-#: fraction are as long as the busiest links have data.
-EVEN, RAMP, FILLED = "even", "ramp", "filled"
+#: fraction are as long as the busiest links have data. A gentle and a steep ramp begin
+#: and end with shorter steps.
+EVEN, RAMP, FILLED, GENTLE, STEEP = "even", "ramp", "filled", "gentle", "steep"
 PACES: Mapping[str, Lengths] = MappingProxyType(
     {
         EVEN: Lengths(),
@@ -98,5 +99,7 @@ PACES: Mapping[str, Lengths] = MappingProxyType(
         "half": Lengths(0.5),
         RAMP: Lengths(0.2, 4, 1.5),
         FILLED: Lengths(0.5, 4),
+        GENTLE: Lengths(0.3, 8, 1.5),
+        STEEP: Lengths(0.5, 8, 2.0),
     }
 )

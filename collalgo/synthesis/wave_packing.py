@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.schedule.transfers import Ints
+from collalgo.synthesis import relay_trees
 from collalgo.synthesis.centres import centred, mean_depth
 from collalgo.synthesis.packing import Trees, packing_of
 from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.relay_trees import over_relays
 
 #: The numbers of trees that are tried, unless their edges are more than a limit.
 NUMBERS, OF_MANY = (1, 2, 3, 4, 6, 7, 8, 12, 16, 24, 32, 48), (1, 2, 4, 8, 16, 32)
@@ -43,6 +45,9 @@ OF_EACH, MOST_EDGES_OF_ALL = (2, 3, 4, 6, 8, 16), 1 << 15
 VALUES = ((0.3, 0.0), (0.1, 0.0), (1.0, 0.5))
 VALUES_OF_ALL = ((0.3, 0.0), (0.3, 1.5))
 
+#: The part of the time of other trees that trees over relays take at most.
+CLEARLY = 0.995
+
 #: The bytes whose time is the least, and the seconds of each peer of a rank in a step.
 NBYTES, PEER = 1 << 30, 0.3e-6
 
@@ -55,7 +60,8 @@ def edges_of_waves(size: int, of_all: bool) -> tuple[int, int]:
     if of_all:
         edges = size * (size - 1)
         return OF_EACH[0] * edges, max(_of_each(edges)) * edges
-    return size - 1, 2 * (size - 1) * max(_numbers(size))
+    most = 2 * (size - 1) * max(_numbers(size))
+    return size - 1, max(most, relay_trees.MOST_EDGES)
 
 
 def _of_each(edges: int) -> list[int]:
@@ -71,8 +77,16 @@ def _numbers(size: int) -> list[int]:
 
 
 def pack_waves(pairs: PairLinks, root: int) -> Trees:
-    """Pack trees from a root to all ranks, as many as take the least time."""
-    return _best(pairs, [[root]], both_ways=False)
+    """Pack trees from a root to all ranks, as many as take the least time.
+
+    Trees over relays must be clearly faster, as they are more.
+    """
+    best = _best(pairs, [[root]], both_ways=False)
+    least = CLEARLY * _seconds(pairs, best, both_ways=False)
+    for trees in over_relays(pairs, root):
+        if (seconds := _seconds(pairs, trees, both_ways=False)) < least:
+            best, least = trees, seconds
+    return best
 
 
 def pack_waves_both_ways(pairs: PairLinks) -> Trees:
