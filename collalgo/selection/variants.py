@@ -12,7 +12,7 @@ from collalgo.cost.machine_parameters import grids_of_hosts, grids_of_links
 SEGMENTS = (4, 16, 64, 256)
 
 #: The numbers of blocks of algorithms whose schedule depends on it: each is traced.
-BLOCKS = (8, 32)
+BLOCKS = (8, 32, 96, 192)
 
 #: The numbers of segments on grids and hierarchies: what one moves inside the hosts, or
 #: along one axis, overlaps with what another moves between hosts, or along the next.
