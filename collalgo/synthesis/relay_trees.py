@@ -27,7 +27,7 @@ from collalgo.synthesis.pair_links import PairLinks
 PIECES = (1, 2, 4)
 
 #: The most edges of all trees.
-MOST_EDGES = 3 << 12
+MOST_EDGES = 1 << 14
 
 #: Messages inside a group of fast links are more than this times as fast as others.
 FAST = 2.0
