@@ -85,7 +85,8 @@ def _near(pairs: PairLinks) -> NDArray[np.bool_]:
     """Whether messages between two ranks cross the fewest links."""
     links = np.bincount(pairs.pair, pairs.parts, pairs.size**2).round(1)
     links = links.reshape(pairs.size, pairs.size)
-    return links <= links[~np.eye(pairs.size, dtype=bool)].min()
+    found: NDArray[np.bool_] = links <= links[~np.eye(pairs.size, dtype=bool)].min()
+    return found
 
 
 def _parted(near: NDArray[np.bool_]) -> list[list[int]]:
