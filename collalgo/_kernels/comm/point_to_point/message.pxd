@@ -14,7 +14,7 @@ cdef class Owner:
     cdef void release(self) noexcept
     cdef bint poll(self) except -1
     cdef bint await_message(self, Message message, int64_t until) except -1
-    cdef bint retract(self, Message message) except -1
+    cdef bint cancel_receive(self, Message message) except -1
     cdef void queue_callbacks(self, Message message)
     cdef object in_world(self, error)
 

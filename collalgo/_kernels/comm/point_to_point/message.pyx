@@ -51,7 +51,7 @@ cdef class Owner:
         """Wait until the other rank has made its call: False after the timeout."""
         return True
 
-    cdef bint retract(self, Message message) except -1:
+    cdef bint cancel_receive(self, Message message) except -1:
         """Cancel a receive that no message has reached: whether it was one."""
         return False
 
@@ -195,7 +195,7 @@ cdef class Message(Tagged):
         ``wait`` then raises :class:`concurrent.futures.CancelledError`, and a later
         receive gets the message.
         """
-        return self.owner.retract(self)
+        return self.owner.cancel_receive(self)
 
     def wait_stream(self, stream=None):
         """Make a stream of a device wait for the message; see :class:`Work`."""

@@ -36,5 +36,5 @@ cdef class Polling(ReceiveMatching):
     cdef int read_unlocked(self, Peer peer, Message message) noexcept
     cdef int find_departures(self) except -1
     cdef int withdraw(self, Message message) except -1
-    cdef bint retract(self, Message message) except -1
+    cdef bint cancel_receive(self, Message message) except -1
     cdef int call_back(self) except -1

@@ -230,14 +230,17 @@ cdef class Polling(ReceiveMatching):
             self.release()
         return self.call_back()
 
-    cdef bint retract(self, Message message) except -1:
+    cdef bint cancel_receive(self, Message message) except -1:
         """Cancel a receive that no message has reached: whether it was one."""
-        cdef Peer peer
+        cdef Peer sender = None
+        cdef bint found
         self.acquire()
         try:
-            found = self.from_any.remove(message)
-            for peer in self.known:
-                found = found or peer.posted.remove(message)
+            if message.source is None:
+                found = self.from_any.remove(message)
+            else:
+                sender = self.peers[message.source]
+                found = sender is not None and sender.posted.remove(message)
             if found:
                 message.end(errors.cancelled(message.name))
         finally:
