@@ -74,11 +74,11 @@ def revoked(call: str, rank: int, culprit: int) -> CommunicatorRevoked:
 
 
 def in_signal_handler(rank: int, call: str = "a call") -> CollalgoError:
-    """The error of a call by a signal handler, callback or op inside another call."""
+    """The error of a call by code of the user that another call runs."""
     return CollalgoError(
         f"{call}: rank {rank} is in another call on this communicator, in which a "
-        "signal handler, a done-callback or an op makes this one; make it later, or on "
-        "a communicator of its own (comm.dup())",
+        "signal handler, a done-callback, an op or an object that is unpickled makes "
+        "this one; make it later, or on a communicator of its own (comm.dup())",
         rank=rank,
     )
 

@@ -16,6 +16,7 @@ cdef class Queue:
     cdef Task last
     cdef int64_t waiting  # calls that have not begun
     cdef bint running, closing
+    cdef unsigned long performer  # the thread that runs a call of the queue, or 0
     cdef Recorder recorder
 
     cdef int append(self, Task task) except -1

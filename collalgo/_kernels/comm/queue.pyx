@@ -110,7 +110,7 @@ cdef class Queue:
         task = self.current = self.first
         self.first = <void *>(<Task>task).next
         self.waiting -= 1
-        self.running = True
+        self.running, self.performer = True, pthread_self()
         pthread_mutex_unlock(&self.mutex)
         if not self.closing:
             status = self.perform(task, yields)
@@ -154,7 +154,7 @@ cdef class Queue:
         if possible:
             self.recorder.end((<Task>task).sequence, status)
             (<Task>task).status = status
-            self.running = False
+            self.running, self.performer = False, 0
             pthread_cond_broadcast(&self.ended)
         pthread_mutex_unlock(&self.mutex)
         return possible

@@ -19,6 +19,7 @@ from collalgo._kernels.comm.pthreads cimport (
     pthread_cond_timedwait,
     pthread_mutex_lock,
     pthread_mutex_unlock,
+    pthread_self,
 )
 from collalgo._kernels.comm.queue cimport Queue
 from collalgo._kernels.comm.task cimport PENDING, Task
@@ -159,7 +160,8 @@ cdef class WaitableQueue(Queue):
 
     cdef int check_not_in_handler(self) except -1:
         """Check that this thread is not in a call that would wait for itself."""
-        if self.transport.handler == <unsigned long>PyThread_get_thread_ident():
+        cdef unsigned long me = pthread_self()
+        if self.transport.handler == me or self.performer == me:
             raise in_signal_handler(self.transport.rank)
         return 0
 
