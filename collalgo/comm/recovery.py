@@ -54,10 +54,12 @@ class Recovery:
         caller: str,
         status: int,
         run: Run | None,
+        in_foreground: bool = False,
     ) -> None:
         """Pack the arrays of a program that needs it, or raise the error.
 
-        Calls in the background pass no ``run``, and have packed their arrays.
+        The first program of a call in the background has no ``run``: its arrays are
+        packed.
 
         Raises
         ------
@@ -67,7 +69,7 @@ class Recovery:
         if status == RUN_NEEDS_PACKING and run is not None:
             _run_packed(program, source, target, waiting, caller, run)
         else:
-            self.has_raised |= run is not None
+            self.has_raised |= in_foreground
             self.raise_failure(caller, status)
 
     def raise_failure(self, caller: str, status: int) -> None:

@@ -29,6 +29,7 @@ class CallRunner(CommunicatorBase):
         target: NDArray[Any] | None,
         waiting: float,
         caller: str,
+        in_foreground: bool = False,
     ) -> None: ...
     def run_again(self, work: Work) -> None: ...
     def run_now(

@@ -10,6 +10,7 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
+from functools import partial
 from sys import exc_info
 from threading import Lock
 
@@ -62,8 +63,8 @@ cdef class CallRunner(CommunicatorBase):
     find_kind : callable
         Returns the kind of a :class:`collalgo.engine.call.Call`.
     handle_status : callable
-        Called with the arguments of :meth:`run`, a status other than GO_ON, and that
-        method.
+        Called with the arguments of :meth:`run`, a status other than GO_ON, a form of
+        that method, and whether the call is in the foreground.
     interrupted : callable
         Called with the name of a call and the exception that interrupted it.
     seconds : float
@@ -208,9 +209,12 @@ cdef class CallRunner(CommunicatorBase):
             self.scratch = np.empty(program.scratch_bytes, np.uint8)
         return self.scratch
 
-    def run(self, Program program, source, target, double waiting, str caller):
-        """Run a program after all earlier calls."""
-        return run_once(self, program, source, target, waiting, caller)
+    def run(
+        self, Program program, source, target, double waiting, str caller,
+        bint in_foreground=False,
+    ):
+        """Run a program now, within a call whose turn it is."""
+        return run_once(self, program, source, target, waiting, caller, in_foreground)
 
 
 cdef inline int run_or_prepare(
@@ -227,7 +231,7 @@ cdef inline int run_or_prepare(
 
 cdef inline int run_once(
     CallRunner runner, Program program, cnp.ndarray source, cnp.ndarray target,
-    double waiting, str caller
+    double waiting, str caller, bint in_foreground
 ) except -1:
     """Run a program, and handle its status unless it succeeded."""
     cdef int status
@@ -243,11 +247,15 @@ cdef inline int run_once(
     finally:  # which costs less than a handler
         if is_interrupted:
             runner.interrupted(caller, exc_info()[1])
+    if status == GO_ON and not program.is_python_op:
+        return 0
+    run = partial(runner.run, in_foreground=in_foreground)
     if status != GO_ON:
-        run = runner.run
-        runner.handle_status(program, source, target, waiting, caller, status, run)
+        runner.handle_status(
+            program, source, target, waiting, caller, status, run, in_foreground
+        )
     if program.is_python_op:
-        check_op(runner, program, waiting, caller)
+        check_op(runner, run, program, waiting, caller)
     return 0
 
 
@@ -285,7 +293,7 @@ cdef inline int run_recorded(
     if runner.transport.log != NULL:
         runner.transport.log.call = sequence
     try:
-        run_once(runner, program, source, target, waiting, caller)
+        run_once(runner, program, source, target, waiting, caller, True)
         if pending_call is not None:
             pending_call.enqueue()
         status = GO_ON

@@ -39,5 +39,4 @@ def run_first(
 
 def end_by(Work work, rest):
     """End a call by a function, whose result is that of the call."""
-    work.after = None  # which refers to the call
     work.value = rest()

@@ -21,6 +21,12 @@ cdef int raise_interrupt(void *unused) except -1:
     raise interrupt
 
 
+def raise_in_main_thread(interrupt):
+    """Raise an exception that is no error in the main thread, as Ctrl-C is."""
+    interrupts.append(interrupt)
+    Py_AddPendingCall(raise_interrupt, NULL)
+
+
 def run_callbacks(callbacks, work):
     """Call all callbacks; their errors are reported and not raised.
 
@@ -33,6 +39,5 @@ def run_callbacks(callbacks, work):
             run_callback(callback, work)
         except BaseException as interrupt:
             found.append(interrupt)
-    interrupts.extend(found)
-    if found:
-        Py_AddPendingCall(raise_interrupt, NULL)
+    for interrupt in found:
+        raise_in_main_thread(interrupt)

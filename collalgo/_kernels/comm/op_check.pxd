@@ -1,4 +1,6 @@
 from collalgo._kernels.engine.program cimport Program
 
 
-cdef int check_op(runner, Program program, double waiting, str caller) except -1
+cdef int check_op(
+    runner, run, Program program, double waiting, str caller
+) except -1

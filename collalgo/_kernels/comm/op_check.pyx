@@ -7,8 +7,10 @@ from collalgo._kernels.engine.reduction.user_op cimport PythonReduction
 from collalgo.comm.op_failures import agree
 
 
-cdef int check_op(runner, Program program, double waiting, str caller) except -1:
+cdef int check_op(
+    runner, run, Program program, double waiting, str caller
+) except -1:
     """Raise the error that the op of a program has raised on one rank, on all ranks."""
     failure = (<PythonReduction>program.reduction).take_failure()
-    agree(runner, runner.run, failure, waiting, caller)
+    agree(runner, run, failure, waiting, caller)
     return 0

@@ -31,6 +31,6 @@ cdef class PreparedCall(Task):
     cdef int pack(self) except -1
     cdef void keep_arrays(self) noexcept
     cdef void release_programs(self) noexcept
-    cdef int note_failure(self) except -1
+    cdef int fail(self, error) except -1
     cdef int complete(self) except -100
     cdef int raise_status(self, int status) except -1

@@ -14,6 +14,7 @@ from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
 from functools import partial
 
+from collalgo._kernels.comm.done_callbacks import raise_in_main_thread
 from collalgo._kernels.engine.program import RUN_BUSY
 from collalgo.engine.arrays import check_packable, packed
 from collalgo.errors import CommunicatorClosed
@@ -148,8 +149,7 @@ cdef class PreparedCall(Task):
             if self.is_packed:
                 self.pack()
         except BaseException as error:
-            self.failure = error
-            self.note_failure()
+            self.fail(error)
             self.progress.interrupted(self.name, error)
             return CLOSED
         return GO_ON
@@ -162,7 +162,7 @@ cdef class PreparedCall(Task):
         ))
 
     cdef void unpin(self) noexcept:
-        self.pins = None
+        self.pins = self.before = self.after = None  # which may refer to the call
         self.release_programs()
 
     cdef void release_programs(self) noexcept:
@@ -187,12 +187,14 @@ cdef class PreparedCall(Task):
             file, line = self.place
             if hasattr(error, "add_note"):  # from Python 3.11 on
                 error.add_note(f"called in the background at {file}:{line}")
-            self.failure = error
-            self.note_failure()
+            self.fail(error)
         return CLOSED
 
-    cdef int note_failure(self) except -1:
-        """Note the failure for the end of the process, without the error's frames."""
+    cdef int fail(self, error) except -1:
+        """Set the error, and note it for the end of the process, without its frames."""
+        self.failure = error
+        if not isinstance(error, Exception):  # this may be a thread of ours
+            raise_in_main_thread(error)
         self.progress.is_known |= bool(self.callbacks)
         if self.progress.failed is None:
             why = str(self.failure)
@@ -202,7 +204,7 @@ cdef class PreparedCall(Task):
     cdef int complete(self) except -100:
         """Finish a call that has succeeded."""
         if self.program.is_python_op:
-            check_op(self.owner, self.program, self.waiting, self.name)
+            check_op(self.owner, self.owner.run, self.program, self.waiting, self.name)
         if self.pending_call is not None:
             self.pending_call.enqueue()
         if self.packed_target is not None:

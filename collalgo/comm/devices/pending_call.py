@@ -205,7 +205,8 @@ class PendingCall:
     ) -> None:
         """Run a program on arrays of the host."""
         runner = self._context.runner
-        runner.run(program, source, target, self._waiting, self._caller)
+        waiting, in_foreground = self._waiting, not self._background
+        runner.run(program, source, target, waiting, self._caller, in_foreground)
 
     @property
     def done(self) -> bool:
