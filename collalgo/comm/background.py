@@ -16,13 +16,23 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def in_background(function: Callable[P, Any]) -> Callable[P, Work]:
-    """The form of a collective that makes the call in the background."""
+def in_background(
+    function: Callable[P, Any], prepare: Callable[P, Callable[[], Any]] | None = None
+) -> Callable[P, Work]:
+    """The form of a collective that makes the call in the background.
+
+    With ``prepare`` the call is made by what that returns for the arguments, before the
+    call has its place among the others.
+    """
     name, place = function.__name__, place_of_comm(function)
 
     def submit(*args: P.args, **named: P.kwargs) -> Work:
         comm = args[place] if len(args) > place else named.get("comm")
-        work: Work = runner_of(comm).submit(name, partial(function, *args, **named))
+        if prepare is None:
+            call: Callable[[], Any] = partial(function, *args, **named)
+        else:
+            call = prepare(*args, **named)
+        work: Work = runner_of(comm).submit(name, call)
         return work
 
     doc = (

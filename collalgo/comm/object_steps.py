@@ -1,23 +1,42 @@
 """The steps of calls on objects: before and after all ranks know the numbers of frames.
 
-Each function announces the objects of this rank, yields, and moves the frames.
+Each function pickles the objects of this rank, yields, and moves the frames.
 """
 
+import operator
 from collections.abc import Callable, Generator, Sequence
-from functools import reduce
-from typing import Any, cast
+from functools import partial, reduce, wraps
+from typing import Any, ParamSpec, cast
 
 import numpy as np
 
+from collalgo.base.arguments import wrong_type
 from collalgo.comm.frame_exchange import FrameExchange
 from collalgo.comm.object_frames import blocks_of, object_of, objects_of
 
+P = ParamSpec("P")
 Steps = Generator[FrameExchange, None, Any]
 
 
-def made(steps: Steps) -> Any:
-    """Make a call: its result; None in the background, where the end has the result."""
-    exchange = next(steps)
+def pickled(steps: Callable[P, Steps]) -> Callable[P, Callable[[], Any]]:
+    """Pickle the objects of a call at once; return a function that makes the call.
+
+    A pickle may run code of the user, which may make other calls.
+    """
+
+    @wraps(steps)
+    def prepare(*args: P.args, **named: P.kwargs) -> Callable[[], Any]:
+        rest = steps(*args, **named)
+        return partial(_made, next(rest), rest)
+
+    return prepare
+
+
+def _made(exchange: FrameExchange, steps: Steps) -> Any:
+    """Make a call and return its result.
+
+    In the background return None, and the Work gets the result.
+    """
 
     def rest() -> Any:
         exchange.check()
@@ -30,7 +49,10 @@ def made(steps: Steps) -> Any:
     return None if exchange.begin(rest) else rest()
 
 
-def broadcast(obj: Any, comm: Any, root: int, timeout: float | None) -> Steps:
+@pickled
+def broadcast_object(
+    obj: Any, comm: Any = None, root: int = 0, *, timeout: float | None = None
+) -> Steps:
     """Of :func:`collalgo.broadcast_object`."""
     exchange = FrameExchange(comm, "broadcast_object", timeout)
     root = exchange.root_of(root)
@@ -45,7 +67,10 @@ def broadcast(obj: Any, comm: Any, root: int, timeout: float | None) -> Steps:
     return obj if at_root else object_of(frames)
 
 
-def allgather(obj: Any, comm: Any, timeout: float | None) -> Steps:
+@pickled
+def allgather_objects(
+    obj: Any, comm: Any = None, *, timeout: float | None = None
+) -> Steps:
     """Of :func:`collalgo.allgather_objects`."""
     exchange = FrameExchange(comm, "allgather_objects", timeout)
     exchange.announce([obj])
@@ -59,15 +84,10 @@ def allgather(obj: Any, comm: Any, timeout: float | None) -> Steps:
     return objects_of(rounds, exchange.numbers[:, 0])
 
 
-def gather(
-    obj: Any,
-    comm: Any,
-    root: int,
-    timeout: float | None,
-    op: Callable[[Any, Any], Any] | None = None,
+def _gathered(
+    obj: Any, comm: Any, root: int, timeout: float | None, name: str
 ) -> Steps:
-    """Of :func:`collalgo.gather_objects`, and with an op of ``reduce_objects``."""
-    name = "gather_objects" if op is None else "reduce_objects"
+    """The objects of all ranks at the root, None elsewhere."""
     exchange = FrameExchange(comm, name, timeout)
     root = exchange.root_of(root)
     at_root = exchange.rank == root
@@ -80,14 +100,41 @@ def gather(
         exchange.move("gather", exchange.joined(place), found, root, lengths)
         if found is not None:
             rounds.append(blocks_of(found, lengths))
-    if not at_root:
-        return None
-    objects = objects_of(rounds, exchange.numbers[:, 0])
-    return objects if op is None else reduce(op, objects)
+    return objects_of(rounds, exchange.numbers[:, 0]) if at_root else None
 
 
-def scatter(
-    objects: Sequence[Any] | None, comm: Any, root: int, timeout: float | None
+@pickled
+def gather_objects(
+    obj: Any, comm: Any = None, root: int = 0, *, timeout: float | None = None
+) -> Steps:
+    """Of :func:`collalgo.gather_objects`."""
+    return (yield from _gathered(obj, comm, root, timeout, "gather_objects"))
+
+
+@pickled
+def reduce_objects(
+    obj: Any,
+    comm: Any = None,
+    op: Callable[[Any, Any], Any] = operator.add,
+    root: int = 0,
+    *,
+    timeout: float | None = None,
+) -> Steps:
+    """Of :func:`collalgo.reduce_objects`."""
+    if not callable(op):
+        advice = "a function of two objects, as operator.add"
+        raise wrong_type("reduce_objects", "op", op, advice)
+    objects = yield from _gathered(obj, comm, root, timeout, "reduce_objects")
+    return None if objects is None else reduce(op, objects)
+
+
+@pickled
+def scatter_objects(
+    objects: Sequence[Any] | None,
+    comm: Any = None,
+    root: int = 0,
+    *,
+    timeout: float | None = None,
 ) -> Steps:
     """Of :func:`collalgo.scatter_objects`."""
     exchange = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
@@ -108,7 +155,10 @@ def scatter(
     return object_of(received[: int(exchange.numbers[root, exchange.rank])])
 
 
-def alltoall(objects: Sequence[Any], comm: Any, timeout: float | None) -> Steps:
+@pickled
+def alltoall_objects(
+    objects: Sequence[Any], comm: Any = None, *, timeout: float | None = None
+) -> Steps:
     """Of :func:`collalgo.alltoall_objects`."""
     exchange = FrameExchange(comm, "alltoall_objects", timeout, per_rank=True)
     given = cast("Sequence[Any] | None", objects)

@@ -1,7 +1,8 @@
 """Calls on objects of Python, which move as pickles.
 
-In the background an object is pickled at once, and received ones are unpickled at the
-end of the call, by the thread that runs it.
+In the background the pickle is made at once, but arrays of 64 KiB or more in the
+object are read until the call is done: do not change them before. Received objects are
+unpickled at the end of the call, by the thread that runs it.
 
 The receiver unpickles the message, which runs code that the sender chooses: all ranks
 must trust each other.
@@ -11,10 +12,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from collalgo.base.arguments import wrong_type
 from collalgo.comm import object_steps
 from collalgo.comm.background import in_background
-from collalgo.comm.object_steps import made
 from collalgo.comm.types import Communicator
 
 if TYPE_CHECKING:
@@ -47,10 +46,10 @@ def broadcast_object(
         At the root ``obj``; elsewhere a copy, made by unpickling. Its large arrays
         arrive without a copy by the pickler.
     """
-    return made(object_steps.broadcast(obj, comm, root, timeout))
+    return object_steps.broadcast_object(obj, comm, root, timeout=timeout)()
 
 
-broadcast_object_async = in_background(broadcast_object)
+broadcast_object_async = in_background(broadcast_object, object_steps.broadcast_object)
 
 
 def allgather_objects(
@@ -60,11 +59,14 @@ def allgather_objects(
     timeout: float | None = None,
 ) -> list[Any]:
     """Gather the objects of all ranks into a list at every rank."""
-    found: list[Any] = made(object_steps.allgather(obj, comm, timeout))
+    call = object_steps.allgather_objects(obj, comm, timeout=timeout)
+    found: list[Any] = call()
     return found
 
 
-allgather_objects_async = in_background(allgather_objects)
+allgather_objects_async = in_background(
+    allgather_objects, object_steps.allgather_objects
+)
 
 
 def gather_objects(
@@ -92,12 +94,12 @@ def gather_objects(
     list or None
         The objects by rank, made by unpickling, at the root; None elsewhere.
     """
-    steps = object_steps.gather(obj, comm, root, timeout)
-    found: list[Any] | None = made(steps)
+    call = object_steps.gather_objects(obj, comm, root, timeout=timeout)
+    found: list[Any] | None = call()
     return found
 
 
-gather_objects_async = in_background(gather_objects)
+gather_objects_async = in_background(gather_objects, object_steps.gather_objects)
 
 
 def reduce_objects(
@@ -126,13 +128,10 @@ def reduce_objects(
     object or None
         ``op(... op(op(x0, x1), x2) ...)`` at the root; None elsewhere.
     """
-    if not callable(op):
-        advice = "a function of two objects, as operator.add"
-        raise wrong_type("reduce_objects", "op", op, advice)
-    return made(object_steps.gather(obj, comm, root, timeout, op))
+    return object_steps.reduce_objects(obj, comm, op, root, timeout=timeout)()
 
 
-reduce_objects_async = in_background(reduce_objects)
+reduce_objects_async = in_background(reduce_objects, object_steps.reduce_objects)
 
 
 def scatter_objects(
@@ -160,10 +159,10 @@ def scatter_objects(
     object
         The object of this rank, made by unpickling.
     """
-    return made(object_steps.scatter(objects, comm, root, timeout))
+    return object_steps.scatter_objects(objects, comm, root, timeout=timeout)()
 
 
-scatter_objects_async = in_background(scatter_objects)
+scatter_objects_async = in_background(scatter_objects, object_steps.scatter_objects)
 
 
 def alltoall_objects(
@@ -188,8 +187,9 @@ def alltoall_objects(
     list
         The objects for this rank, by their senders, made by unpickling.
     """
-    found: list[Any] = made(object_steps.alltoall(objects, comm, timeout))
+    call = object_steps.alltoall_objects(objects, comm, timeout=timeout)
+    found: list[Any] = call()
     return found
 
 
-alltoall_objects_async = in_background(alltoall_objects)
+alltoall_objects_async = in_background(alltoall_objects, object_steps.alltoall_objects)

@@ -35,7 +35,7 @@ DOCUMENTED = {
     "probe", "rank", "recv", "replan", "revoke", "select", "send", "sendrecv", "shrink",
     "size", "split", "timeout",
     *CALLS, *OBJECT_CALLS, "send_object", "recv_object",
-    *(f"{name}_async" for name in CALLS),
+    *(f"{name}_async" for name in (*CALLS, *OBJECT_CALLS)),
     *(f"persistent_{name}" for name in PERSISTENT),
 }  # fmt: skip
 
