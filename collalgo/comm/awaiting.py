@@ -31,7 +31,7 @@ def outcome_of(work: Any) -> Generator[Any, None, Any]:
     work.done()  # so that it is not held until somebody waits
     try:
         yield from ended
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, GeneratorExit):
         if hasattr(work, "cancel"):
             work.cancel()
         raise

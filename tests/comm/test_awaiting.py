@@ -95,6 +95,22 @@ def test_a_cancelled_task_leaves_its_message_to_a_later_receive(count, source):
     assert threads(on_each_rank, 2) == [None, (False, True)]
 
 
+def test_a_coroutine_that_is_closed_cancels_its_receive():
+    async def closed(comm):
+        message = comm.irecv(np.zeros(1), 1)
+        steps = message.__await__()
+        next(steps)
+        steps.close()
+        with pytest.raises(CancelledError):
+            message.wait(0)
+
+    def on_each_rank(comm):
+        if comm.rank == 0:
+            asyncio.run(closed(comm))
+
+    threads(on_each_rank, 2)
+
+
 def test_only_a_receive_that_no_message_has_reached_is_cancelled():
     def on_each_rank(comm):
         if comm.rank == 0:
