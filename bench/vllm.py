@@ -63,6 +63,7 @@ PROMPTS = (5, 9, 17, 33)
 SEQUENCES = (1, 4)
 
 RESULT = re.compile(r"result (\w+) (\d+) (\w+) (\d+) ([\d.]+)")
+OF_RANK_0 = re.compile(rf"(?:^|\[0\] ){RESULT.pattern}", re.MULTILINE)
 
 
 def decoder(way: str, folder: str) -> Any:
@@ -131,18 +132,18 @@ def engine(way: str, tokens: int, repeats: int) -> None:
             for sequences in SEQUENCES:
                 text, different, rate = timed(model, sequences, tokens)
                 print(f"result {way} {sequences} {text} {different} {rate:.1f}")
-        # At exit multiprocessing waits for the engine, and only then tells it to end:
-        # the finalizer of the folder, made before, orders them so.
+        # Shut the engine down here: at exit, multiprocessing would wait for it before
+        # telling it to end.
         model.llm_engine.engine_core.shutdown()
 
 
 def results(way: str, words: Sequence[str], options: Sequence[str]) -> Iterator[Any]:
-    """What an engine prints, of rank 0 if a launcher has started several."""
+    """What an engine prints, or its rank 0 if a launcher has started several."""
     command = [*words, sys.executable, "-m", "collalgo.bench.vllm", "engine", way]
     done = subprocess.run(
         [*command, *options], capture_output=True, text=True, check=False
     )
-    found = RESULT.findall(done.stdout)
+    found = OF_RANK_0.findall(done.stdout)
     if done.returncode or not found:
         raise click.ClickException(f"{way}: {done.stdout[-2000:]}{done.stderr[-4000:]}")
     for _, sequences, text, _, rate in found:

@@ -10,6 +10,7 @@ from collalgo.bench.clients import (
     rows_of_lengths,
     summary,
 )
+from collalgo.bench.vllm import results
 
 #: A program that prints other times in each run: the number of its runs.
 PROGRAM = """
@@ -51,7 +52,16 @@ def test_a_row_of_lengths_pairs_the_times_of_two_programs():
     ]
 
 
-@pytest.mark.parametrize("line", ["print('no times')", "raise SystemExit('it failed')"])
+@pytest.mark.parametrize("ranks", [("",), ("[0] ", "[1] "), ("[1] ", "[10] ", "[0] ")])
+def test_the_results_of_an_engine_are_those_of_rank_0(ranks):
+    lines = "\n".join(f"{rank}result gloo 4 abc 9 2.5" for rank in ranks)
+    words = [sys.executable, "-c", f"print({lines!r})"]
+    assert [*results("gloo", words, [])] == [(4, "abc", 2.5)]
+
+
+@pytest.mark.parametrize(
+    "line", ["print('no', 'times')", "raise SystemExit('it ' + 'failed')"]
+)
 def test_a_program_without_times_is_an_error_with_its_words(line):
     words = "no times|it failed"
     with pytest.raises(click.ClickException, match=words):
