@@ -10,7 +10,6 @@ from collalgo._kernels.comm.composed import run_first
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST, WHOLE_CALL
 from collalgo.base.arguments import wrong_type
 from collalgo.base.integers import rank_of
-from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.current import runner_of
 from collalgo.comm.error_of_rank import error_of_rank
 from collalgo.comm.object_frames import Frame, Frames, frame_at, frames_of
@@ -65,7 +64,7 @@ class FrameExchange:
         self._runner = cast("Runner", runner_of(comm))
         self._call, self._timeout = call, timeout
         self._failure: Exception | None = None
-        self._limits: dict[str, Any] = {"counted": PART_OF_LAST, "timeout": timeout}
+        self._options: dict[str, Any] = {"counted": PART_OF_LAST, "timeout": timeout}
         self.rank, size = self._runner.rank, self._runner.size
         self._width = size if per_rank else 1
         self.messages: list[Frames] = [[]] * self._width
@@ -75,7 +74,7 @@ class FrameExchange:
         """The rank that an argument names as the root, after a check that it exists."""
         return rank_of(root, "root", self._call, self._runner.size)
 
-    def announce(self, objects: Sequence[Any] | None) -> None:
+    def pickle_objects(self, objects: Sequence[Any] | None) -> None:
         """Pickle my objects, whose numbers of frames all ranks get; None for none."""
         self._mine = np.zeros(self._width, np.int64)
         try:
@@ -91,13 +90,13 @@ class FrameExchange:
         Returns whether the call is made in the background.
         """
         runner, mine = self._runner, self._mine
-        waiting = runner.seconds if self._timeout is None else seconds(self._timeout)
+        waiting = runner.waiting(self._timeout)
         program = runner.programs.exchange_for(self._call, mine.nbytes, WHOLE_CALL)
         self.numbers = np.empty((runner.size, self._width), np.int64)
         in_background = run_first(
             runner, program, mine, self.numbers, waiting, self._call, rest
         )
-        self._limits["in_turn"] = in_background
+        self._options["within_call"] = in_background
         return in_background
 
     def check(self) -> None:
@@ -153,7 +152,7 @@ class FrameExchange:
 
     def _of_all(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         found: NDArray[np.int64] = self._runner.exchange(
-            lengths, self._call, **self._limits
+            lengths, self._call, **self._options
         )
         return found
 
@@ -170,7 +169,7 @@ class FrameExchange:
         assert like is not None
         each = None if counts is None else tuple(counts)
         call = Call(collective, like.dtype, like.size, root=root, counts=each)
-        self._runner.run_for(self._call, call, source, target, **self._limits)
+        self._runner.run_for(self._call, call, source, target, **self._options)
 
     def _lengths(self, most: int) -> NDArray[np.int64]:
         """The bytes of my frames by message and place, 0 after the last of each."""

@@ -57,7 +57,7 @@ def broadcast_object(
     exchange = FrameExchange(comm, "broadcast_object", timeout)
     root = exchange.root_of(root)
     at_root = exchange.rank == root
-    exchange.announce([obj] if at_root else None)
+    exchange.pickle_objects([obj] if at_root else None)
     yield exchange
     [lengths] = exchange.lengths_of(root)
     [mine] = exchange.messages
@@ -73,7 +73,7 @@ def allgather_objects(
 ) -> Steps:
     """Of :func:`collalgo.allgather_objects`."""
     exchange = FrameExchange(comm, "allgather_objects", timeout)
-    exchange.announce([obj])
+    exchange.pickle_objects([obj])
     yield exchange
     rounds = []
     for place, table in enumerate(exchange.all_lengths()):
@@ -91,7 +91,7 @@ def _gathered(
     exchange = FrameExchange(comm, name, timeout)
     root = exchange.root_of(root)
     at_root = exchange.rank == root
-    exchange.announce([obj])
+    exchange.pickle_objects([obj])
     yield exchange
     rounds = []
     for place, table in enumerate(exchange.all_lengths()):
@@ -140,7 +140,7 @@ def scatter_objects(
     exchange = FrameExchange(comm, "scatter_objects", timeout, per_rank=True)
     root = exchange.root_of(root)
     at_root = exchange.rank == root
-    exchange.announce((() if objects is None else objects) if at_root else None)
+    exchange.pickle_objects((() if objects is None else objects) if at_root else None)
     yield exchange
     received = []
     for place, counts in enumerate(exchange.lengths_of(root).T.tolist()):
@@ -162,7 +162,7 @@ def alltoall_objects(
     """Of :func:`collalgo.alltoall_objects`."""
     exchange = FrameExchange(comm, "alltoall_objects", timeout, per_rank=True)
     given = cast("Sequence[Any] | None", objects)
-    exchange.announce(() if given is None else given)  # None must not wait
+    exchange.pickle_objects(() if given is None else given)  # None must not wait
     yield exchange
     rounds = []
     for place, table in enumerate(exchange.all_lengths()):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo._kernels.comm.reducing import Reducing
+from collalgo._kernels.engine.program import Program
 from collalgo._kernels.engine.transport.transport import (
     PART_OF_LAST,
     PART_OF_NEXT,
@@ -118,18 +119,17 @@ class Runner(Reducing):
         timeout: float | None = None,
         *,
         counted: int = PART_OF_NEXT,
-        in_turn: bool = False,
+        within_call: bool = False,
     ) -> NDArray[Any]:
         """The arrays of all ranks, all alike, which the library needs for a call.
 
         It takes place at once, even while a call is prepared for the background.
-        :class:`Program` has the values of ``counted``; ``in_turn`` is that of
+        :class:`Program` has the values of ``counted``; ``within_call`` is that of
         :meth:`run_for`.
         """
         program = self.programs.exchange_for(call, mine.nbytes, counted)
         found = np.empty((self.size, *mine.shape), mine.dtype)
-        run = self.run if in_turn else self.run_now
-        run(program, mine, found, self._waiting(timeout), call)
+        self._run(program, mine, found, timeout, call, within_call)
         return found
 
     def exchange_as_call(
@@ -154,7 +154,8 @@ class Runner(Reducing):
         parts = [] if found is None else np.split(found, np.cumsum(lengths)[:-1])
         return [part.tobytes() for part in parts]
 
-    def _waiting(self, timeout: float | None) -> float:
+    def waiting(self, timeout: float | None) -> float:
+        """Seconds that a call with a timeout waits, negative for no limit."""
         return self.seconds if timeout is None else seconds(timeout)
 
     def run_for(
@@ -166,17 +167,29 @@ class Runner(Reducing):
         *,
         counted: int = WHOLE_CALL,
         timeout: float | None = None,
-        in_turn: bool = False,
+        within_call: bool = False,
     ) -> None:
         """Make a call that the library needs for one of the user, under its name.
 
         The arrays are contiguous. :class:`Program` has the values of ``counted``.
-        With ``in_turn`` it is a part of a call in the background, which runs now.
+        With ``within_call`` it is a part of a call in the background whose turn it is.
         """
         self.check_open(name)
         program = self.programs.named(call, EXCHANGE + name, counted)
-        run = self.run if in_turn else self.run_now
-        run(program, source, target, self._waiting(timeout), name)
+        self._run(program, source, target, timeout, name, within_call)
+
+    def _run(
+        self,
+        program: Program,
+        source: NDArray[Any] | None,
+        target: NDArray[Any] | None,
+        timeout: float | None,
+        name: str,
+        within_call: bool,
+    ) -> None:
+        """Run a program within a call whose turn it is, or as one of its own."""
+        run = self.run if within_call else self.run_now
+        run(program, source, target, self.waiting(timeout), name)
 
     def check_background(self, call: str) -> None:
         """Check that calls can run in the background, in a thread of their own.

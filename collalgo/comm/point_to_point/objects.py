@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.object_frames import LENGTHS, frames_of, object_of
 from collalgo.comm.point_to_point.calls import Messages
 from collalgo.engine.dtypes import dtype_code, dtype_text
@@ -22,7 +21,7 @@ class ObjectMessages(Messages):
         timeout: float | None = None,
     ) -> None:
         """Send an object that can be pickled to one rank; see :meth:`send`."""
-        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        waiting = self._runner.waiting(timeout)
         frames = frames_of(obj)
         lengths = np.array([len(frame) for frame in frames], np.int64).view(LENGTHS)
         for message in (lengths, *frames):
@@ -45,7 +44,7 @@ class ObjectMessages(Messages):
         MismatchError
             If the next message is an array, which stays to be received by :meth:`recv`.
         """
-        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        waiting = self._runner.waiting(timeout)
         name = "recv_object"
         sender, dtype, size = self._mailbox.probe(source, tag, waiting, name)
         if dtype != dtype_text(dtype_code(LENGTHS)):
