@@ -1,6 +1,7 @@
 """Handle the status of a program that did not succeed: pack arrays, raise errors."""
 
 from collections.abc import Callable
+from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -53,7 +54,7 @@ class Recovery:
         waiting: float,
         caller: str,
         status: int,
-        run: Run | None,
+        run: Callable[..., None] | None,
         in_foreground: bool = False,
     ) -> None:
         """Pack the arrays of a program that needs it, or raise the error.
@@ -67,6 +68,7 @@ class Recovery:
             If the calls of the ranks differ, or a rank has left or is late.
         """
         if status == RUN_NEEDS_PACKING and run is not None:
+            run = partial(run, in_foreground=in_foreground)
             _run_packed(program, source, target, waiting, caller, run)
         else:
             self.has_raised |= in_foreground

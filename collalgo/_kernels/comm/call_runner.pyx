@@ -10,7 +10,6 @@ from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
-from functools import partial
 from sys import exc_info
 from threading import Lock
 
@@ -63,8 +62,8 @@ cdef class CallRunner(CommunicatorBase):
     find_kind : callable
         Returns the kind of a :class:`collalgo.engine.call.Call`.
     handle_status : callable
-        Called with the arguments of :meth:`run`, a status other than GO_ON, a form of
-        that method, and whether the call is in the foreground.
+        Called with the arguments of :meth:`run`, a status other than GO_ON, that
+        method, and whether the call is in the foreground.
     interrupted : callable
         Called with the name of a call and the exception that interrupted it.
     seconds : float
@@ -247,15 +246,12 @@ cdef inline int run_once(
     finally:  # which costs less than a handler
         if is_interrupted:
             runner.interrupted(caller, exc_info()[1])
-    if status == GO_ON and not program.is_python_op:
-        return 0
-    run = partial(runner.run, in_foreground=in_foreground)
     if status != GO_ON:
         runner.handle_status(
-            program, source, target, waiting, caller, status, run, in_foreground
+            program, source, target, waiting, caller, status, runner.run, in_foreground
         )
     if program.is_python_op:
-        check_op(runner, run, program, waiting, caller)
+        check_op(runner, program, waiting, caller, in_foreground)
     return 0
 
 

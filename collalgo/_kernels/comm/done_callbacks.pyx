@@ -22,7 +22,7 @@ cdef int raise_interrupt(void *unused) except -1:
 
 
 def raise_in_main_thread(interrupt):
-    """Raise an exception that is no error in the main thread, as Ctrl-C is."""
+    """Raise an exception in the main thread, as Ctrl-C is."""
     interrupts.append(interrupt)
     Py_AddPendingCall(raise_interrupt, NULL)
 

@@ -2,5 +2,5 @@ from collalgo._kernels.engine.program cimport Program
 
 
 cdef int check_op(
-    runner, run, Program program, double waiting, str caller
+    runner, Program program, double waiting, str caller, bint in_foreground
 ) except -1

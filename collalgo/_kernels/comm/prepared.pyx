@@ -204,7 +204,7 @@ cdef class PreparedCall(Task):
     cdef int complete(self) except -100:
         """Finish a call that has succeeded."""
         if self.program.is_python_op:
-            check_op(self.owner, self.owner.run, self.program, self.waiting, self.name)
+            check_op(self.owner, self.program, self.waiting, self.name, False)
         if self.pending_call is not None:
             self.pending_call.enqueue()
         if self.packed_target is not None:
