@@ -47,6 +47,7 @@ def prove_plan(
         If it is wrong, or has numbers out of range.
     """
     turning = turning or Turning.nothing(plan.size)
+    _check_turns(plan, collective, turning)
     _check_ranges(plan, collective)
     at_lowest, units = plan.to_lowest(turning), _represented_units(plan, turning)
     _check_kinds(at_lowest, collective)
@@ -59,6 +60,22 @@ def prove_plan(
             raise ScheduleError(f"{collective}: some transfers are of another kind")
     _check_joint(at_lowest, collective)
     _check_ends(ends, _roots(plan, collective, root)[units], collective)
+
+
+def _check_turns(plan: Plan, collective: str, turning: Turning) -> None:
+    """Check that the units of a plan turn into all others, and so do their roots.
+
+    The units of one buffer turn into equally many, whose roots are turned, too.
+    """
+    if plan.blocks.number > 1 or turning.count == 1:
+        return
+    if collective != "allreduce":
+        raise ScheduleError(f"{collective}: units turn, but their root does not")
+    if plan.blocks.units[0] % turning.count:
+        raise ScheduleError(
+            f"{collective}: {plan.blocks.units[0]} units do not turn into each other "
+            f"by {turning.count} turns"
+        )
 
 
 def _check_ends(
