@@ -95,7 +95,8 @@ class Traces:
     @property
     def nbytes(self) -> int:
         """About the bytes of the messages that are known so far."""
-        found = sum(one.nbytes for one in self._partial_traces.values())
+        known = [*self._partial_traces.values()]  # as other threads add to them
+        found = sum(one.nbytes for one in known)
         if "folded" in vars(self):
             found += self.folded.messages.nbytes
         return OVERHEAD + found + self._whole.nbytes + self._begun.nbytes

@@ -12,7 +12,7 @@ from collalgo.algorithms.ring import along
 from collalgo.cost.cluster_routing import ClusterRoutes
 from collalgo.cost.folding import Traces, fold
 from collalgo.cost.link_model import LinkModel
-from collalgo.cost.messages import Messages, all_messages
+from collalgo.cost.messages import NOTHING, Messages, all_messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
 from collalgo.cost.routing import Routes
@@ -242,3 +242,22 @@ def test_traces_count_the_bytes_of_the_messages_that_they_know(size):
     assert first > 0
     assert traces.nbytes > before + first  # with those that it is made of
     assert traces.nbytes >= before + traces.folded.messages.nbytes
+
+
+class Growing:
+    """Messages that are measured while another thread adds some."""
+
+    def __init__(self, known):
+        self._known = known
+
+    @property
+    def nbytes(self):
+        self._known[len(self._known)] = NOTHING
+        return 1
+
+
+def test_traces_are_measured_while_other_threads_add_to_them():
+    traces = Traces(along, 3)
+    empty = traces.nbytes
+    traces._partial_traces["first"] = Growing(traces._partial_traces)
+    assert traces.nbytes == empty + 1
