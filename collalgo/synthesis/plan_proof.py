@@ -67,13 +67,16 @@ def _check_turns(plan: Plan, collective: str, turning: Turning) -> None:
 
     The units of one buffer turn into equally many, whose roots are turned, too.
     """
-    if plan.blocks.number > 1 or turning.count == 1:
+    units = plan.blocks.units
+    if len(units) == plan.size and (units != units[turning.first]).any():
+        raise ScheduleError(f"{collective}: a block turns into one of other units")
+    if len(units) > 1 or turning.count == 1:
         return
     if collective != "allreduce":
         raise ScheduleError(f"{collective}: units turn, but their root does not")
-    if plan.blocks.units[0] % turning.count:
+    if units[0] % turning.count:
         raise ScheduleError(
-            f"{collective}: {plan.blocks.units[0]} units do not turn into each other "
+            f"{collective}: {units[0]} units do not turn into each other "
             f"by {turning.count} turns"
         )
 
