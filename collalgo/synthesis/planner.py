@@ -210,7 +210,7 @@ class Planner:
     def _steps_of(self, key: PlanKey) -> PlannedSteps:
         """The steps of a stage."""
         if found := self._on_disk.recalled(key):
-            return PlannedSteps(found)
+            return found
         (stage, *_), (plan, turning, _) = key, self._made(key)
         plan = plan.reversed(stage.reduces) if stage.reverse else plan
         return PlannedSteps(plan, turning)
@@ -293,7 +293,7 @@ class Planner:
         """The messages of a collective from rank 0."""
         with self._lock:
             stages = [*map(self._steps_of, plan_keys(collective, form))]
-        return PlannedSteps.of_stages(stages).plan.messages
+        return PlannedSteps.of_stages(stages).messages
 
     def buffers(self, collective: str) -> int:
         """The number of buffers whose bytes are those of the whole data."""

@@ -7,6 +7,7 @@ from functools import cached_property, reduce
 import numpy as np
 
 from collalgo.base.digest import blake2b
+from collalgo.cost.messages import Messages
 from collalgo.schedule import Chunk, Chunks, Group, Kind, Step, Transfer
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.plan import Plan
@@ -50,6 +51,11 @@ class PlannedSteps:
     def plan(self) -> Plan:
         """The plan with all transfers."""
         return self.represented.turned(self.turning)
+
+    @property
+    def messages(self) -> Messages:
+        """The messages of all ranks."""
+        return self.plan.messages
 
     @property
     def transfers(self) -> int:

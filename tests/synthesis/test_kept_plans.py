@@ -10,8 +10,10 @@ import pytest
 from collalgo import Topology, verify
 from collalgo.base import code_identity, disk_cache
 from collalgo.cost.placement import Placement
-from collalgo.synthesis import kept_plans
+from collalgo.selection.on_topology import TopologyPricer
+from collalgo.synthesis import kept_plans, kept_proofs
 from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
+from collalgo.synthesis.synthesized import steps_of
 from collalgo.synthesis.traffic import Traffic
 from tests.support.host_networks import network
 
@@ -77,8 +79,9 @@ def test_each_plan_has_a_key_of_its_own(monkeypatch):
     assert len(files()) == 15
 
 
-#: Five blocks of four units each.
-HEAD = (5, 4, 4, 4, 4, 4)
+#: Five blocks of four units each, of ranks that do not turn, and one block of five
+#: units of ranks that do.
+HEAD, TURNED = (5, 1, 4, 4, 4, 4, 4, 5, 0), (1, 1, 5, 5, 1)
 
 
 def packed(*numbers):
@@ -89,11 +92,15 @@ def packed(*numbers):
     "text",
     [
         "x", "????", b64encode(b"no numbers").decode(), packed(), packed(5),
-        packed(-5), packed(6, *HEAD[1:], 4), packed(*HEAD, 1),
-        packed(4, 4, 4, 4, 4, 0, 1, 0, 0, 0, 0, 0), packed(5, *[-4] * 5),
+        packed(-5), packed(6, 1, 4, *HEAD[2:]), packed(*HEAD, 1), packed(5, 1),
+        packed(4, 1, 4, 4, 4, 4, 4, 0, 0, 1, 0, 0, 0, 0, 0),
+        packed(5, 1, *[-4] * 5, 5, 0), packed(*HEAD[:7], 4, 0),
+        packed(*HEAD[:8], 2), packed(*HEAD[:7]), packed(*HEAD[:8]),
+        packed(5, 2, *HEAD[2:7], -1, -5, 0, 0), packed(5, 1 << 30, *HEAD[2:]),
+        packed(*TURNED, 0, 1, 0, 1, 0, 0, 0),
         packed(*HEAD, 0, 5, 0, 0, 0, 0, 0), packed(*HEAD, -1, 1, 0, 0, 0, 0, 0),
         packed(*HEAD, 0, 1, 5, 0, 0, 0, 0), packed(*HEAD, 0, 1, 0, 4, 0, 0, 0),
-        packed(5, 8, 8, 8, 8, 4, 0, 1, 4, 4, 0, 0, 0),
+        packed(5, 1, 8, 8, 8, 8, 4, 5, 0, 0, 1, 4, 4, 0, 0, 0),
         packed(*HEAD, 0, 1, 0, 0, 2, 0, 0), packed(*HEAD, 0, 1, 0, 0, 0, 1 << 30, 0),
         packed(*HEAD, 0, 1, 0, 0, 0, 0, 9), packed(*[0] * (1 << 22)),
     ],
@@ -105,6 +112,23 @@ def test_what_does_not_hold_a_plan_is_planned_anew(text, monkeypatch):
     again = planner().steps("allgather", form)
     assert same(again.plan, plan)
     verify(again.of, size=5, collective="allgather")
+
+
+@pytest.mark.parametrize("way", ["trees", "blocks"])
+def test_a_turned_plan_of_a_later_job_is_the_one_that_has_been_proved(way, monkeypatch):
+    proved, prove_plan = [], kept_proofs.prove_plan
+    name = f"synthesized(way={way!r}, rounds=2)"
+    monkeypatch.setattr(kept_proofs, "MOST_SYMBOLIC", 0)
+    monkeypatch.setattr(
+        kept_proofs, "prove_plan", lambda *given: proved.append(prove_plan(*given))
+    )
+    for _ in range(2):
+        pricer = TopologyPricer(Topology.load("torus", dims=(3, 4)))
+        row = pricer.find("allreduce", name)
+        assert steps_of(row, 0).turning.count > 1
+        pricer.prove(row, row.schedule, 0)
+        monkeypatch.setattr(Traffic, "represented", None)
+    assert len(proved) == 1
 
 
 def test_a_damaged_file_is_planned_anew_and_replaced():
