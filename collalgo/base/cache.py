@@ -93,10 +93,11 @@ class Newest(Generic[Value]):
             if key in self._values:
                 found = self._values[key] = self._values.pop(key)
                 return found
-        found = make()
+        made = make()
         with self._lock:
-            self._add(key, found)
-        return found
+            if key not in self._values:  # else another thread has made it meanwhile
+                self._add(key, made)
+            return self._values[key]
 
     def _add(self, key: Hashable, value: Value) -> None:
         """Add a value, and evict the oldest ones beyond the most bytes."""

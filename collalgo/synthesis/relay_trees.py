@@ -152,6 +152,5 @@ def busy_of(pairs: PairLinks, parents: Parents) -> float:
     tree, rank = np.nonzero(parents >= 0)
     pair = parents[tree, rank].astype(np.int64) * pairs.size + rank
     times = np.bincount(pair, minlength=pairs.size**2)
-    load = np.zeros(len(pairs.bytes_per_second))
-    np.add.at(load, pairs.links, times[pairs.pair] * pairs.busy)
-    return float(load.max())
+    loads = times[pairs.pair] * pairs.busy
+    return float(np.bincount(pairs.links, loads).max())

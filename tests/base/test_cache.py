@@ -69,3 +69,17 @@ def test_a_value_that_cannot_be_made_is_not_kept():
     cache = Newest(10, len)
     assert kept(cache, 1) == []
     assert cache.get(0, lambda: b"made") == b"made"
+
+
+def test_a_value_that_another_thread_makes_meanwhile_is_counted_once():
+    cache = Newest(30, len)
+
+    def made_twice():
+        cache.get(0, lambda: b"0" * 10)
+        return b"1" * 10
+
+    assert cache.get(0, made_twice) == b"0" * 10
+    cache.get(1, lambda: bytearray(10))
+    cache.get(2, lambda: bytearray(10))
+    assert kept(cache, 3) == [0, 1, 2]
+    assert cache._total == 30
