@@ -55,9 +55,10 @@ Prices are in rounds: each step lasts at least as long as the slowest of its mes
 without bytes, and data that a rank receives in a step is sent on in a later one. So a
 broadcast or a reduce cannot attain the bound by bytes: with K equal parts of the ranks
 (hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
-it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds; to the latency
-comes the time of each further message that a rank needs to fill its links. The aim is a
-ratio of {aim}, of alltoall {alltoall}.
+it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. For up to 16
+ranks, each further message of a rank in a step adds its gap to a, and fewer messages fill
+less of the links; the bound is the least over all numbers of messages. The aim is a ratio
+of {aim}, of alltoall {alltoall}.
 
 """
 
@@ -143,8 +144,9 @@ def _versions() -> str:
         return ""
     return (
         f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones: where NICs of a host are unequal, messages "
-        "into it were divided evenly.\n\n"
+        f"{earlier} with\nearlier ones: without broadcasts over relays, without gentle "
+        "and steep ramps, and with\nmessages divided evenly into hosts with unequal "
+        "NICs.\n\n"
     )
 
 

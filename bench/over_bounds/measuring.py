@@ -19,9 +19,9 @@ COMPARED = (
 )  # fmt: skip
 
 #: The version of the schedules that are compared, kept with the figures: 2 has
-#: allreduces in waves, 3 short steps at both ends of waves, 4 messages into hosts that
-#: are divided by the widths of unequal NICs. Raise it where schedules become better on
-#: many machines.
+#: allreduces in waves, 3 short steps at both ends of waves, 4 broadcasts over relays,
+#: gentle and steep ramps, and messages into hosts that are divided by the widths of
+#: unequal NICs. Raise it where schedules become better on many machines.
 VERSION = 4
 
 #: The significant digits of figures in files.
