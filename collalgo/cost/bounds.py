@@ -96,8 +96,8 @@ def bound(
     if kinds is not None:
         return found
     latency = _latency(collective, machine, root, link_model, matrix)
-    ends = network.ranks[root], link_model, routes
-    of_root = relays(collective, network, machine, *ends)
+    end = network.ranks[root]
+    of_root = relays(collective, network, machine, end, link_model, routes)
     return replace(found, latency=latency, relays=of_root)
 
 

@@ -52,7 +52,7 @@ class MatrixPlanner(Planner):
         return 1
 
     def steps(self, collective: str, form: Form, root: int = 0) -> PlannedSteps:
-        """The steps of a form, whose plan is the one to be kept then."""
+        """The steps of a form; frees what the plan was made of."""
         with self._lock:
             found = super().steps(collective, form, root)
             self.forget_traffic()

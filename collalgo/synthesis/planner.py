@@ -149,7 +149,7 @@ def can_plan(collective: str, placement: Placement) -> bool:
 
 
 class Planner:
-    """Plans of collectives for ranks on a topology, each made once.
+    """Plans of collectives for ranks on a topology, kept while they are recent.
 
     Those that run are kept on disk, as later jobs may run them again.
 

@@ -79,7 +79,7 @@ def _numbers(size: int) -> list[int]:
 def pack_waves(pairs: PairLinks, root: int) -> Trees:
     """Pack trees from a root to all ranks, as many as take the least time.
 
-    Trees over relays must be clearly faster, as they are more.
+    Trees over relays are chosen only if clearly faster, since they are more numerous.
     """
     best = _best(pairs, [[root]], both_ways=False)
     least = CLEARLY * _seconds(pairs, best, both_ways=False)
