@@ -56,9 +56,9 @@ without bytes, and data that a rank receives in a step is sent on in a later one
 broadcast or a reduce cannot attain the bound by bytes: with K equal parts of the ranks
 (hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
 it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. For up to 16
-ranks, each further message of a rank in a step adds its gap to a, and fewer messages fill
-less of the links; the bound is the least over all numbers of messages. The aim is a ratio
-of {aim}, of alltoall {alltoall}.
+ranks, each further message of a rank in a step adds its gap to a, and fewer messages
+fill less of the links; the bound is the least over all numbers of messages. The aim is
+a ratio of {aim}, of alltoall {alltoall}.
 
 """
 
