@@ -33,9 +33,9 @@ class MatrixPlanner(Planner):
         super().__init__(placement)
         matrix.check_size(placement.size)
         self._matrix, self._of = matrix, of
-        both = f"{placement.digest} {matrix.digest}"
-        self._on_disk = KeptPlans(both, placement.size, matrix.part)
-        self.machine = blake2b(both.encode(), digest_size=4).hexdigest()
+        self._inputs = f"{placement.digest} {matrix.digest}"
+        self._on_disk = KeptPlans(self._inputs, placement.size, matrix.part)
+        self.machine = blake2b(self._inputs.encode(), digest_size=4).hexdigest()
 
     @property
     def routes(self) -> RankRoutes:

@@ -169,8 +169,8 @@ class Planner:
         self.machine = placement.digest[:8]
         self._traffic: dict[tuple[Stage, int], Traffic] = {}
         self._lines: dict[PlanKey, Line] = {}
-        self._on_disk = KeptPlans(placement.digest, placement.size)
-        self._of_this = object()  # tells its plans from those of other planners
+        self._inputs = placement.digest
+        self._on_disk = KeptPlans(self._inputs, placement.size)
         self._lock = RLock()  # ranks that are threads share the plans
 
     @property
@@ -205,7 +205,7 @@ class Planner:
             return PlannedSteps.of_stages([*stages.values()])
 
         with self._lock:
-            return STEPS.get((self._of_this, keys), make)
+            return STEPS.get((self._inputs, keys), make)
 
     def _steps_of(self, key: PlanKey) -> PlannedSteps:
         """The steps of a stage."""
@@ -220,7 +220,7 @@ class Planner:
         stage, root, form = key
         reverse = stage.reverse and self._reversed_pairs is not self.pairs
         key = stage._replace(reverse=reverse), root, form  # both ways may be alike
-        return MADE.get((self._of_this, key), partial(self._planned, key))
+        return MADE.get((self._inputs, key), partial(self._planned, key))
 
     def _planned(self, key: PlanKey) -> MadePlan:
         """Make the plan of a stage."""

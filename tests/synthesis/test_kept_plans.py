@@ -11,7 +11,7 @@ from collalgo import Topology, verify
 from collalgo.base import code_identity, disk_cache
 from collalgo.cost.placement import Placement
 from collalgo.selection.on_topology import TopologyPricer
-from collalgo.synthesis import kept_plans, kept_proofs
+from collalgo.synthesis import kept_plans, kept_proofs, planner as planner_module
 from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
 from collalgo.synthesis.synthesized import steps_of
 from collalgo.synthesis.traffic import Traffic
@@ -20,9 +20,18 @@ from tests.support.host_networks import network
 WAYS = [(name, way) for name, ways in PLANNED.items() for way in ways]
 
 
+class Forgetful:
+    """A cache that keeps nothing."""
+
+    def get(self, _key, make):
+        return make()
+
+
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLLALGO_CACHE", str(tmp_path / "cache"))
+    for name in ("MADE", "STEPS"):  # as in jobs of their own
+        monkeypatch.setattr(planner_module, name, Forgetful())
 
 
 def planner(size=5, seed=0):

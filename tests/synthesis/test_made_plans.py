@@ -91,3 +91,10 @@ def test_ranks_of_a_symmetric_machine_need_no_transfers_of_others(monkeypatch):
     assert steps.nbytes == few
     assert steps.transfers == len(steps.plan.step)
     assert steps.nbytes > 10 * few
+
+
+def test_planners_of_the_same_ranks_share_plans_and_others_do_not(monkeypatch):
+    caches = bounded(monkeypatch, 1 << 30)
+    for seed, count in ((5, 1), (5, 1), (6, 2)):
+        Planner(Placement(network(5, seed=seed))).steps("reduce", FORMS[0])
+        assert [len(cache.made) for cache in caches] == [count, count]
