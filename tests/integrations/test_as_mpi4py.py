@@ -85,6 +85,25 @@ def test_a_status_that_is_not_0_ends_the_job(how, words):
     assert job.returncode in (1, 3), job.stderr  # rank 0 may fail first
 
 
+#: Rank 1 ends without a call that the others make.
+LEAVES = """
+import sys
+from mpi4py import MPI
+if MPI.COMM_WORLD.rank == 1:
+    sys.exit(0)
+try:
+    MPI.COMM_WORLD.Barrier()
+except MPI.Exception as error:
+    print(error.Get_error_class() == MPI.ERR_NOT_SAME, error, flush=True)
+"""
+
+
+def test_the_end_of_a_rank_is_not_a_barrier():
+    job = started(2, sys.executable, "-c", LEAVES, seconds=30)
+    assert "True" in job.stdout, job.stdout + job.stderr
+    assert "rank 1 called MPI_Finalize" in job.stdout
+
+
 #: The program joins in another thread, with long arguments, and ends by a code.
 THREAD = """
 import sys, threading

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
+
 from collalgo.base.environment import TIMEOUT
 from collalgo.comm.world import init
 from collalgo.errors import CollalgoError
@@ -76,14 +78,17 @@ class Process:
         return self.world
 
     def finish(self) -> None:
-        """Leave the world when all ranks do, and all messages have been received."""
+        """Leave the world when all ranks do, and all messages have been received.
+
+        No call of a program has the name by which the ranks wait for each other.
+        """
         if self.world is None or self.is_finalized:
             return
         for call in self.last_calls:
             call()
         self.is_finalized = True
         with suppress(CollalgoError):
-            self.world.barrier()
+            self.world._runner.exchange_as_call(np.zeros(1, np.uint8), "MPI_Finalize")
         atexit.unregister(self._end)
 
     def _end(self) -> None:
