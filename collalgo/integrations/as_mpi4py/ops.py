@@ -2,11 +2,12 @@
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from collalgo.engine.reduction import op_of
+from collalgo.engine.reduction import op_of, reduction_of
 from collalgo.engine.ufuncs import UFUNCS
 from collalgo.engine.user_op import Op as EngineOp
 from collalgo.integrations.as_mpi4py.errors import fail
@@ -127,7 +128,23 @@ class Op(Handle):
             )
         if part.datatype.state.dtype is None:
             fail("ERR_OP", f"{state.predefined} is not defined for {part.datatype!r}")
-        return state.name
+        return defined_op(state.name, part.datatype.state.dtype)
+
+
+@cache
+def defined_op(name: str, dtype: np.dtype[Any]) -> str:
+    """The name of a predefined operation, which a dtype has.
+
+    Raises
+    ------
+    MPI.Exception
+        If it has not.
+    """
+    try:
+        reduction_of(dtype, op_of(name, name))
+    except TypeError as error:
+        fail("ERR_OP", str(error))
+    return name
 
 
 def combine_into(op: Op, target: Part, arrays: Sequence[Any]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from collalgo.integrations.as_mpi4py.calls import Call, forms
 from collalgo.integrations.as_mpi4py.collectives import MovingCollectives, is_root
 from collalgo.integrations.as_mpi4py.memory import is_in_place
-from collalgo.integrations.as_mpi4py.ops import SUM, check_alike
+from collalgo.integrations.as_mpi4py.ops import SUM, check_alike, defined_op
 from collalgo.integrations.as_mpi4py.parts import Part, repeated
 from collalgo.integrations.as_mpi4py.specs import is_plain, simple
 
@@ -27,7 +27,8 @@ def _are_alike(sendbuf: Any, recvbuf: Any) -> bool:
 def _reduced(sendbuf: Any, recvbuf: Any, op: Any) -> dict[str, Any]:
     """The arguments of a reduction whose result has the length of the buffer."""
     if _are_alike(sendbuf, recvbuf) and op.is_predefined and op:
-        return {"buf": sendbuf, "op": op.state.name, "out": recvbuf}
+        name = defined_op(op.state.name, sendbuf.dtype)
+        return {"buf": sendbuf, "op": name, "out": recvbuf}
     received = simple(recvbuf, writable=True)
     target = received.elements()
     if is_in_place(sendbuf):
