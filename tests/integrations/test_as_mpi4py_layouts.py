@@ -177,3 +177,9 @@ def test_a_grid_knows_its_neighbors():
 )
 def test_grids_are_as_square_as_possible(ranks, dims, expected):
     assert topologies.compute_dims(ranks, dims) == expected
+
+
+def test_a_struct_may_have_members_without_elements():
+    empty = datatypes.TYPECODES["i"].Create_contiguous(0)
+    made = type(empty).Create_struct([1], [0], [empty])
+    assert (made.size, made.extent) == (0, 0)

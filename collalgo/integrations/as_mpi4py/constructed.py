@@ -131,7 +131,7 @@ class Constructors:
         given = zip(datatypes, displacements, blocklengths, strict=True)
         parts = [one._placed(place, count) for one, place, count in given]
         layout = joined(parts)
-        padding = -layout.extent % layout.alignment
+        padding = -layout.extent % max(layout.alignment, 1)  # 0 of empty members
         parameters = {
             "blocklengths": list(blocklengths),
             "displacements": list(displacements),
