@@ -21,6 +21,9 @@ _SHOWN = re.compile(
     r"(\S+)\s+(?:-|->|<->|to)\s+(\S+)"
 )
 
+#: The advice for an element that carries no data.
+REMOVE = "remove a failed element by --without, or without() of a topology"
+
 #: The most names that an error lists.
 LISTED = 8
 
@@ -94,7 +97,7 @@ def _slowed(topology: Topology, faults: tuple[tuple[str, float], ...]) -> Topolo
         if not isinstance(factor, Real) or not 0 < factor <= 1:
             raise TopologyError(
                 f"{name}={factor!r}: the remaining fraction of the bandwidth must be "
-                "above 0 and at most 1; remove a failed element by without()"
+                f"above 0 and at most 1; {REMOVE}"
             )
         for link in _links(topology, _element(topology, name)):
             left[link] = min(left.get(link, 1.0), factor)
@@ -119,7 +122,7 @@ def _slow_down(topology: Topology, link: Link, factor: float) -> None:
     try:
         check(slow)
     except TopologyError as error:
-        raise TopologyError(f"{error}; remove a failed element by without()") from None
+        raise TopologyError(f"{error}; {REMOVE}") from None
     topology.join(slow)
 
 

@@ -170,3 +170,9 @@ def test_a_partition_names_the_ranks_that_are_out_of_reach():
         routes.route("host0/gpu0", "host1/gpu3")
     with pytest.raises(TopologyError, match=r"cannot reach host1/gpu\[0-7\]"):
         bound("allgather", apart)
+
+
+@pytest.mark.parametrize("factor", [0, 2, 1e-300])
+def test_a_refused_fraction_names_the_option_and_the_method(factor):
+    with pytest.raises(TopologyError, match=r"--without, or without\(\)"):
+        Topology.load("dgx1v").degraded("gpu0-gpu3", factor)
