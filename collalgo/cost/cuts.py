@@ -68,7 +68,8 @@ class Network:
         self.ranks = [rank for rank in ranks_of(topology) if rank in topology]
         if len(self.ranks) < 2:
             raise TopologyError(
-                f"{topology.name} has {len(self.ranks)} ranks; a bound needs two"
+                f"{topology.name} has fewer than two ranks ({len(self.ranks)}), which "
+                "exchange no data; name a machine of two or more"
             )
         wanted = set(LinkKind if kinds is None else kinds)
         only = () if kinds is None else sorted(kind.value for kind in wanted)
