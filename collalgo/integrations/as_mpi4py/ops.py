@@ -152,10 +152,12 @@ def combine_into(op: Op, target: Part, arrays: Sequence[Any]) -> None:
     reduction, elements = op_of(op.on(target), "Reduce_local"), target.elements()
     if isinstance(reduction, EngineOp):
         elements[...] = reduction.combination(elements.dtype)(list(arrays))
-        return
-    elements[...] = arrays[0]
-    for array in arrays[1:]:
-        UFUNCS[reduction](elements, array, out=elements)
+    else:
+        elements[...] = arrays[0]
+        for array in arrays[1:]:
+            UFUNCS[reduction](elements, array, out=elements)
+    if target.finish is not None:
+        target.finish()
 
 
 def _on_buffers(function: Any, datatype: Any) -> Callable[[Any, Any], Any]:

@@ -40,6 +40,9 @@ class Part:
     #: The array whose elements these are, if they are all of a contiguous one.
     array: ClassVar[Any] = None
 
+    #: A copy with the padding of the last element, if the buffer ends before that.
+    padded: ClassVar[Any] = None
+
     @property
     def nbytes(self) -> int:
         return int(self.datatype.state.layout.size) * self.count
@@ -79,8 +82,20 @@ class Part:
                 "cannot be reduced",
             )
         state.layout.check(self.memory, self.start, self.count)
-        end = self.start + self.count * dtype.itemsize
-        return self.memory[self.start : end].view(dtype)
+        nbytes = self.count * dtype.itemsize
+        found = self.memory[self.start : self.start + nbytes]
+        if len(found) < nbytes:
+            found = np.pad(found, (0, nbytes - len(found)))
+            self.padded = found  # type: ignore[misc]
+        return found.view(dtype)
+
+    @property
+    def finish(self) -> Finish:
+        """Copies results from :meth:`elements` to the buffer, if they are apart."""
+        padded, own = self.padded, self.memory[self.start :]
+        if padded is None:
+            return None
+        return lambda: np.copyto(own, padded[: len(own)])
 
 
 class Whole(Part):

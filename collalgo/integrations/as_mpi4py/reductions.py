@@ -24,24 +24,25 @@ def _are_alike(sendbuf: Any, recvbuf: Any) -> bool:
     )
 
 
-def _reduced(sendbuf: Any, recvbuf: Any, op: Any) -> dict[str, Any]:
-    """The arguments of a reduction whose result has the length of the buffer."""
+def _reduction(name: str, sendbuf: Any, recvbuf: Any, op: Any, **others: Any) -> Call:
+    """The call of a reduction whose result has the length of the buffer."""
     if _are_alike(sendbuf, recvbuf) and op.is_predefined and op:
-        name = defined_op(op.state.name, sendbuf.dtype)
-        return {"buf": sendbuf, "op": name, "out": recvbuf}
+        known = defined_op(op.state.name, sendbuf.dtype)
+        return Call(name, {"buf": sendbuf, "op": known, "out": recvbuf, **others})
     received = simple(recvbuf, writable=True)
     target = received.elements()
-    if is_in_place(sendbuf):
-        return {"buf": target, "op": op.on(received)}
-    sent = simple(sendbuf)
-    check_alike(sent, received)
-    return {"buf": sent.elements(), "op": op.on(received), "out": target}
+    arguments = {"buf": target, "op": op.on(received), **others}
+    if not is_in_place(sendbuf):
+        sent = simple(sendbuf)
+        check_alike(sent, received)
+        arguments |= {"buf": sent.elements(), "out": target}
+    return Call(name, arguments, received.finish)
 
 
 def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM, root: int = 0) -> Call:
     """Reduce the buffers of all ranks at the root."""
     if is_root(comm, root):
-        return Call("reduce", {**_reduced(sendbuf, recvbuf, op), "root": root})
+        return _reduction("reduce", sendbuf, recvbuf, op, root=root)
     part = simple(sendbuf)
     arguments = {"buf": part.elements(), "op": op.on(part), "root": root}
     return Call("reduce", arguments)
@@ -49,17 +50,17 @@ def reduce(comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM, root: int = 0) 
 
 def allreduce(_comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
     """Reduce the buffers of all ranks at every rank."""
-    return Call("allreduce", _reduced(sendbuf, recvbuf, op))
+    return _reduction("allreduce", sendbuf, recvbuf, op)
 
 
 def scan(_comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
     """Reduce the buffers of the ranks from 0 up to each rank."""
-    return Call("scan", _reduced(sendbuf, recvbuf, op))
+    return _reduction("scan", sendbuf, recvbuf, op)
 
 
 def exscan(_comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
     """Reduce the buffers of the ranks before each rank."""
-    return Call("exscan", _reduced(sendbuf, recvbuf, op))
+    return _reduction("exscan", sendbuf, recvbuf, op)
 
 
 def reduce_scatter_block(comm: Any, sendbuf: Any, recvbuf: Any, op: Any = SUM) -> Call:
@@ -114,13 +115,13 @@ def _scattered(
     sent: Part, received: Part | None, counts: list[int], op: Any, comm: Any
 ) -> Call:
     """The call that leaves each rank a block; by default at the front of the buffer."""
-    source = sent.elements()
+    source, finish = sent.elements(), sent.finish
     if received is None:
         target, source = source[: counts[comm.state.rank]], source.copy()
     else:
-        target = received.elements()
+        target, finish = received.elements(), received.finish
     arguments = {"buf": source, "op": op.on(sent), "counts": counts, "out": target}
-    return Call("reduce_scatter", arguments)
+    return Call("reduce_scatter", arguments, finish)
 
 
 class Collectives(MovingCollectives):
