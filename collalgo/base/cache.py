@@ -69,15 +69,15 @@ def recalled(
     return found
 
 
-class Newest(Generic[Value]):
-    """The newest values, of some bytes together.
+class RecentlyUsed(Generic[Value]):
+    """The values that were used last, of about some bytes together.
 
     Parameters
     ----------
     most
-        The most bytes; the newest value is kept whatever its size.
+        The most bytes; the last value is kept whatever its size.
     nbytes
-        The bytes of a value, which may grow.
+        The bytes of a value, which may grow: it is measured whenever it is used.
     """
 
     def __init__(self, most: int, nbytes: Callable[[Value], int]):
@@ -91,7 +91,8 @@ class Newest(Generic[Value]):
         """The value of a key, made if it is not kept."""
         with self._lock:
             if key in self._values:
-                found = self._values[key] = self._values.pop(key)
+                found = self._values.pop(key)
+                self._add(key, found)
                 return found
         made = make()
         with self._lock:
@@ -100,10 +101,11 @@ class Newest(Generic[Value]):
             return self._values[key]
 
     def _add(self, key: Hashable, value: Value) -> None:
-        """Add a value, and evict the oldest ones beyond the most bytes."""
+        """Add a value last, and evict the first ones beyond the most bytes."""
+        self._added += key not in self._sizes
+        self._total -= self._sizes.pop(key, 0)
         self._values[key], self._sizes[key] = value, self._nbytes(value)
         self._total += self._sizes[key]
-        self._added += 1
         if 2 * self._added > len(self._values):
             self._measure()
         while self._total > self._most and len(self._values) > 1:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from collalgo.algorithms.catalogue import Algorithm
-from collalgo.base.cache import Newest
+from collalgo.base.cache import RecentlyUsed
 from collalgo.cost.folding import FEW, Traces
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line
@@ -23,7 +23,7 @@ MANY = 2048
 MOST_STEPS = 10_000_000
 
 #: The traces that machines with the same number of ranks share.
-TRACES: Newest[Traces] = Newest(1 << 28, lambda one: one.nbytes)
+TRACES: RecentlyUsed[Traces] = RecentlyUsed(1 << 28, lambda one: one.nbytes)
 
 
 class LazyPrices:

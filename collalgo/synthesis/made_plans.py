@@ -6,7 +6,7 @@ take a gigabyte.
 
 from typing import NamedTuple
 
-from collalgo.base.cache import Newest
+from collalgo.base.cache import RecentlyUsed
 from collalgo.cost.rounds import Line
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.schedule import PlannedSteps
@@ -34,5 +34,5 @@ class MadePlan(NamedTuple):
     line: Line
 
 
-MADE: Newest[MadePlan] = Newest(MOST_BYTES, lambda one: one.plan.nbytes)
-STEPS: Newest[PlannedSteps] = Newest(MOST_BYTES, lambda one: one.nbytes)
+MADE: RecentlyUsed[MadePlan] = RecentlyUsed(MOST_BYTES, lambda one: one.plan.nbytes)
+STEPS: RecentlyUsed[PlannedSteps] = RecentlyUsed(MOST_BYTES, lambda one: one.nbytes)

@@ -20,6 +20,9 @@ Run = tuple[int, int, int]
 #: A message of a rank: the verb, the peer, the runs of units and the lane.
 Message = tuple[Kind, int, list[Run], int]
 
+#: About the bytes of a message without runs, and of a run.
+MESSAGE_BYTES, RUN_BYTES = 200, 72
+
 
 class PlannedSteps:
     """The messages of a plan, by rank and step.
@@ -38,6 +41,7 @@ class PlannedSteps:
         self.turning = turning or Turning.nothing(represented.size)
         self._units: list[int] = represented.blocks.units.tolist()
         self._of_rank: dict[int, dict[int, list[Message]]] = {}
+        self._of_messages = 0  # the bytes of the messages
 
     @classmethod
     def of_stages(cls, stages: Sequence["PlannedSteps"]) -> "PlannedSteps":
@@ -70,14 +74,16 @@ class PlannedSteps:
 
     @property
     def nbytes(self) -> int:
-        """About the bytes of the plan, with all transfers or without."""
-        whole: Plan = vars(self).get("plan", self.represented)
-        return whole.nbytes + self.represented.nbytes
+        """About the bytes of the known transfers and of the messages of ranks."""
+        plans = {id(one): one for one in (self.represented, vars(self).get("plan"))}
+        of_plans = sum(one.nbytes for one in plans.values() if one is not None)
+        return of_plans + self._of_messages
 
     def of(self, group: Group) -> Iterator[Step]:
         """The steps of a rank of a group that has all ranks of the plan."""
         if group.me not in self._of_rank:  # most processes need one rank only
-            self._of_rank[group.me] = self._messages(group.me)
+            self._of_rank[group.me] = found = self._messages(group.me)
+            self._of_messages += sum(map(_nbytes, found.values()))
         mine = self._of_rank[group.me]
         for step in range(self.represented.steps):
             yield tuple(
@@ -138,6 +144,11 @@ def _sorted(plan: Plan) -> tuple[Transfers, Ints, Ints]:
     first = np.concatenate([[0], starts]) if len(order) else starts
     transfers = Transfers._make([column[order] for column in plan.transfers])
     return transfers, np.append(first, len(order)), keys[:, first]
+
+
+def _nbytes(messages: Iterable[Message]) -> int:
+    """About the bytes of the messages of a step."""
+    return sum(MESSAGE_BYTES + RUN_BYTES * len(runs) for _, _, runs, _ in messages)
 
 
 def _runs(units: Iterable[tuple[int, int]]) -> Iterator[Run]:

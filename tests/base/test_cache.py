@@ -4,12 +4,12 @@ from functools import partial
 
 import pytest
 
-from collalgo.base.cache import Newest
+from collalgo.base.cache import RecentlyUsed
 
 
 def filled(most, sizes):
     """A cache of as many values as sizes, which are their bytes."""
-    cache = Newest(most, len)
+    cache = RecentlyUsed(most, len)
     for number, size in enumerate(sizes):
         assert cache.get(number, partial(bytearray, size)) == bytearray(size)
     return cache
@@ -53,7 +53,7 @@ def test_a_value_that_is_asked_for_again_is_the_newest():
 
 def test_values_that_grow_make_room_for_themselves():
     values = [bytearray(1) for _ in range(9)]
-    cache = Newest(100, len)
+    cache = RecentlyUsed(100, len)
     for number, value in enumerate(values):
         cache.get(number, lambda value=value: value)
     for value in values:
@@ -65,14 +65,24 @@ def test_values_that_grow_make_room_for_themselves():
     assert sum(len(values[number]) for number in found[:-9]) + 9 <= 100
 
 
+def test_a_value_that_has_grown_makes_room_when_it_is_used():
+    values = [bytearray(10) for _ in range(3)]
+    cache = RecentlyUsed(30, len)
+    for number in (0, 1, 2):
+        cache.get(number, lambda number=number: values[number])
+    values[0].extend(bytes(10))
+    assert cache.get(0, bytearray) is values[0]
+    assert kept(cache, 3) == [0, 2]
+
+
 def test_a_value_that_cannot_be_made_is_not_kept():
-    cache = Newest(10, len)
+    cache = RecentlyUsed(10, len)
     assert kept(cache, 1) == []
     assert cache.get(0, lambda: b"made") == b"made"
 
 
 def test_a_value_that_another_thread_makes_meanwhile_is_counted_once():
-    cache = Newest(30, len)
+    cache = RecentlyUsed(30, len)
 
     def made_twice():
         cache.get(0, lambda: b"0" * 10)

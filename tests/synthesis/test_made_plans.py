@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from collalgo import Topology, verify
-from collalgo.base.cache import Newest
+from collalgo.base.cache import RecentlyUsed
 from collalgo.cost.placement import Placement
 from collalgo.synthesis import planner as planner_module
 from collalgo.synthesis.planner import Form, Planner
@@ -13,7 +13,7 @@ from tests.support.host_networks import network
 FORMS = [Form("trees", rounds) for rounds in (2, 4, 8, 16)]
 
 
-class Counted(Newest):
+class Counted(RecentlyUsed):
     """A cache that knows which values it made."""
 
     def __init__(self, most, nbytes):
@@ -88,9 +88,17 @@ def test_ranks_of_a_symmetric_machine_need_no_transfers_of_others(monkeypatch):
     steps = planner.steps("allgather", Form("trees", 4))
     few = steps.nbytes
     verify(steps.of, size=planner.size, collective="allgather")
-    assert steps.nbytes == few
+    assert "plan" not in vars(steps)
     assert steps.transfers == len(steps.plan.step)
     assert steps.nbytes > 10 * few
+
+
+def test_the_bytes_of_steps_are_those_of_the_plan_once_and_of_messages(monkeypatch):
+    bounded(monkeypatch, 1 << 30)
+    steps = Planner(Placement(network(5, seed=5))).steps("reduce", FORMS[0])
+    assert steps.nbytes == steps.plan.nbytes == steps.represented.nbytes
+    verify(steps.of, size=5, collective="reduce")
+    assert steps.nbytes > steps.plan.nbytes
 
 
 def test_planners_of_the_same_ranks_share_plans_and_others_do_not(monkeypatch):
