@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from threading import Lock, RLock, local
+from threading import RLock, local
 from typing import Any, Generic, TypeVar
+
+from collalgo.base.finalizers import Lock
 
 #: The most entries of a cache; the oldest are evicted.
 REMEMBERED = 512
