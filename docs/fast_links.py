@@ -51,14 +51,14 @@ collalgo is faster). Loads are averages of the minute before each rate, most of 
 the race itself.
 
 With a core for each rank, collalgo takes as long as the MPI beneath or a little less.
-The slowest cells are messages of up to 64 KiB over Open MPI, and of 64 KiB to 1 MiB over
-MPICH: short messages are copied into packets, which carry the record of the call, and
-out of them; longer ones are announced by a packet, which takes 4 to 8 us.
+The slowest cells are messages of up to 64 KiB over Open MPI, and of 64 KiB to 1 MiB
+over MPICH: short messages are copied into packets, which carry the record of the call,
+and out of them; longer ones are announced by a packet, which takes 4 to 8 us.
 
-Four hosts of one rank share the two cores of this machine. There the times depend on the
-work of all processors for all messages, of which each host has its own in a cluster. The
-catalogue's choice sends more messages than the peers where that takes fewer steps:
-three of each rank for an allreduce of 8 B, where the peers send two.
+Four hosts of one rank share the two cores of this machine. There the times depend on
+the work of all processors for all messages, of which each host has its own in a
+cluster. The catalogue's choice sends more messages than the peers where that takes
+fewer steps: three of each rank for an allreduce of 8 B, where the peers send two.
 """
 
 
