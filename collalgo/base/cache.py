@@ -1,4 +1,4 @@
-"""Bounded caches: dictionaries that keep the newest entries."""
+"""Bounded caches: of the newest entries, and of the values that were used last."""
 
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager

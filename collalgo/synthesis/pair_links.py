@@ -104,6 +104,13 @@ class PairLinks:
         of_pairs = self.usable, self.on_one_host, self.latencies
         return [self.pair, self.parts, *of_links, *of_pairs]
 
+    @cached_property
+    def slowest(self) -> Reals:
+        """The seconds of the slowest link from each rank to each for each byte."""
+        seconds = np.zeros(self.size**2)
+        np.maximum.at(seconds, self.pair, self.busy)
+        return seconds.reshape(self.size, self.size)
+
     @property
     def busy(self) -> Reals:
         """The seconds of each link of each pair for each byte of a message."""

@@ -75,10 +75,8 @@ def _on_one_host(pairs: PairLinks) -> NDArray[np.bool_]:
 
 def _fast(pairs: PairLinks) -> NDArray[np.bool_]:
     """Whether messages between two ranks are much faster than the slowest."""
-    slowest = np.zeros(pairs.size**2)
-    np.maximum.at(slowest, pairs.pair, pairs.busy)
-    found: NDArray[np.bool_] = slowest < slowest.max() / FAST
-    return found.reshape(pairs.size, -1)
+    found: NDArray[np.bool_] = pairs.slowest < pairs.slowest.max() / FAST
+    return found
 
 
 def _near(pairs: PairLinks) -> NDArray[np.bool_]:

@@ -103,10 +103,8 @@ def hubs(pairs: PairLinks) -> Ints:
 
     Trees are the less deep, the more ranks their root reaches soon.
     """
-    slowest = np.zeros(pairs.size**2)
-    np.maximum.at(slowest, pairs.pair, pairs.busy)
-    both = slowest.reshape(pairs.size, pairs.size)
-    return np.argsort((both + both.T).sum(axis=0), kind="stable")
+    slowest = pairs.slowest
+    return np.argsort((slowest + slowest.T).sum(axis=0), kind="stable")
 
 
 def pack_waves_from_all(pairs: PairLinks) -> Trees:

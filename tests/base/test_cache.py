@@ -1,4 +1,4 @@
-"""Bounded caches keep the newest values."""
+"""Bounded caches keep the values that were used last."""
 
 from functools import partial
 
