@@ -163,3 +163,33 @@ def test_a_world_that_is_not_the_launchers_is_refused():
         assert not out
         assert "srun has started 3 ranks, but MPICH" in error
         assert "finds 1; use" in error
+
+
+#: The root makes no call after its last broadcast until the others have received it.
+SILENT = """
+import os, pathlib, sys, time, numpy as np, collalgo
+rank = int(os.environ.get("PMI_RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
+os.environ["COLLALGO_HOST"] = str(rank)
+comm, folder = collalgo.init(), pathlib.Path(sys.argv[0]).parent
+for number in range(40):
+    found = comm.broadcast(np.full(3, number if rank == 0 else -1), algorithm="linear")
+    assert (found == number).all()
+    (folder / f"{rank} {number}").touch()
+    until = time.monotonic() + 20
+    while number > 10 and len([*folder.glob(f"? {number}")]) < comm.size:
+        assert rank or time.monotonic() < until, f"broadcast {number} does not arrive"
+        time.sleep(0.001)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    at_leisure(
+        [("mpich", "ucx"), ("mpich", "mpi"), ("openmpi", "mpi")], {("mpich", "ucx")}
+    ),
+)
+def test_a_message_arrives_though_its_sender_makes_no_further_call(
+    name, asked, tmp_path
+):
+    done = meets(name, SILENT, tmp_path, COLLALGO_ENGINE=asked)
+    assert done.returncode == 0, done.stdout + done.stderr

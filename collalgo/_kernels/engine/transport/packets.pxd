@@ -8,7 +8,7 @@ cdef enum:
     SEGMENT_BYTES = 32768  # the payload of a packet, which engines send without an answer
     HEADER_BYTES = 128     # before it: a packet_header, padded to cache lines
     DEPTH = 16             # packets in flight on a channel in each direction
-    PROMPT_BYTES = 1024    # up to this, a call does not wait until its packet is matched
+    MARK = DEPTH           # the place of the mark after the packets
     NONE_LOST = -1
 
 
@@ -20,12 +20,12 @@ cdef struct packet_header:
 cdef struct packet:
     char *data
     int64_t request, nbytes
-    bint under_way, waits
+    bint under_way
 
 
 cdef struct packet_queue:
-    packet outgoing[DEPTH]
-    packet incoming[DEPTH]
+    packet outgoing[MARK + 1]
+    packet incoming[MARK + 1]
     int64_t sent, settled, posted, consumed
 
 
@@ -41,8 +41,14 @@ cdef class Packets:
     cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil
     cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil
+    cdef bint is_free(
+        self, int64_t channel, packet *packets, int64_t number
+    ) noexcept nogil
     cdef void commit(
         self, int64_t channel, int64_t nbytes, int64_t carried, const call_record *call
+    ) noexcept nogil
+    cdef void send(
+        self, int64_t channel, packet *new, int64_t nbytes, bint matched
     ) noexcept nogil
     cdef const packet *first(self, int64_t channel) noexcept nogil
     cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil
@@ -51,4 +57,7 @@ cdef class Packets:
     cdef void drive(self) noexcept nogil
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil
     cdef void post(self, int64_t channel) noexcept nogil
+    cdef void receive_into(
+        self, int64_t channel, packet *free_one, int64_t nbytes
+    ) noexcept nogil
     cdef void give_up(self) noexcept

@@ -2,8 +2,11 @@
 """Packets between hosts, over any wire: short segments, a few in flight.
 
 Each packet begins with the call record of its sender, so that a mismatch is found at the
-receiver. Receives are posted ahead. One packet in DEPTH is a synchronous send, which
-completes only once its receive is posted: no sender runs far ahead of a slow receiver.
+receiver. Receives are posted ahead. An empty message, a mark, follows each DEPTH packets
+as a synchronous send, which completes only once its receive is posted: no sender runs far
+ahead of a slow receiver. No packet is such a send itself, because engines may need the
+progress of the sender for it (UCX for the first one to a peer), and a call does not wait
+for its receiver.
 """
 
 cimport cython
@@ -67,7 +70,7 @@ cdef class Packets:
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
             idle = self.lost == NONE_LOST
-            for k in range(DEPTH):
+            for k in range(MARK + 1):
                 if one.incoming[k].under_way:
                     self.wire.cancel(&one.incoming[k].request)
                 for _turn in range(PATIENCE):
@@ -96,6 +99,7 @@ cdef class Packets:
             for k in range(DEPTH):
                 one.outgoing[k].data = data + 2 * k * pitch
                 one.incoming[k].data = data + (2 * k + 1) * pitch
+            one.outgoing[MARK].data = one.incoming[MARK].data = data  # of no bytes
             self.queues[channel] = one
             self.used[self.queues_used] = channel
             self.queues_used += 1
@@ -115,9 +119,10 @@ cdef class Packets:
 
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil:
         """The memory for the next segment, or NULL without room now."""
-        cdef packet_queue *one = self.open_queue(channel)
-        if one == NULL or not self.done(channel, &one.outgoing[one.sent % DEPTH]):
+        cdef packet_queue *one
+        if not self.has_room(channel, 1):
             return NULL
+        one = self.queues[channel]
         room[0] = min(left, SEGMENT_BYTES)
         return one.outgoing[one.sent % DEPTH].data + HEADER_BYTES
 
@@ -127,10 +132,18 @@ cdef class Packets:
         cdef int64_t k
         if one == NULL:
             return False
-        for k in range(packets):
-            if not self.done(channel, &one.outgoing[(one.sent + k) % DEPTH]):
+        for k in range(one.sent, one.sent + packets):
+            if not self.is_free(channel, one.outgoing, k):
                 return False
         return True
+
+    cdef bint is_free(
+        self, int64_t channel, packet *packets, int64_t number
+    ) noexcept nogil:
+        """Whether a packet can be used again, and the mark if it follows the packet."""
+        if number % DEPTH == DEPTH - 1 and not self.done(channel, &packets[MARK]):
+            return False
+        return self.done(channel, &packets[number % DEPTH])
 
     cdef void commit(
         self, int64_t channel, int64_t nbytes, int64_t carried, const call_record *call
@@ -138,19 +151,24 @@ cdef class Packets:
         """Send the segment that was reserved last, or announce a long message."""
         cdef packet_queue *one = self.queues[channel]
         cdef packet *new = &one.outgoing[one.sent % DEPTH]
-        cdef bint matched = one.sent % DEPTH == DEPTH - 1
         cdef packet_header *header = <packet_header *>new.data
         header.call, header.carried = call[0], carried
-        new.under_way = True
-        new.waits = matched and nbytes <= PROMPT_BYTES
         one.sent += 1
-        if self.wire.send(
+        self.send(channel, new, HEADER_BYTES + nbytes, False)
+        if one.sent % DEPTH == 0:
+            self.send(channel, &one.outgoing[MARK], 0, True)
+
+    cdef void send(
+        self, int64_t channel, packet *new, int64_t nbytes, bint matched
+    ) noexcept nogil:
+        """Begin to send a packet, or a mark."""
+        new.under_way = self.wire.send(
             self.addresses[channel % self.size],
-            self.first_tag + channel // self.size, new.data, HEADER_BYTES + nbytes,
-            matched, &new.request,
-        ) == LOST:
+            self.first_tag + channel // self.size, new.data, nbytes, matched,
+            &new.request,
+        ) != LOST
+        if not new.under_way:
             self.lost = channel % self.size
-            new.under_way = False
 
     cdef bint is_needed(self) noexcept nogil:
         """Whether the engine may still need polls to send committed packets."""
@@ -161,7 +179,7 @@ cdef class Packets:
             one = self.queues[self.used[i]]
             while one.settled < one.sent:
                 last = &one.outgoing[one.settled % DEPTH]
-                if not last.waits and not self.done(self.used[i], last):
+                if not self.done(self.used[i], last):
                     return True
                 one.settled += 1
         return False
@@ -169,34 +187,43 @@ cdef class Packets:
     cdef void drive(self) noexcept nogil:
         """Drive the progress of the engine while a call waits.
 
-        A call may have returned although the engine still keeps one of its packets: a
-        short one that waits for its receive, or the end of one.
+        A call may have returned although the engine still keeps a mark that waits for
+        its receive, or the end of a packet.
         """
         cdef int64_t i, k
         cdef packet_queue *one
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
-            for k in range(DEPTH):
+            for k in range(MARK + 1):
                 if one.outgoing[k].under_way:
                     self.done(self.used[i], &one.outgoing[k])
                     return
         poll_engine()
 
     cdef void post(self, int64_t channel) noexcept nogil:
-        """Post receives for the next packets."""
+        """Post receives for the next packets, and for the marks among them."""
         cdef packet_queue *one = self.queues[channel]
-        cdef packet *free_one
         while one.posted < one.consumed + DEPTH and self.lost == NONE_LOST:
-            free_one = &one.incoming[one.posted % DEPTH]
-            if self.wire.receive(
-                self.addresses[channel % self.size],
-                self.first_tag + channel // self.size, free_one.data,
-                HEADER_BYTES + SEGMENT_BYTES, &free_one.request,
-            ) == LOST:
-                self.lost = channel % self.size
+            if not self.is_free(channel, one.incoming, one.posted):
                 return
-            free_one.under_way = True
+            self.receive_into(
+                channel, &one.incoming[one.posted % DEPTH], HEADER_BYTES + SEGMENT_BYTES
+            )
             one.posted += 1
+            if one.posted % DEPTH == 0:
+                self.receive_into(channel, &one.incoming[MARK], 0)
+
+    cdef void receive_into(
+        self, int64_t channel, packet *free_one, int64_t nbytes
+    ) noexcept nogil:
+        """Post the receive of a packet, or of a mark."""
+        free_one.under_way = self.wire.receive(
+            self.addresses[channel % self.size],
+            self.first_tag + channel // self.size, free_one.data, nbytes,
+            &free_one.request,
+        ) != LOST
+        if not free_one.under_way:
+            self.lost = channel % self.size
 
     cdef const packet *first(self, int64_t channel) noexcept nogil:
         """The next packet that has arrived; or NULL."""
