@@ -22,6 +22,7 @@ from collalgo.cost.corrections import (
 )
 from collalgo.cost.distance import distance_now
 from collalgo.cost.host_profile import HostProfile
+from collalgo.engine.transport.waiting import cores
 from collalgo.selection.choice import select
 from collalgo.selection.on_host import HostPricer
 
@@ -38,8 +39,10 @@ CROWDS, MOST_RANKS = (1, 2, 4), 256
 #: The most bytes of the arrays of a cell on all ranks; their results take as many.
 MOST_BYTES = 2 << 30
 
-#: Seconds of the timed calls of a cell, and the fewest and most calls.
-BUDGET, FEWEST, MOST_CALLS = 0.02, 5, 500
+#: Seconds of the timed calls of a cell with a core for each rank, and with fewer cores:
+#: the turns of the ranks repeat themselves only over many time slices. And the fewest
+#: calls, and the most a second.
+BUDGET, CROWDED, FEWEST, MOST_CALLS = 0.02, 0.05, 5, 25_000
 
 #: How often all cells are measured, in turn with the others, and unstable ones again.
 TURNS, FURTHER = 3, 2
@@ -188,7 +191,8 @@ def seconds_of(comm: Communicator, cell: Cell) -> float:
         in_a_row=cell.in_a_row,
     )
     one = float(np.median(timed(iterations=FEWEST))) * cell.in_a_row
-    calls = int(np.clip(BUDGET / one, FEWEST, MOST_CALLS))
+    budget = BUDGET if comm.size <= cores() else CROWDED
+    calls = int(np.clip(budget / one, FEWEST, budget * MOST_CALLS))
     return float(np.median(timed(iterations=calls, warmup=0)))
 
 
