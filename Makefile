@@ -48,7 +48,7 @@ intelmpi: .venv-intelmpi/installed
 	$(BIN)/pytest -m mpi -k intelmpi
 
 torch: .venv-torch/installed
-	$(BIN)/pytest tests/integrations/test_torch.py tests/integrations/test_torchrun.py
+	$(BIN)/pytest tests/integrations/test_torch.py tests/integrations/test_torchrun.py tests/integrations/test_jax.py
 
 # Frameworks on torch, Ray, and vLLM in an environment with a torch of its own; some GB.
 clients: .venv-torch/installed vllm
@@ -196,10 +196,10 @@ clean:
 		$$(echo .venv-intelmpi/lib/python*/site-packages)
 	touch $@
 
-# Torch is large, so it is installed only where it is asked for.
+# Torch and JAX are large, so they are installed only where they are asked for.
 .venv-torch/installed: .venv/installed
 	test -x .venv-torch/bin/python || $(PYTHON) -m venv .venv-torch
-	.venv-torch/bin/python -m pip install --quiet '$(TORCH)' expecttest ml_dtypes numpy click rich \
+	.venv-torch/bin/python -m pip install --quiet '$(TORCH)' expecttest jax ml_dtypes numpy click rich \
 		networkx pyyaml defusedxml libucx-cu13
 	cp -r .venv/lib/python*/site-packages/*collalgo* \
 		$$(echo .venv-torch/lib/python*/site-packages)

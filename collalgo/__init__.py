@@ -277,6 +277,7 @@ register("communicator of mpi4py", "collalgo.integrations.mpi4py:communicator")
 register("dtype of torch", "collalgo.integrations.torch.tensors:dtype_of")
 register("narrow array of torch", "collalgo.integrations.torch.tensors:narrow_array")
 register("empty tensor of torch", "collalgo.integrations.torch.new_tensors:empty")
+register("new array of JAX", "collalgo.integrations.jax:new_array")
 register("new tensor of torch", "collalgo.integrations.torch.new_tensors:new_like")
 
 

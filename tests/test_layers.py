@@ -91,6 +91,7 @@ HOOKS = {
     "dtype of torch": "arrays may be tensors of torch, which is optional",
     "narrow array of torch": "arrays may be tensors of torch, which is optional",
     "empty tensor of torch": "tensors that only the root of a broadcast knows",
+    "new array of JAX": "the same for arrays of JAX",
     "new tensor of torch": "results of tensors are tensors of torch, which is optional",
 }
 

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
-from collalgo.base.foreign import package_of
+from collalgo.base.foreign import is_immutable, package_of
 from collalgo.base.hooks import hook
 from collalgo.comm.frame_exchange import invalid_elsewhere
 from collalgo.comm.tree import leaves_of, rebuilt
-from collalgo.engine.arrays import as_array, result_array
+from collalgo.engine.arrays import as_array
 from collalgo.engine.call import Call
 from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.results import result_array
 
 #: The bytes of the first message, which has a length and the text if that is short.
 HEAD = 256
@@ -137,7 +138,8 @@ def _described_array(leaf: Any) -> dict[str, Any]:
             "shape of the root's on each device"
         )
     if package_of(leaf) != "torch":
-        return {"dtype": _name_of(array.dtype), "shape": list(array.shape)}
+        kind = "jax" if is_immutable(leaf) else "dtype"
+        return {kind: _name_of(array.dtype), "shape": list(array.shape)}
     if array.dtype.names:
         raise TypeError(
             f"{NAME}: with like=None the scale of {leaf.dtype} is unknown elsewhere; "
@@ -178,9 +180,14 @@ def made_from(node: Any) -> Any:
         return [made_from(child) for child in node["list"]]
     if "tuple" in node:
         return tuple(made_from(child) for child in node["tuple"])
-    shape = tuple(map(int, node["shape"]))
+    return _made_array(node, tuple(map(int, node["shape"])))
+
+
+def _made_array(node: Any, shape: tuple[int, ...]) -> Any:
     if "torch" in node:
         return hook("empty tensor of torch")(node["torch"], shape)
+    if "jax" in node:
+        return hook("new array of JAX")(shape, _dtype_of(node["jax"]), NAME)[0]
     return np.empty(shape, _dtype_of(node["dtype"]))
 
 

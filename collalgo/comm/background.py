@@ -10,6 +10,8 @@ from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 from collalgo._kernels.comm.method import place_of_comm
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
+from collalgo.base.foreign import is_immutable
+from collalgo.comm.tree import leaves_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -50,6 +52,11 @@ def persistent(function: Callable[P, Any]) -> Callable[P, Persistent]:
 
     def prepare(*args: P.args, **named: P.kwargs) -> Persistent:
         comm = args[place] if len(args) > place else named.get("comm")
+        if any(map(is_immutable, leaves_of([*args, *named.values()]))):
+            raise TypeError(
+                f"persistent_{name}: got an array of JAX, which is immutable; pass "
+                "NumPy arrays, whose elements may change between the calls"
+            )
         call = partial(function, *args, **named)
         work: Persistent = runner_of(comm).submit(name, call, True)
         return work

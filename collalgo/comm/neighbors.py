@@ -16,8 +16,9 @@ from collalgo.comm.agreed_counts import agreed_counts, exchanged_counts
 from collalgo.comm.neighbor_forms import NeighborForms
 from collalgo.comm.of_process import OfProcess
 from collalgo.comm.types import Array, ArrayLike
-from collalgo.engine.arrays import as_array, check_overlap, length, result_array
+from collalgo.engine.arrays import as_array, check_overlap, length
 from collalgo.engine.counts import check_counts, elements_of
+from collalgo.engine.results import result_array
 
 if TYPE_CHECKING:
     from collalgo.comm.runner import Runner

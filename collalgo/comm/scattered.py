@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from collalgo.engine.arrays import Array, check_overlap, result_array
+from collalgo.engine.arrays import Array, check_overlap
 from collalgo.engine.counts import check_counts
+from collalgo.engine.results import result_array
 
 
 def shares_of(rows: int, counts: Any, size: int, caller: str) -> list[int]:

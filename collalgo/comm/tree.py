@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from collalgo.engine.dtypes import dtype_description
+from collalgo.engine.results import in_place_of
 
 #: The most levels of a tree, so that a list that contains itself has an error.
 MOST_LEVELS = 100
@@ -143,6 +144,20 @@ def results_like(tree: Any, out: Any, caller: str) -> list[Any]:
         f"{caller}: out has {len(found)} arrays and buf has {len(wanted)}, and they "
         f"differ at {place}; pass lists, tuples and dictionaries of the same structure"
     )
+
+
+def results_in_place(
+    tree: Any, arrays: list[Any], caller: str
+) -> tuple[Any, list[Any]]:
+    """The result of a call in place on a tree, and the arrays to write to.
+
+    Both have new arrays for those that cannot change; ``arrays`` are on the leaves.
+    """
+    if all(array.flags.writeable for array in arrays):
+        return tree, arrays
+    leaves = leaves_of(tree)
+    pairs = [in_place_of(*each, caller) for each in zip(leaves, arrays, strict=True)]
+    return rebuilt(tree, (result for result, _ in pairs)), [array for _, array in pairs]
 
 
 def rebuilt(tree: Any, leaves: Iterator[Any]) -> Any:

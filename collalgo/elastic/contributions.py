@@ -11,8 +11,9 @@ import numpy as np
 from collalgo.base.arguments import shown
 from collalgo.elastic.leaves import is_tensor
 from collalgo.elastic.tree_sums import Numbers
-from collalgo.engine.arrays import as_array, plain, result_array
+from collalgo.engine.arrays import as_array, plain
 from collalgo.engine.devices.arrays import Shadow
+from collalgo.engine.results import result_array
 
 #: The call that errors name.
 NAME = "sum_shards"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from collalgo.base.foreign import package_of
+from collalgo.base.foreign import is_immutable, package_of
 from collalgo.base.hooks import hook
 from collalgo.engine.devices.arrays import Shadow, is_on_device, offers, shadow_of
 
@@ -33,20 +33,37 @@ def as_array(buf: Any, caller: str) -> Array:
         return buf if isinstance(buf, Shadow) else plain(buf, caller)
     if is_on_device(buf):
         return shadow_of(buf, caller)
+    if is_immutable(buf):  # which has no buffer of some dtypes
+        return _shared(np.asarray, buf, caller)
+    found = _of_buffer(buf)
+    if found is None:
+        found = _by_protocol(buf, caller)
+    if found is None:
+        raise TypeError(
+            f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
+            f"{type(buf).__name__}; {_advice(buf)}"
+        )
+    return found
+
+
+def _of_buffer(buf: Any) -> Array | None:
+    """The array on an object with a buffer, or of a scalar."""
     try:
         is_scalar = isinstance(buf, np.generic)
         return _of_scalar(buf) if is_scalar else np.asarray(memoryview(buf))
     except Exception:  # of the object's own code
-        pass
-    if not isinstance(buf, type):  # a class of arrays has the protocol, but no memory
-        if offers(buf, "__array_interface__"):
-            return _shared(np.asarray, buf, caller)
-        if offers(buf, "__dlpack__"):
-            return _shared(np.from_dlpack, buf, caller)
-    raise TypeError(
-        f"{caller}: needs an array (NumPy, buffer protocol or DLPack) but got "
-        f"{type(buf).__name__}; {_advice(buf)}"
-    )
+        return None
+
+
+def _by_protocol(buf: Any, caller: str) -> Array | None:
+    """The array on an object with a protocol of arrays."""
+    if isinstance(buf, type):  # a class of arrays has the protocol, but no memory
+        return None
+    if offers(buf, "__array_interface__"):
+        return _shared(np.asarray, buf, caller)
+    if offers(buf, "__dlpack__"):
+        return _shared(np.from_dlpack, buf, caller)
+    return None
 
 
 def _of_scalar(buf: "np.generic[Any]") -> Array:
@@ -64,9 +81,14 @@ def _shared(load: Callable[[Any], Array], buf: Any, caller: str) -> Array:
             narrow: Array | None = hook("narrow array of torch")(buf)
             if narrow is not None:
                 return narrow
+        why = str(error).partition("\n")[0]
+        compiled = (
+            "in a function that JAX compiles call by jax.experimental.io_callback"
+        )
+        advice = compiled if is_immutable(buf) else "pass a contiguous NumPy array"
         raise TypeError(
             f"{caller}: NumPy cannot share the memory of this "
-            f"{type(buf).__name__} ({error}); pass a contiguous NumPy array"
+            f"{type(buf).__name__} ({why}); {advice}"
         ) from None
 
 
@@ -127,14 +149,6 @@ def check_output(
             f"{caller}: {names[0]} has shape {out.shape} but the result has {shape}; "
             "pass an array of that shape"
         )
-
-
-def result_like(out: Any, source: Array, caller: str) -> Array:
-    """The array on ``out``, for a result like ``source``, in place or apart."""
-    target = as_array(out, caller)
-    check_output(target, source, source.shape, caller)
-    check_overlap(source, target, (source, target), caller)
-    return target
 
 
 def check_writeable(array: Array, name: str, caller: str) -> None:
@@ -234,46 +248,6 @@ def bounds(array: Array) -> tuple[int, int]:
 def _place(array: Array) -> tuple[object, ...]:
     """The addresses of the elements of an array, as a comparable value."""
     return array.__array_interface__["data"][0], array.strides, array.shape
-
-
-def result_array(
-    buf: Any, out: Any, like: Array, shape: tuple[int, ...], caller: str
-) -> tuple[Any, Array]:
-    """The return value of a call, ``out`` or a new array, and the array to write to.
-
-    A new array is one of the package of ``buf``, on whose memory ``like`` is.
-    """
-    if out is None:
-        if type(buf) is not np.ndarray:  # first, as most are
-            if isinstance(like, Shadow):
-                fresh = like.fresh(shape)
-                return fresh.on_device(), fresh
-            if package_of(buf) == "torch":
-                fresh = hook("new tensor of torch")(buf, shape)
-                return fresh, as_array(fresh, caller)
-        target = _new(shape, like.dtype, caller)
-        return target, target
-    target = as_array(out, caller)
-    check_output(target, like, shape, caller)
-    return out, target
-
-
-def new_of_integers(buf: Any, shape: tuple[int, ...], caller: str) -> tuple[Any, Array]:
-    """A new array of int64 of the host for a result, of the package of ``buf``."""
-    if package_of(buf) == "torch":
-        fresh = hook("empty tensor of torch")("int64", shape)
-        return fresh, as_array(fresh, caller)
-    target = _new(shape, np.dtype(np.int64), caller)
-    return target, target
-
-
-def _new(shape: tuple[int, ...], dtype: np.dtype[Any], caller: str) -> Array:
-    """A new array for a result, which may have an axis too many."""
-    try:
-        return np.empty(shape, dtype)
-    except ValueError as error:
-        why = f"no array can hold the result ({error}); pass fewer axes, as x.ravel()"
-        raise ValueError(f"{caller}: {why}") from None
 
 
 def length(array: Array, caller: str) -> int:

@@ -19,10 +19,12 @@ from collalgo._kernels.comm.tree_call cimport (
 )
 
 from collalgo._kernels.comm.joined import shared_pair
-from collalgo.engine.arrays import check_output, new_of_integers, result_array
+from collalgo.comm.tree import results_in_place
+from collalgo.engine.arrays import check_output
 from collalgo.engine.dtypes import pair_dtype
 from collalgo.engine.pair_ops import ARG_OPS, check_values
 from collalgo.engine.reduction import op_of, words_of
+from collalgo.engine.results import new_of_integers, output, result_array
 
 cnp.import_array()
 
@@ -79,6 +81,15 @@ cdef int check_one_array(buf, str caller, str op) except -1:
     return 0
 
 
+cdef int check_host(cnp.ndarray array, str caller, str op) except -1:
+    """Check that an array is not on a device."""
+    if is_on_device(array):
+        raise TypeError(
+            f"{caller}: op {op!r} takes no arrays on devices; copy them to the host"
+        )
+    return 0
+
+
 cdef class ArgReduction:
     """The arrays of such a call: of values, of their indices, and of elements of both."""
 
@@ -122,18 +133,15 @@ cdef class ArgReduction:
     cdef cnp.ndarray array_on_host(self, given, str caller):
         """An array of the user, which must not be on a device."""
         cdef cnp.ndarray array = array_of(given, caller)
-        if is_on_device(array):
-            raise TypeError(
-                f"{self.name}: op {self.op.name!r} takes no arrays on devices; copy them "
-                "to the host"
-            )
+        check_host(array, self.name, self.op.name)
         return array
 
     cdef int write_to(self, buf, out) except -1:
         """Find the arrays for the result, where they are known before the call."""
         if out is None:
             if not (self.is_index or self.is_scattered):
-                self.targets = [self.values, self.indices]
+                arrays = [self.values, self.indices]
+                self.result, self.targets = results_in_place(buf, arrays, self.name)
         elif self.is_index:
             self.targets = [self.target(out, INT64, "out", "the result")]
         else:
@@ -168,7 +176,8 @@ cdef class ArgReduction:
 
     cdef cnp.ndarray target(self, out, cnp.ndarray like, str word, str of_like):
         """The array on one of the user for a result, checked."""
-        cdef cnp.ndarray array = self.array_on_host(out, f"{self.name}: {word}")
+        cdef cnp.ndarray array = output(out, f"{self.name}: {word}")
+        check_host(array, self.name, self.op.name)
         shape = (<object>self.values).shape
         if self.is_scattered and cnp.PyArray_NDIM(array):  # the call checks its rows
             shape = (cnp.PyArray_DIM(array, 0), *shape[1:])
@@ -194,7 +203,7 @@ cdef class ArgReduction:
             self.targets = [target]
             return result
         if self.targets:
-            return buf
+            return self.result
         found, self.targets = [], []
         for given, like in zip(buf, (self.values, self.indices)):
             result, target = result_array(given, None, like, shape, self.name)

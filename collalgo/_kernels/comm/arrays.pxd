@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t
 
 cdef cnp.ndarray foreign_array(buf, str caller)
 cdef cnp.ndarray checked_output(out, cnp.ndarray source, str caller)
+cdef bint needs_result(buf, out, cnp.ndarray source)
 cdef bint fits(out, cnp.ndarray like, int64_t rows, int first_axis)
 cdef cnp.ndarray fast_result(
     buf, out, cnp.ndarray source, int64_t rows, int first_axis

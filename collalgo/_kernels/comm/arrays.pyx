@@ -10,7 +10,9 @@ from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.tensors cimport tensor_array
 
-from collalgo.engine.arrays import as_array, length, result_like
+from collalgo.base.foreign import is_immutable
+from collalgo.engine.arrays import as_array, length
+from collalgo.engine.results import result_like
 
 cnp.import_array()
 
@@ -114,6 +116,11 @@ cdef cnp.ndarray checked_output(out, cnp.ndarray source, str caller):
     ):
         return out
     return result_like(out, source, caller)
+
+
+cdef bint needs_result(buf, out, cnp.ndarray source):
+    """Whether a call in place needs a new array for its result."""
+    return out is None and not cnp.PyArray_ISWRITEABLE(source) and is_immutable(buf)
 
 
 cdef int64_t length_of(cnp.ndarray array, str caller) except -1:

@@ -19,7 +19,7 @@ from collalgo._kernels.comm.tree_call cimport (
 from collalgo._kernels.comm.joined import join, shared_pair, spread
 from collalgo.base.units import counted
 from collalgo.comm.agreed_counts import agreed_counts, all_shapes
-from collalgo.engine.arrays import result_array
+from collalgo.engine.results import result_array
 
 cnp.import_array()
 

@@ -12,6 +12,7 @@ from collalgo._kernels.comm.arrays cimport (
     array_of,
     fast_result,
     length_of,
+    needs_result,
     output_array,
 )
 from collalgo._kernels.comm.call_runner cimport CommunicatorBase
@@ -19,8 +20,8 @@ from collalgo._kernels.comm.combining cimport Combining, check_result
 
 from collalgo.comm.current import resolve
 from collalgo.comm.scattered import block_result, shares_of
-from collalgo.engine.arrays import result_array
 from collalgo.engine.counts import elements_of
+from collalgo.engine.results import in_place_of, result_array
 from collalgo.engine.user_op import Op
 
 cnp.import_array()
@@ -44,6 +45,8 @@ cdef class Reducing(Combining):
     cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = output_array(out, source, "allreduce")
+        if needs_result(buf, out, source):
+            out, target = in_place_of(buf, source, "allreduce")
         if self.again(
             "allreduce", source, target, timeout, algorithm, op, 0, reproducible
         ):
@@ -65,28 +68,31 @@ cdef class Reducing(Combining):
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
             target = output_array(out, source, "reduce")
+            if needs_result(buf, out, source):
+                out, target = in_place_of(buf, source, "reduce")
+        self.reduce_to(source, target, op, number, algorithm, reproducible, timeout)
+        if target is None:
+            return None
+        return buf if out is None else out
+
+    cdef int reduce_to(
+        self, cnp.ndarray source, cnp.ndarray target, op, int64_t root, algorithm,
+        reproducible, timeout
+    ) except -1:
+        """Reduce an array to another one at the root."""
         if self.again(
-            "reduce", source, target, timeout, algorithm, op, number, reproducible
+            "reduce", source, target, timeout, algorithm, op, root, reproducible
         ):
-            return self.reduced(buf, out, number)
+            return 0
         if found := self.converted(
             op, source, target, "reduce", algorithm, reproducible
         ):
             way, inner = found
             self.reduce(inner, way.op, root, None, algorithm, way.reproducible, timeout)
-            if target is not None:
-                self.convert_back(way, inner, target)
-            return self.reduced(buf, out, number)
-        self.combine(
-            "reduce", source, target, timeout, algorithm, op, number, None, reproducible
+            return 0 if target is None else self.convert_back(way, inner, target)
+        return self.combine(
+            "reduce", source, target, timeout, algorithm, op, root, None, reproducible
         )
-        return self.reduced(buf, out, number)
-
-    cdef object reduced(self, buf, out, int64_t root):
-        """What a reduce returns: the result at the root."""
-        if self.rank != root:
-            return None
-        return buf if out is None else out
 
     cdef object reduce_scatter(
         self, buf, op, counts, out, algorithm, reproducible, timeout,
@@ -188,6 +194,10 @@ cdef class Reducing(Combining):
         cdef str name = "exscan" if is_exclusive else "scan"
         cdef cnp.ndarray source = array_of(buf, name)
         cdef cnp.ndarray target = output_array(out, source, name)
+        if needs_result(buf, out, source):
+            out, target = in_place_of(buf, source, name)
+            if is_exclusive and not self.rank:  # where the call writes nothing
+                target[...] = source
         if self.again(name, source, target, timeout, algorithm, op, 0, False):
             pass
         elif found := self.converted(op, source, target, name, algorithm, False):

@@ -15,19 +15,20 @@ from collalgo._kernels.comm.arrays cimport (
     fits,
     is_on_device,
     length_of,
+    needs_result,
 )
 from collalgo._kernels.comm.sharing cimport Sharing
 
-from collalgo.base.foreign import package_of
+from collalgo.base.foreign import is_immutable, package_of
 from collalgo.engine.arrays import (
     as_array,
     check_apart,
     check_output,
     check_overlap,
     check_writeable,
-    result_array,
 )
 from collalgo.engine.counts import check_counts, elements_of
+from collalgo.engine.results import in_place_of, output, result_array
 
 cnp.import_array()
 
@@ -77,6 +78,8 @@ cdef class Rooted(Sharing):
             if out is not None and not takes_row(out, source):
                 mine = source[number, ...]
                 check_kept(source, mine, out, "scatter")
+        elif needs_result(buf, out, source):
+            buf, source = in_place_of(buf, source, "scatter")
         self.call(
             "scatter", source if at_root else None, None if at_root else source,
             timeout, algorithm, source, None, number, count,
@@ -96,6 +99,8 @@ cdef class Rooted(Sharing):
         part = slice(start, start + counts[number])
         if at_root and out is not None:
             check_kept(source, source[part], out, "scatterv")
+        elif not at_root and needs_result(buf, out, source):
+            buf, source = in_place_of(buf, source, "scatterv")
         self.call(
             "scatter", source if at_root else None, None if at_root else source,
             timeout, algorithm, source, None, number, sum(elements), elements, False,
@@ -129,7 +134,9 @@ cdef class Rooted(Sharing):
         In the background it is copied when the call runs, because earlier calls
         may change it. On a device the stream orders the copy.
         """
-        if out is None and type(buf) is not cnp.ndarray and package_of(buf) == "torch":
+        if out is None and type(buf) is not cnp.ndarray and (
+            package_of(buf) == "torch" or is_immutable(buf)
+        ):
             return buf[part]
         mine = source[part, ...]
         if out is None:
@@ -182,7 +189,7 @@ cdef int copy_row(cnp.ndarray source, int64_t number, cnp.ndarray target) except
 
 cdef int check_kept(cnp.ndarray source, mine, out, str caller) except -1:
     """Check that ``out`` fits the root's own part of the scattered array."""
-    target = as_array(out, caller)
+    target = output(out, caller)
     check_output(target, source, mine.shape, caller)
     check_writeable(target, "out", caller)
     check_apart(target, "out", caller)

@@ -7,13 +7,19 @@ from libc.stdint cimport int64_t
 
 import numpy as np
 
-from collalgo._kernels.comm.arrays cimport array_of, fast_result, length_of
+from collalgo._kernels.comm.arrays cimport (
+    array_of,
+    fast_result,
+    length_of,
+    needs_result,
+)
 from collalgo._kernels.comm.call_runner cimport CallRunner
 
 from collalgo.base.integers import rank_of
 from collalgo.comm.agreed_counts import agreed_counts
-from collalgo.engine.arrays import check_overlap, result_array
+from collalgo.engine.arrays import check_overlap
 from collalgo.engine.counts import check_counts, check_table, elements_of
+from collalgo.engine.results import in_place_of, result_array
 
 cnp.import_array()
 
@@ -35,6 +41,8 @@ cdef class Sharing(CallRunner):
         cdef cnp.ndarray source = array_of(buf, "broadcast")
         cdef int64_t number = self.root_of(root, "broadcast")
         cdef cnp.ndarray target = None if self.rank == number else source
+        if target is not None and needs_result(buf, None, source):
+            buf, target = in_place_of(buf, source, "broadcast")
         self.move("broadcast", source, target, timeout, algorithm, number)
         return buf
 

@@ -13,7 +13,8 @@ cdef class TreeCall:
     cdef bint reduces, is_plain, is_mixed
 
     cdef str place_of(self, int64_t number)
-    cdef int write_to(self, buf, out) except -1
+    cdef object write_to(self, buf, out)
+    cdef int check_targets(self, str word) except -1
     cdef int check_shared(self, str word) except -1
     cdef list messages(self)
     cdef str text_of(self, list places)

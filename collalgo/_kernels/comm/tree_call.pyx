@@ -20,7 +20,8 @@ from collalgo._kernels.comm.reducing cimport Reducing
 from collalgo._kernels.comm.joined import join, shared_pair, spread
 from collalgo._kernels.engine.transport.transport import PART_OF_LAST, WHOLE_CALL
 from collalgo.base.cache import recalled
-from collalgo.comm.tree import keys_of, leaves_of, mixed_in_words, names_of, results_like
+from collalgo.comm.tree import keys_of, leaves_of, mixed_in_words, names_of
+from collalgo.comm.tree import results_in_place, results_like
 from collalgo.engine.arrays import check_apart, check_writeable
 from collalgo.engine.call import Part
 from collalgo.engine.dtypes import dtype_description
@@ -63,13 +64,15 @@ cdef class TreeCall:
             self.names = names_of(self.buf)
         return self.names[number]
 
-    cdef int write_to(self, buf, out) except -1:
-        """Write the results to ``out``, by default to the arrays that are read."""
+    cdef object write_to(self, buf, out):
+        """Write the results to ``out``, by default to the arrays that are read.
+
+        Return the tree of the results, with new arrays for those that cannot change.
+        """
         cdef int64_t place
-        cdef str word = "buf" if out is None else "out"
-        self.targets = self.sources
+        result, self.targets = buf, self.sources
         if out is not None:
-            given = results_like(buf, out, self.name)
+            result, given = out, results_like(buf, out, self.name)
             self.targets = [
                 output_array(
                     given[place], self.sources[place],
@@ -77,13 +80,20 @@ cdef class TreeCall:
                 )
                 for place in range(len(given))
             ]
+        elif not self.is_plain:
+            result, self.targets = results_in_place(buf, self.sources, self.name)
+        self.check_targets("buf" if out is None else "out")
+        return result
+
+    cdef int check_targets(self, str word) except -1:
+        """Check that the results can be written."""
+        cdef int64_t place
         for place in range(len(self.targets)):
             if not is_free(self.targets[place]):
                 check_written(
                     self.targets[place], word, self.place_of(place), self.name
                 )
-        self.check_shared(word)
-        return 0
+        return self.check_shared(word)
 
     cdef int check_shared(self, str word) except -1:
         """Check that no array is written that another one shares memory with."""

@@ -11,7 +11,7 @@ from collalgo._kernels.comm.reducing cimport Reducing
 from collalgo._kernels.comm.tree_call cimport TreeCall, check_written, run_between
 
 from collalgo.comm.tree import leaves_of, names_of, rebuilt, results_like
-from collalgo.engine.arrays import result_array
+from collalgo.engine.results import result_array
 
 cnp.import_array()
 
@@ -25,7 +25,7 @@ def allreduce_tree(
     if made.is_deferred():
         args = runner, buf, op, out, algorithm, reproducible, timeout
         return made.later(allreduce_tree, args)
-    made.write_to(buf, out)
+    result = made.write_to(buf, out)
 
     def call(source, target, part):
         runner.allreduce(
@@ -33,7 +33,7 @@ def allreduce_tree(
         )
 
     made.in_place(call, True, True)
-    return buf if out is None else out
+    return result
 
 
 def reduce_tree(
@@ -46,8 +46,7 @@ def reduce_tree(
     if made.is_deferred():
         args = runner, buf, op, root, out, algorithm, reproducible, timeout
         return made.later(reduce_tree, args)
-    if at_root:
-        made.write_to(buf, out)
+    result = made.write_to(buf, out) if at_root else None
 
     def call(source, target, part):
         if target is source:
@@ -55,9 +54,7 @@ def reduce_tree(
         runner.reduce(source, op, root, target, part, reproducible, timeout)
 
     made.in_place(call, True, at_root)
-    if not at_root:
-        return None
-    return buf if out is None else out
+    return result
 
 
 def broadcast_tree(Reducing runner, buf, root, algorithm, timeout):
@@ -67,14 +64,13 @@ def broadcast_tree(Reducing runner, buf, root, algorithm, timeout):
     if made.is_deferred():
         args = runner, buf, root, algorithm, timeout
         return made.later(broadcast_tree, args)
-    if not at_root:
-        made.write_to(buf, None)
+    result = buf if at_root else made.write_to(buf, None)
 
     def call(source, target, part):
-        runner.broadcast(source, root, part, timeout)
+        runner.broadcast(source if target is None else target, root, part, timeout)
 
     made.in_place(call, at_root, not at_root)
-    return buf
+    return result
 
 
 def allgather_tree(Reducing runner, buf, out, algorithm, timeout):

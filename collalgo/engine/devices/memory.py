@@ -2,12 +2,9 @@
 
 from typing import Any
 
-from collalgo.base.foreign import package_of
+from collalgo.base.foreign import is_immutable, package_of
 from collalgo.base.hooks import hook
 from collalgo.engine.devices.runtime import Memory
-
-#: Packages with immutable arrays.
-IMMUTABLE = ("jax", "jaxlib")
 
 
 def memory_of(buf: Any, cupy: Any, caller: str) -> Memory:
@@ -21,7 +18,7 @@ def memory_of(buf: Any, cupy: Any, caller: str) -> Memory:
     package = package_of(buf)
     if package == "torch":
         return _memory_of_torch(buf, caller)
-    writeable = package not in IMMUTABLE
+    writeable = not is_immutable(buf)
     if isinstance(buf, cupy.ndarray):
         array = buf
     elif hasattr(buf, "__cuda_array_interface__"):
