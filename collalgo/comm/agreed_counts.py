@@ -1,16 +1,29 @@
-"""The counts of calls in which each rank passes only its own counts."""
+"""The counts of calls in which each rank passes only its own counts.
 
-from collections.abc import Sequence
+Calls in the background exchange them in their turn, and then take their ``rest``.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo._kernels.comm.composed import after_exchange
 from collalgo.base.units import counted
 from collalgo.engine.arrays import row_size
 from collalgo.engine.counts import check_counts
 from collalgo.engine.dtypes import dtype_code, dtype_text
 from collalgo.errors import MismatchError
+
+#: Makes a call with a table of counts of all ranks, and returns its result.
+Rest = Callable[[Any], Any]
+
+
+def _itself(table: Any) -> Any:
+    return table
+
 
 #: By call, what is counted and what to do.
 WORDS = {
@@ -26,7 +39,10 @@ def agreed_counts(
     timeout: float | None,
     call: str = "alltoallv",
     like: NDArray[Any] | None = None,
-) -> NDArray[np.int64]:
+    *,
+    rest: Rest = _itself,
+    at_once: bool = False,
+) -> Any:
     """The rows that each rank sends to each, which all ranks exchange.
 
     Parameters
@@ -39,7 +55,7 @@ def agreed_counts(
         The seconds to wait for the others.
     call
         The name of the call.
-    like
+    like, rest, at_once
         As of :func:`exchanged_counts`.
 
     Raises
@@ -51,7 +67,15 @@ def agreed_counts(
     mine = [
         count for one in (sent, received) for count in check_counts(one, size, call)
     ]
-    both = exchanged_counts(runner, mine, call, timeout, like)
+    rest = partial(_agreed, runner, call, rest)
+    return exchanged_counts(
+        runner, mine, call, timeout, like, rest=rest, at_once=at_once
+    )
+
+
+def _agreed(runner: Any, call: str, rest: Rest, both: NDArray[np.int64]) -> Any:
+    """What a call returns for the counts that all ranks send, and those they expect."""
+    size = runner.size
     all_sent, all_received = both[:, :size], both[:, size:].T
     if (all_sent != all_received).any():
         source, target = map(int, np.argwhere(all_sent != all_received)[0])
@@ -62,7 +86,7 @@ def agreed_counts(
             f"rank {source} sends {all_sent[source, target]} {what} "
             f"to rank {target}, which expects {all_received[source, target]}; {advice}",
         )
-    return np.ascontiguousarray(all_sent)
+    return rest(np.ascontiguousarray(all_sent))
 
 
 def exchanged_counts(
@@ -71,7 +95,10 @@ def exchanged_counts(
     call: str,
     timeout: float | None,
     like: NDArray[Any] | None = None,
-) -> NDArray[np.int64]:
+    *,
+    rest: Rest = _itself,
+    at_once: bool = False,
+) -> Any:
     """The counts of each rank, in rows of a table that all ranks get.
 
     Parameters
@@ -87,6 +114,11 @@ def exchanged_counts(
     like
         An array of a call in which not all ranks exchange data afterwards: its dtype
         and the elements of a row must be equal on all ranks.
+    rest
+        Makes the call with the table and returns its result; by default the result is
+        the table itself.
+    at_once
+        As of :func:`after_exchange`.
 
     Raises
     ------
@@ -94,16 +126,23 @@ def exchanged_counts(
         On all ranks, if two of these arrays differ.
     """
     alike = [] if like is None else [dtype_code(like.dtype), row_size(like)]
-    found = runner.exchange(np.array([*alike, *counts], np.int64), call, timeout)
-    differing = np.argwhere(found[:, : len(alike)] != found[0, : len(alike)])
+    mine = np.array([*alike, *counts], np.int64)
+    rest = partial(_checked, runner, call, len(alike), rest)
+    return after_exchange(runner, mine, call, timeout, rest, at_once)
+
+
+def _checked(
+    runner: Any, call: str, alike: int, rest: Rest, found: NDArray[np.int64]
+) -> Any:
+    """What a call returns for counts; the first columns must be equal on all ranks."""
+    differing = np.argwhere(found[:, :alike] != found[0, :alike])
     if len(differing):
         rank = int(differing[0, 0])
         ours, its = _unlike(*found[[rank, 0], :2].tolist())
         raise _mismatch(
             runner, call, f"rank {rank} passed {ours} but rank 0 passed {its}"
         )
-    table: NDArray[np.int64] = found[:, len(alike) :]
-    return table
+    return rest(found[:, alike:])
 
 
 def _unlike(one: list[int], other: list[int]) -> tuple[str, str]:
@@ -151,8 +190,13 @@ class AllShapes(NamedTuple):
 
 
 def all_shapes(
-    runner: Any, shapes: Sequence[tuple[int, ...]], call: str, timeout: float | None
-) -> AllShapes:
+    runner: Any,
+    shapes: Sequence[tuple[int, ...]],
+    call: str,
+    timeout: float | None,
+    rest: Rest,
+    at_once: bool,
+) -> Any:
     """The shapes of the arrays for all ranks, which all exchange.
 
     Parameters
@@ -165,10 +209,25 @@ def all_shapes(
         The name of the call.
     timeout
         The seconds to wait for the others.
+    rest, at_once
+        As of :func:`exchanged_counts`; ``rest`` takes :class:`AllShapes`.
     """
-    axes = max(map(len, shapes))
-    most = int(runner.exchange(np.array([axes]), call, timeout).max())
+    axes = np.array([max(map(len, shapes))])
+    lengths = partial(_all_lengths, runner, shapes, call, timeout, rest)
+    return after_exchange(runner, axes, call, timeout, lengths, at_once)
+
+
+def _all_lengths(
+    runner: Any,
+    shapes: Sequence[tuple[int, ...]],
+    call: str,
+    timeout: float | None,
+    rest: Rest,
+    axes: NDArray[Any],
+) -> Any:
+    """What a call returns, once all ranks know the numbers of axes of the shapes."""
+    most = int(axes.max())
     mine = np.full((runner.size, most), -1, np.int64)
     for row, shape in zip(mine, shapes, strict=True):
         row[: len(shape)] = shape
-    return AllShapes(runner.exchange(mine, call, timeout))
+    return rest(AllShapes(runner.exchange(mine, call, timeout)))

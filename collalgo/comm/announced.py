@@ -4,14 +4,18 @@ They travel as JSON, which the other ranks parse; nothing is unpickled.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from collalgo._kernels.comm.composed import run_then
 from collalgo._kernels.engine.transport.transport import PART_OF_NEXT
 from collalgo.base.foreign import is_immutable, package_of
 from collalgo.base.hooks import hook
+from collalgo.comm.call_text import EXCHANGE
 from collalgo.comm.frame_exchange import invalid_elsewhere
 from collalgo.comm.tree import leaves_of, rebuilt
 from collalgo.engine.arrays import as_array
@@ -25,10 +29,15 @@ HEAD = 256
 NAME = "broadcast"
 
 
-def receiving(
-    runner: Any, buf: Any, root: int, like: Any, timeout: float | None
+def broadcast_like(
+    runner: Any,
+    buf: Any,
+    root: int,
+    like: Any,
+    timeout: float | None,
+    rest: Callable[[Any], Any],
 ) -> Any:
-    """What a rank passes to a broadcast if ``like`` describes the arrays of the root.
+    """Make a broadcast for which ``like`` describes the arrays of the root.
 
     Parameters
     ----------
@@ -42,37 +51,93 @@ def receiving(
         Elsewhere, arrays like those of the root; None on all ranks if unknown.
     timeout
         The seconds to wait for the others.
-
-    Returns
-    -------
-    array or tree of arrays
-        ``buf`` at the root, new arrays elsewhere.
+    rest
+        Makes the broadcast of ``buf`` at the root, to new arrays elsewhere.
     """
     if isinstance(like, str):
         raise TypeError(
             f"{NAME}: like is {like!r}; pass None or an array, or leave it out"
         )
     if like is not None:
-        return buf if runner.rank == root else _new_like(like)
-    return _announced(runner, buf, root, timeout)
+        return rest(buf if runner.rank == root else _new_like(like))
+    return Announcement(runner, buf, root, timeout, rest).make()
 
 
-def _announced(runner: Any, buf: Any, root: int, timeout: float | None) -> Any:
-    """The arrays of the root there, and new ones as it describes them elsewhere."""
-    text, failure = "", None
-    if runner.rank == root:
+class Announcement:
+    """The description of the arrays of the root, and the broadcast that follows.
+
+    Parameters
+    ----------
+    runner, buf, root, timeout, rest
+        As of :func:`broadcast_like`.
+    """
+
+    def __init__(
+        self,
+        runner: Any,
+        buf: Any,
+        root: int,
+        timeout: float | None,
+        rest: Callable[[Any], Any],
+    ):
+        self._runner, self._buf, self._rest = runner, buf, rest
+        self._root, self._timeout = root, timeout
+        self._at_root = runner.rank == root
+        self._content = b""
+        self._failure: Exception | None = None
+        if self._at_root:
+            self._describe()
+
+    def _describe(self) -> None:
         try:
-            leaves_of(buf)  # which refuses too many levels
-            text = json.dumps(described(buf))
+            leaves_of(self._buf)  # which refuses too many levels
+            self._content = json.dumps(described(self._buf)).encode()
         except (TypeError, ValueError) as error:
-            failure = error
-    text = _from_root(runner, text, root, timeout)
-    if failure is not None:
-        raise failure
-    if not text:
-        what = "no arrays that can be described"
-        raise invalid_elsewhere(runner, NAME, root, what)
-    return buf if runner.rank == root else made_from(json.loads(text))
+            self._failure = error
+
+    def make(self) -> Any:
+        """Broadcast the first message, then make the broadcast."""
+        head = np.zeros(HEAD, np.uint8)
+        if self._at_root:
+            length = len(self._content).to_bytes(8, "little")
+            first = length + self._content[: HEAD - 8]
+            head[: len(first)] = np.frombuffer(first, np.uint8)
+        self._runner.check_open(NAME)
+        program = self._runner.programs.named(
+            self._call(HEAD), EXCHANGE + NAME, PART_OF_NEXT
+        )
+        target = None if self._at_root else head
+        rest = partial(self._after_head, head)
+        return run_then(self._runner, program, head, target, self._timeout, NAME, rest)
+
+    def _call(self, length: int) -> Call:
+        """A broadcast of bytes."""
+        return Call(NAME, np.dtype(np.uint8), length, root=self._root)
+
+    def _after_head(self, head: NDArray[np.uint8]) -> Any:
+        """Make the broadcast, once the first message of the root is known."""
+        length = int.from_bytes(head[:8].tobytes(), "little")
+        content = head[8 : 8 + length]
+        if length > len(content):
+            content = self._whole(length)
+        if self._failure is not None:
+            raise self._failure
+        if not length:
+            what = "no arrays that can be described"
+            raise invalid_elsewhere(self._runner, NAME, self._root, what)
+        if self._at_root:
+            return self._rest(self._buf)
+        return self._rest(made_from(json.loads(content.tobytes().decode())))
+
+    def _whole(self, length: int) -> NDArray[np.uint8]:
+        """The description of the root, which does not fit into the first message."""
+        found = np.empty(length, np.uint8)
+        if self._at_root:
+            found[:] = np.frombuffer(self._content, np.uint8)
+        target = None if self._at_root else found
+        options: dict[str, Any] = {"counted": PART_OF_NEXT, "timeout": self._timeout}
+        self._runner.run_for(NAME, self._call(length), found, target, **options)
+        return found
 
 
 def _new_like(tree: Any) -> Any:
@@ -82,33 +147,6 @@ def _new_like(tree: Any) -> Any:
         array = as_array(leaf, f"{NAME}: like")
         leaves.append(result_array(leaf, None, array, array.shape, NAME)[0])
     return rebuilt(tree, iter(leaves))
-
-
-def _from_root(runner: Any, text: str, root: int, timeout: float | None) -> str:
-    """The text of the root, on all ranks."""
-    content = text.encode()
-    head, at_root = np.zeros(HEAD, np.uint8), runner.rank == root
-    if at_root:
-        head[:8] = np.frombuffer(len(content).to_bytes(8, "little"), np.uint8)
-        head[8 : 8 + len(content)] = np.frombuffer(content[: HEAD - 8], np.uint8)
-    _broadcast(runner, head, root, timeout)
-    length = int.from_bytes(head[:8].tobytes(), "little")
-    if length <= HEAD - 8:
-        return head[8 : 8 + length].tobytes().decode()
-    found = np.empty(length, np.uint8)
-    if at_root:
-        found[:] = np.frombuffer(content, np.uint8)
-    _broadcast(runner, found, root, timeout)
-    return found.tobytes().decode()
-
-
-def _broadcast(
-    runner: Any, array: np.ndarray[Any, Any], root: int, timeout: float | None
-) -> None:
-    """Broadcast bytes as a part of the next call."""
-    target = None if runner.rank == root else array
-    call = Call(NAME, array.dtype, array.size, root=root)
-    runner.run_for(NAME, call, array, target, counted=PART_OF_NEXT, timeout=timeout)
 
 
 def described(tree: Any) -> Any:

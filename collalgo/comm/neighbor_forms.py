@@ -16,13 +16,10 @@ class NeighborForms:
 
     _runner: "Runner"
 
-    # The calls; those with an underscore agree on counts, and return the rest.
     allgather: Callable[..., Any]
     allgatherv: Callable[..., Any]
     alltoall: Callable[..., Any]
     alltoallv: Callable[..., Any]
-    _allgatherv: Callable[..., Callable[[], Any]]
-    _alltoallv: Callable[..., Callable[[], Any]]
 
     def allgather_async(self, *args: Any, **named: Any) -> Work:
         """Make the call :meth:`allgather` in the background."""
@@ -46,7 +43,7 @@ class NeighborForms:
 
     def persistent_allgatherv(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`allgatherv`; the ranks exchange lengths once."""
-        return self._prepare("allgatherv", self._allgatherv(*args, **named))
+        return self._prepare("allgatherv", partial(self.allgatherv, *args, **named))
 
     def persistent_alltoall(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`alltoall` to be made many times."""
@@ -54,7 +51,7 @@ class NeighborForms:
 
     def persistent_alltoallv(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`alltoallv`; the ranks exchange counts once."""
-        return self._prepare("alltoallv", self._alltoallv(*args, **named))
+        return self._prepare("alltoallv", partial(self.alltoallv, *args, **named))
 
     def _submit(self, name: str, call: Callable[[], Any]) -> Work:
         work: Work = self._runner.submit(name, call)

@@ -1,6 +1,6 @@
 """Collectives among neighbors in a graph of the ranks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from collalgo.comm.of_process import OfProcess
 from collalgo.comm.types import Array, ArrayLike
 from collalgo.engine.arrays import as_array, check_overlap, length
 from collalgo.engine.counts import check_counts, elements_of
+from collalgo.engine.devices.arrays import Shadow
 from collalgo.engine.results import result_array
 
 if TYPE_CHECKING:
@@ -146,22 +147,19 @@ class Neighbors(NeighborForms, OfProcess):
         array
             The rows of the sources, in their order.
         """
-        return self._allgatherv(buf, out=out, timeout=timeout)()
-
-    def _allgatherv(
-        self, buf: ArrayLike, *, out: Any = None, timeout: float | None = None
-    ) -> Callable[[], Array]:
-        """The call, once the ranks have exchanged their numbers of rows."""
-        source = as_array(buf, "allgatherv")
-        mine = [length(source, "allgatherv")]
-        found = exchanged_counts(self._runner, mine, "allgatherv", timeout, source)
-        return partial(self._gather_rows, buf, found[:, 0].tolist(), out, timeout)
+        source, caller = as_array(buf, "allgatherv"), "allgatherv"
+        return exchanged_counts(
+            self._runner, [length(source, caller)], caller, timeout, source,
+            rest=partial(self._gather_rows, buf, out, timeout),
+            at_once=isinstance(source, Shadow),
+        )  # fmt: skip
 
     def _gather_rows(
-        self, buf: Any, rows: list[int], out: Any, timeout: float | None
+        self, buf: Any, out: Any, timeout: float | None, lengths: NDArray[np.int64]
     ) -> Array:
         """Move the arrays of all ranks along the graph."""
         source, caller = as_array(buf, "allgatherv"), "allgatherv"
+        rows = lengths[:, 0].tolist()
         elements = elements_of(rows, source, caller)
         shape = (sum(rows[rank] for rank in self.sources), *source.shape[1:])
         result, target = result_array(buf, out, source, shape, caller)
@@ -198,7 +196,7 @@ class Neighbors(NeighborForms, OfProcess):
                 f"alltoall: axis 0 of buf has length {len(source)}, but this rank "
                 f"sends to {counted(len(self.targets), 'neighbor')}; they must be equal"
             )
-        return self._alltoall(buf, source, self._blocks, out, timeout, "alltoall")
+        return self._alltoall(buf, source, out, timeout, "alltoall", self._blocks)
 
     def alltoallv(
         self,
@@ -229,18 +227,6 @@ class Neighbors(NeighborForms, OfProcess):
         array
             The received rows, in the order of the sources.
         """
-        return self._alltoallv(buf, counts, receive_counts, out=out, timeout=timeout)()
-
-    def _alltoallv(
-        self,
-        buf: ArrayLike,
-        counts: Sequence[int],
-        receive_counts: Sequence[int] | None = None,
-        *,
-        out: Any = None,
-        timeout: float | None = None,
-    ) -> Callable[[], Array]:
-        """The call, once the ranks have exchanged their counts."""
         source = as_array(buf, "alltoallv")
         sent = self._of_all_ranks(counts, self.targets)
         if sum(sent) != length(source, "alltoallv"):
@@ -248,12 +234,18 @@ class Neighbors(NeighborForms, OfProcess):
                 f"alltoallv: buf has {len(source)} rows but counts add up to "
                 f"{sum(sent)}; they must be equal"
             )
+        rest = partial(self._alltoall, buf, source, out, timeout, "alltoallv")
+        at_once = isinstance(source, Shadow)
         if receive_counts is None:
-            table = exchanged_counts(self._runner, sent, "alltoallv", timeout, source)
-        else:
-            received = self._of_all_ranks(receive_counts, self.sources)
-            table = agreed_counts(self._runner, sent, received, timeout, like=source)
-        return partial(self._alltoall, buf, source, table, out, timeout, "alltoallv")
+            return exchanged_counts(
+                self._runner, sent, "alltoallv", timeout, source,
+                rest=rest, at_once=at_once,
+            )  # fmt: skip
+        received = self._of_all_ranks(receive_counts, self.sources)
+        return agreed_counts(
+            self._runner, sent, received, timeout, like=source,
+            rest=rest, at_once=at_once,
+        )  # fmt: skip
 
     def _of_all_ranks(self, counts: Sequence[int], ranks: Sequence[int]) -> list[int]:
         """The rows for all ranks, from those for some."""
@@ -267,10 +259,10 @@ class Neighbors(NeighborForms, OfProcess):
         self,
         buf: Any,
         source: NDArray[Any],
-        table: NDArray[np.int64],
         out: Any,
         timeout: float | None,
         caller: str,
+        table: NDArray[np.int64],
     ) -> Array:
         """Move the blocks of a table of rows."""
         elements = elements_of(table.ravel().tolist(), source, caller)

@@ -57,7 +57,10 @@ def _table(
 ) -> np.ndarray[Any, Any]:
     """The rows that each rank sends to each; gathered unless all ranks passed them."""
     if receive_counts is not None:
-        return agreed_counts(runner, counts, receive_counts, timeout)
+        agreed: np.ndarray[Any, Any] = agreed_counts(
+            runner, counts, receive_counts, timeout
+        )
+        return agreed
     table = check_table(counts, "alltoallv")
     if table.ndim == 1 and len(table) == runner.size:
         found: np.ndarray[Any, Any] = runner.exchange(table, "alltoallv", timeout)

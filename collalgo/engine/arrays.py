@@ -33,8 +33,8 @@ def as_array(buf: Any, caller: str) -> Array:
         return buf if isinstance(buf, Shadow) else plain(buf, caller)
     if is_on_device(buf):
         return shadow_of(buf, caller)
-    if is_immutable(buf):  # which has no buffer of some dtypes
-        return _shared(np.asarray, buf, caller)
+    if is_immutable(buf):
+        return _of_jax(buf, caller)
     found = _of_buffer(buf)
     if found is None:
         found = _by_protocol(buf, caller)
@@ -44,6 +44,17 @@ def as_array(buf: Any, caller: str) -> Array:
             f"{type(buf).__name__}; {_advice(buf)}"
         )
     return found
+
+
+def _of_jax(buf: Any, caller: str) -> Array:
+    """The array on one of JAX, which has no buffer of some dtypes."""
+    array = _shared(np.asarray, buf, caller)
+    if array.dtype.name in PACKED:  # on each rank, also where it is only read
+        raise TypeError(
+            f"{caller}: JAX has no arrays of dtype {array.dtype} on memory of NumPy, "
+            "for results; pass numpy.asarray(x)"
+        )
+    return array
 
 
 def _of_buffer(buf: Any) -> Array | None:
@@ -101,6 +112,9 @@ def plain(array: Array, caller: str) -> Array:
         )
     return np.asarray(array)
 
+
+#: The dtypes of which JAX packs several elements into a byte, as NumPy does not.
+PACKED = ("int1", "int2", "int4", "uint1", "uint2", "uint4", "float4_e2m1fn")
 
 #: The advice for objects that are not arrays, by their package.
 ADVICE = {

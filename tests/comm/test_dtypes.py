@@ -191,7 +191,7 @@ def reduce_alike(comm, inputs, op):
 
 
 def reduced(inputs, op):
-    total = inputs[0]
+    total = inputs[0] != 0 if op == "land" else inputs[0]
     for other in inputs[1:]:
         total = UFUNCS[op](total, other).astype(inputs[0].dtype)
     if op == "avg":

@@ -50,6 +50,43 @@ os._exit(0)
 """
 
 
+#: Rank 1 leaves while rank 0 waits for it, in each way; a posted receive may wait.
+LEAVES = """
+import sys
+import numpy as np
+from mpi4py import MPI
+comm, room, long = MPI.COMM_WORLD, np.zeros(1), np.zeros(1 << 20)
+if comm.rank:
+    comm.send("last", 0)
+    sys.exit(0)
+posted = comm.Irecv(room, 1, 7)
+assert comm.recv(source=1) == "last"
+calls = [
+    lambda: comm.Recv(room, 1),
+    lambda: comm.Recv(room),
+    lambda: comm.Probe(1),
+    lambda: comm.Ssend(room, 1),
+    lambda: comm.Send(long, 1),
+    lambda: comm.recv(),
+]
+for call in calls:
+    try:
+        call()
+    except MPI.Exception as error:
+        assert "rank 1 of the world has called MPI_Finalize" in str(error), error
+    else:
+        raise AssertionError(call)
+posted.Cancel()
+posted.Wait()
+print("all fail", flush=True)
+"""
+
+
+def test_messages_with_a_rank_that_has_ended_fail():
+    job = started(2, sys.executable, "-c", LEAVES, seconds=60)
+    assert "all fail" in job.stdout, job.stdout + job.stderr
+
+
 ATTRIBUTE = """
 import sys
 from mpi4py import MPI

@@ -2,15 +2,8 @@
 
 import subprocess
 
-import pytest
-
 from tests.support.paths import ROOT, SCRIPTS
-from tests.support.torch_environment import BIN
-
-NEEDS_JAX = pytest.mark.skipif(
-    not [*BIN.parent.glob("lib/python*/site-packages/jax/__init__.py")],
-    reason="JAX is large: make torch",
-)
+from tests.support.torch_environment import BIN, NEEDS_JAX
 
 
 @NEEDS_JAX

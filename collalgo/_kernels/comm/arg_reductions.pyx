@@ -190,7 +190,8 @@ cdef class ArgReduction:
         if self.is_scattered and self.targets:
             block = np.empty(self.targets[0].shape, (<object>self.pairs).dtype)
         given = {} if block is None else {"out": block}
-        self.found = self.call(self.pairs, self.runner, self.op, **given)
+        found = self.call(self.pairs, self.runner, self.op, **given)
+        self.found = found if block is None else block
         if self.found is None:
             return
         self.result = self.results(buf) if self.out is None else self.out

@@ -31,6 +31,8 @@ cdef class CallRunner(CommunicatorBase):
     cdef LastCall latest  # of them all
     cdef Work prepared
     cdef unsigned long preparer
+    cdef object continued  # runs a program as a part of a call in the background
+    cdef unsigned long continuer
 
     cdef int call(
         self, str collective, cnp.ndarray source, cnp.ndarray target, timeout,
@@ -67,6 +69,13 @@ cdef class CallRunner(CommunicatorBase):
         return (
             self.prepared is not None
             and self.preparer == <unsigned long>PyThread_get_thread_ident()
+        )
+
+    cdef inline bint is_continuing(self) noexcept:
+        """Whether this thread makes a call whose first part has run in the background."""
+        return (
+            self.continued is not None
+            and self.continuer == <unsigned long>PyThread_get_thread_ident()
         )
 
     cdef int call_on_devices(

@@ -262,6 +262,8 @@ cdef inline int run_in_turn(
     """Run a program after all calls in the background."""
     cdef Progress progress = runner.progress
     cdef bint reserved = False
+    if runner.is_continuing():
+        return runner.continued(program, source, target, waiting, caller)
     if progress.is_taken(caller):
         runner.handle_status(program, None, None, -1, caller, BUSY, None)
     progress.caller = <unsigned long>PyThread_get_thread_ident()

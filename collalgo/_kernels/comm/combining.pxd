@@ -8,6 +8,7 @@ cdef class Combining(Rooted):
     cdef tuple converted(
         self, op, cnp.ndarray source, target, str caller, algorithm, reproducible
     )
+    cdef int end_single(self, op, cnp.ndarray target, str caller) except -1
     cdef int convert_back(self, way, inner, target) except -1
     cdef int combine(
         self, str name, cnp.ndarray source, cnp.ndarray target, timeout, algorithm, op,

@@ -6,6 +6,8 @@ from libc.stdint cimport int64_t
 
 from functools import partial
 
+import numpy as np
+
 from collalgo._kernels.comm.arrays cimport is_on_device
 from collalgo._kernels.comm.rooted cimport Rooted
 
@@ -16,12 +18,13 @@ from collalgo.engine.arrays import check_apart, check_packable, check_writeable
 from collalgo.engine.call import Call, Part
 from collalgo._kernels.engine.reduction.reduce import OPERATIONS
 from collalgo.engine.conversion import conversion_of, invariant_conversion
-from collalgo.engine.reduction import INVARIANT
+from collalgo.engine.reduction import INVARIANT, op_of
 from collalgo.selection.applicability import combine_at_once
 
 cnp.import_array()
 
 cdef frozenset PLAIN_OPS = frozenset(OPERATIONS)
+cdef tuple LOGICAL = ("land", "lor", "lxor")
 
 
 cdef class Combining(Rooted):
@@ -53,6 +56,18 @@ cdef class Combining(Rooted):
         else:
             way.widen(source, inner)
         return way, inner
+
+    cdef int end_single(self, op, cnp.ndarray target, str caller) except -1:
+        """Make the result of a logical op of a single contribution: 0 or 1."""
+        if target is None or is_on_device(target) or type(op) is str and op == "sum":
+            return 0
+        if op_of(op, caller) not in LOGICAL:
+            return 0
+        if self.is_preparing():
+            self.prepared.add(None, partial(make_truth, target))
+        else:
+            make_truth(target)
+        return 0
 
     cdef int convert_back(self, way, inner, target) except -1:
         """Make the result of converted elements."""
@@ -103,6 +118,11 @@ cdef class Combining(Rooted):
         """Combine the gathered elements; all ranks raise the error of the op."""
         work.combine(target)
         agree(self, run, work.failure, waiting, name)
+
+
+def make_truth(target):
+    """Replace each element by 1 unless it is 0."""
+    np.not_equal(target, 0, out=target, casting="unsafe")
 
 
 cdef check_result(cnp.ndarray target, str caller):

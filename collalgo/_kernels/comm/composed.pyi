@@ -15,3 +15,21 @@ def run_first(
     caller: str,
     rest: Callable[[], Any],
 ) -> bool: ...
+def run_then(
+    runner: CallRunner,
+    program: Program,
+    source: NDArray[Any] | None,
+    target: NDArray[Any] | None,
+    timeout: float | None,
+    caller: str,
+    rest: Callable[[], Any],
+    at_once: bool = False,
+) -> Any: ...
+def after_exchange(
+    runner: CallRunner,
+    mine: NDArray[Any],
+    caller: str,
+    timeout: float | None,
+    rest: Callable[[NDArray[Any]], Any],
+    at_once: bool = False,
+) -> Any: ...

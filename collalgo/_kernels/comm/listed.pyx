@@ -52,9 +52,36 @@ def alltoall_list(Reducing runner, buf, out, algorithm, timeout):
     if must_be_later(runner, sources, name):
         args = runner, buf, out, algorithm, timeout
         return runner.submit(name, partial(alltoall_list, *args)).wait()
-    results, targets, table = received(runner, buf, out, sources, timeout)
-    flat = buffer_like(like, [source.size for source in sources])
-    found = buffer_like(like, [target.size for target in targets])
+    args = runner, buf, sources, algorithm, timeout
+    if out is None:
+        shapes, rest = [one.shape for one in sources], partial(alltoall_into_new, args)
+        return all_shapes(runner, shapes, name, timeout, rest, is_on_device(like))
+    targets = arrays_of(runner, out, "out", like, name)
+    check_list(targets, name)
+    sent, expected = [one.size for one in sources], [one.size for one in targets]
+    rest = partial(alltoall_blocks, args, out, targets)
+    return agreed_counts(
+        runner, sent, expected, timeout, name, rest=rest, at_once=is_on_device(like)
+    )
+
+
+def alltoall_into_new(args, shapes):
+    """Make an alltoall of a list of arrays into new ones, by the shapes of all."""
+    runner, buf, sources, _, _ = args
+    made = [
+        result_array(buf[0], None, sources[0], shape, "alltoall")
+        for shape in shapes.to(runner.rank)
+    ]
+    results, targets = [result for result, _ in made], [array for _, array in made]
+    return alltoall_blocks(args, results, targets, shapes.elements)
+
+
+def alltoall_blocks(args, results, targets, table):
+    """Make an alltoall of a list of arrays, by the elements of all blocks."""
+    cdef str name = "alltoall"
+    runner, _, sources, algorithm, timeout = args
+    flat = buffer_like(sources[0], [source.size for source in sources])
+    found = buffer_like(sources[0], [target.size for target in targets])
     elements = tuple(table.ravel().tolist())
     make = partial(move, runner, name, flat, found, timeout, algorithm, elements)
     before, after = partial(join, sources, flat), partial(spread, found, targets)
@@ -81,23 +108,6 @@ cdef int check_own(target, source, int64_t rank) except -1:
             f"{source.shape}; they must be the same"
         )
     return 0
-
-
-cdef tuple received(Reducing runner, buf, out, list sources, timeout):
-    """The results of an alltoall, the arrays on them, and the elements of all pairs."""
-    cdef str name = "alltoall"
-    if out is None:
-        shapes = all_shapes(runner, [one.shape for one in sources], name, timeout)
-        made = [
-            result_array(buf[0], None, sources[0], shape, name)
-            for shape in shapes.to(runner.rank)
-        ]
-        results, targets = [result for result, _ in made], [array for _, array in made]
-        return results, targets, shapes.elements
-    targets = arrays_of(runner, out, "out", sources[0], name)
-    check_list(targets, name)
-    sent, expected = [one.size for one in sources], [one.size for one in targets]
-    return out, targets, agreed_counts(runner, sent, expected, timeout, name)
 
 
 cdef list arrays_of(Reducing runner, given, str word, cnp.ndarray like, str name):

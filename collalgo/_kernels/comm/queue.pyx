@@ -85,6 +85,7 @@ cdef class Queue:
         self.recorder.complete()
         task.sequence = self.recorder.enter(task.program, task.site)
         task.number = self.recorder.at(task.sequence).number
+        self.recorder.calls += task.continues
         pthread_mutex_lock(&self.mutex)
         if self.waiting == 0:
             self.first = <void *>task

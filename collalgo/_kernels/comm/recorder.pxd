@@ -29,6 +29,7 @@ cdef class Recorder:
     cdef int turn(self) except -1
     cdef dict sums_of(self, int64_t first, int64_t last)
     cdef bint has_ended(self, int64_t sequence) noexcept nogil
+    cdef int change(self, int64_t sequence, Program program) except -1
     cdef void begin(self, int64_t sequence) noexcept nogil
     cdef void end(self, int64_t sequence, int status) noexcept nogil
 

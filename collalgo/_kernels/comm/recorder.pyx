@@ -119,6 +119,18 @@ cdef class Recorder:
         Py_XDECREF(old_code)
         return sequence
 
+    cdef int change(self, int64_t sequence, Program program) except -1:
+        """Record that a call continues with another program, for which it counts."""
+        cdef call_entry *entry = self.at(sequence)
+        if entry == NULL or program.record.number != COUNTED:
+            return 0
+        cdef PyObject *old_program = replaced(&entry.program, <PyObject *>program)
+        cdef PyObject *old_counts = replaced(&entry.counts, <PyObject *>program.counts)
+        entry.count = program.record.count
+        Py_XDECREF(old_program)
+        Py_XDECREF(old_counts)
+        return 0
+
     cdef void begin(self, int64_t sequence) noexcept nogil:
         """Record that a queued call begins."""
         cdef call_entry *entry = self.at(sequence)

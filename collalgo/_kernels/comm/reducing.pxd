@@ -10,8 +10,8 @@ cdef class Reducing(Combining):
     cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout)
     cdef object reduce(self, buf, op, root, out, algorithm, reproducible, timeout)
     cdef int reduce_to(
-        self, cnp.ndarray source, cnp.ndarray target, op, int64_t root, algorithm,
-        reproducible, timeout
+        self, str name, cnp.ndarray source, cnp.ndarray target, op, int64_t root,
+        algorithm, reproducible, timeout
     ) except -1
     cdef object reduce_scatter(
         self, buf, op, counts, out, algorithm, reproducible, timeout,

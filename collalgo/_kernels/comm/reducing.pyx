@@ -47,20 +47,11 @@ cdef class Reducing(Combining):
         cdef cnp.ndarray target = output_array(out, source, "allreduce")
         if needs_result(buf, out, source):
             out, target = in_place_of(buf, source, "allreduce")
-        if self.again(
-            "allreduce", source, target, timeout, algorithm, op, 0, reproducible
-        ):
-            return buf if out is None else out
-        if found := self.converted(
-            op, source, target, "allreduce", algorithm, reproducible
-        ):
-            way, inner = found
-            self.allreduce(inner, way.op, None, algorithm, way.reproducible, timeout)
-            self.convert_back(way, inner, target)
-            return buf if out is None else out
-        self.combine(
-            "allreduce", source, target, timeout, algorithm, op, 0, None, reproducible
+        self.reduce_to(
+            "allreduce", source, target, op, 0, algorithm, reproducible, timeout
         )
+        if self.size == 1:
+            self.end_single(op, target, "allreduce")
         return buf if out is None else out
 
     cdef object reduce(self, buf, op, root, out, algorithm, reproducible, timeout):
@@ -70,29 +61,35 @@ cdef class Reducing(Combining):
             target = output_array(out, source, "reduce")
             if needs_result(buf, out, source):
                 out, target = in_place_of(buf, source, "reduce")
-        self.reduce_to(source, target, op, number, algorithm, reproducible, timeout)
+        self.reduce_to(
+            "reduce", source, target, op, number, algorithm, reproducible, timeout
+        )
+        if self.size == 1:
+            self.end_single(op, target, "reduce")
         if target is None:
             return None
         return buf if out is None else out
 
     cdef int reduce_to(
-        self, cnp.ndarray source, cnp.ndarray target, op, int64_t root, algorithm,
-        reproducible, timeout
+        self, str name, cnp.ndarray source, cnp.ndarray target, op, int64_t root,
+        algorithm, reproducible, timeout
     ) except -1:
-        """Reduce an array to another one at the root."""
-        if self.again(
-            "reduce", source, target, timeout, algorithm, op, root, reproducible
-        ):
+        """Reduce an array to one of the same length, if this rank has a result."""
+        if self.again(name, source, target, timeout, algorithm, op, root, reproducible):
             return 0
-        if found := self.converted(
-            op, source, target, "reduce", algorithm, reproducible
-        ):
-            way, inner = found
-            self.reduce(inner, way.op, root, None, algorithm, way.reproducible, timeout)
-            return 0 if target is None else self.convert_back(way, inner, target)
-        return self.combine(
-            "reduce", source, target, timeout, algorithm, op, root, None, reproducible
+        found = self.converted(op, source, target, name, algorithm, reproducible)
+        if not found:
+            return self.combine(
+                name, source, target, timeout, algorithm, op, root, None, reproducible
+            )
+        way, inner = found
+        into = None if target is None else inner
+        self.reduce_to(
+            name, inner, into, way.op, root, algorithm, way.reproducible, timeout
         )
+        if target is None or name == "exscan" and not self.rank:  # without a result
+            return 0
+        return self.convert_back(way, inner, target)
 
     cdef object reduce_scatter(
         self, buf, op, counts, out, algorithm, reproducible, timeout,
@@ -105,6 +102,8 @@ cdef class Reducing(Combining):
             if target is not None and self.again(
                 "reduce_scatter", source, target, timeout, algorithm, op, 0, reproducible
             ):
+                if self.size == 1:
+                    self.end_single(op, target, caller)
                 return target
         if found := self.converted(
             op, source, None, "reduce_scatter", algorithm, reproducible
@@ -134,6 +133,8 @@ cdef class Reducing(Combining):
             "reduce_scatter", source, target, timeout, algorithm, op, 0, elements,
             reproducible,
         )
+        if self.size == 1:
+            self.end_single(op, target, caller)
         return result
 
     cdef object reduce_scatter_block(
@@ -160,8 +161,10 @@ cdef class Reducing(Combining):
                 "reduce_scatter for blocks that differ by one row at most"
             )
         if counts is None:
-            rows = length_of(array_of(out, name), name)
-            counts = self.gather_rows(rows, name, timeout)
+            array_of(buf, name)
+            args = self, buf, op, out, algorithm, reproducible, timeout
+            rest = partial(scatter_reduced, *args)
+            return self.after_lengths(array_of(out, name), name, timeout, rest)
         return self.reduce_scatter(
             buf, op, counts, out, algorithm, reproducible, timeout, name
         )
@@ -198,15 +201,9 @@ cdef class Reducing(Combining):
             out, target = in_place_of(buf, source, name)
             if is_exclusive and not self.rank:  # where the call writes nothing
                 target[...] = source
-        if self.again(name, source, target, timeout, algorithm, op, 0, False):
-            pass
-        elif found := self.converted(op, source, target, name, algorithm, False):
-            way, inner = found
-            self.prefix(is_exclusive, inner, way.op, None, algorithm, timeout)
-            if self.rank or not is_exclusive:  # else no rank precedes it
-                self.convert_back(way, inner, target)
-        else:
-            self.combine(name, source, target, timeout, algorithm, op, 0, None, False)
+        self.reduce_to(name, source, target, op, 0, algorithm, False, timeout)
+        if self.rank == is_exclusive:  # which has one contribution
+            self.end_single(op, target, name)
         if is_exclusive and not self.rank and isinstance(op, Op):
             self.set_identity(target, op.identity)
         return buf if out is None else out
@@ -220,3 +217,12 @@ cdef class Reducing(Combining):
         else:
             np.copyto(target, identity)
         return 0
+
+
+def scatter_reduced(
+    Reducing runner, buf, op, out, algorithm, reproducible, timeout, lengths
+):
+    """Make a reduce_scatterv of blocks of these lengths."""
+    return runner.reduce_scatterv(
+        buf, op, lengths.ravel().tolist(), out, algorithm, reproducible, timeout
+    )

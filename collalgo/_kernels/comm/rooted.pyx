@@ -54,7 +54,10 @@ cdef class Rooted(Sharing):
     cdef object gatherv(self, buf, counts, root, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "gatherv")
         cdef int64_t number = self.root_of(root, "gatherv")
-        cdef list rows = self.lengths(source, counts, "gatherv", timeout)
+        if counts is None:
+            rest = partial(gather_rows, self, buf, number, out, algorithm, timeout)
+            return self.after_lengths(source, "gatherv", timeout, rest)
+        cdef list rows = self.checked_lengths(source, counts, "gatherv")
         elements = elements_of(rows, source, "gatherv")
         result = target = None
         if self.rank == number:
@@ -87,15 +90,23 @@ cdef class Rooted(Sharing):
         return self.keep_row(buf, source, mine, out) if at_root else buf
 
     cdef object scatterv(self, buf, counts, root, out, algorithm, timeout):
-        cdef int64_t number = self.root_of(root, "scatterv"), start
-        cdef bint at_root = self.rank == number
-        if not at_root and out is not None:
+        cdef int64_t number = self.root_of(root, "scatterv")
+        if self.rank != number and out is not None:
             buf = out
         cdef cnp.ndarray source = array_of(buf, "scatterv")
-        rows = length_of(source, "scatterv")
-        counts = self.scattered(rows, counts, number, timeout)
+        if counts is None:
+            rest = partial(scatter_rows, self, buf, number, out, algorithm, timeout)
+            return self.after_lengths(source, "scatterv", timeout, rest)
+        counts = self.scattered(length_of(source, "scatterv"), counts, number)
+        return self.scatter_blocks(buf, source, counts, number, out, algorithm, timeout)
+
+    cdef object scatter_blocks(
+        self, buf, cnp.ndarray source, list counts, int64_t number, out, algorithm, timeout
+    ):
+        """Scatter blocks of known numbers of rows from a root."""
+        cdef bint at_root = self.rank == number
+        cdef int64_t start = sum(counts[:number])
         elements = elements_of(counts, source, "scatterv")
-        start = sum(counts[:number])
         part = slice(start, start + counts[number])
         if at_root and out is not None:
             check_kept(source, source[part], out, "scatterv")
@@ -108,10 +119,8 @@ cdef class Rooted(Sharing):
         )
         return self.keep(buf, source, part, out, "scatterv") if at_root else buf
 
-    cdef list scattered(self, rows, counts, int64_t root, timeout):
-        """The rows that the root sends to each rank, gathered unless they are given."""
-        if counts is None:
-            counts = shares_of(self.gather_rows(rows, "scatterv", timeout), root)
+    cdef list scattered(self, rows, counts, int64_t root):
+        """The rows that the root sends to each rank, checked against those of this one."""
         counts = check_counts(counts, self.size, "scatterv")
         wanted = sum(counts) if self.rank == root else counts[self.rank]
         if rows != wanted:
@@ -147,6 +156,17 @@ cdef class Rooted(Sharing):
         else:
             target[...] = mine
         return out
+
+
+def gather_rows(Rooted runner, buf, root, out, algorithm, timeout, lengths):
+    """Make a gatherv of arrays of these lengths."""
+    return runner.gatherv(buf, lengths.ravel().tolist(), root, out, algorithm, timeout)
+
+
+def scatter_rows(Rooted runner, buf, root, out, algorithm, timeout, lengths):
+    """Make a scatterv to arrays of these lengths."""
+    counts = shares_of(lengths.ravel().tolist(), root)
+    return runner.scatterv(buf, counts, root, out, algorithm, timeout)
 
 
 cdef list shares_of(list lengths, int64_t root):

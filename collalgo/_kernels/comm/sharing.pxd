@@ -13,8 +13,9 @@ cdef class Sharing(CallRunner):
     cdef object alltoallv(
         self, buf, counts, receive_counts, out, algorithm, timeout
     )
-    cdef object all_counts(self, counts, receive_counts, timeout)
+    cdef object alltoall_table(self, buf, counts, out, algorithm, timeout)
+    cdef int check_row(self, table, int64_t rows) except -1
     cdef int barrier(self, algorithm, timeout) except -1
-    cdef list gather_rows(self, rows, str caller, timeout)
-    cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout)
+    cdef object after_lengths(self, cnp.ndarray source, str caller, timeout, rest)
+    cdef list checked_lengths(self, cnp.ndarray source, counts, str caller)
     cdef tuple joined(self, buf, cnp.ndarray source, list counts, out, str caller)

@@ -5,16 +5,20 @@ cimport numpy as cnp
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from libc.stdint cimport int64_t
 
+from functools import partial
+
 import numpy as np
 
 from collalgo._kernels.comm.arrays cimport (
     array_of,
     fast_result,
+    is_on_device,
     length_of,
     needs_result,
 )
 from collalgo._kernels.comm.call_runner cimport CallRunner
 
+from collalgo._kernels.comm.composed import after_exchange
 from collalgo.base.integers import rank_of
 from collalgo.comm.agreed_counts import agreed_counts
 from collalgo.engine.arrays import check_overlap
@@ -60,7 +64,10 @@ cdef class Sharing(CallRunner):
 
     cdef object allgatherv(self, buf, counts, out, algorithm, timeout):
         cdef cnp.ndarray source = array_of(buf, "allgatherv")
-        cdef list rows = self.lengths(source, counts, "allgatherv", timeout)
+        if counts is None:
+            rest = partial(allgather_rows, self, buf, out, algorithm, timeout)
+            return self.after_lengths(source, "allgatherv", timeout, rest)
+        cdef list rows = self.checked_lengths(source, counts, "allgatherv")
         elements = elements_of(rows, source, "allgatherv")
         result, target = self.joined(buf, source, rows, out, "allgatherv")
         self.call(
@@ -89,17 +96,24 @@ cdef class Sharing(CallRunner):
         self, buf, counts, receive_counts, out, algorithm, timeout
     ):
         cdef cnp.ndarray source = array_of(buf, "alltoallv")
-        rows = length_of(source, "alltoallv")
-        cdef list table = (
-            self.all_counts(counts, receive_counts, timeout).ravel().tolist()
-        )
-        elements = elements_of(table, source, "alltoallv")
-        sent = sum(table[self.rank * self.size : (self.rank + 1) * self.size])
-        if sent != rows:
-            raise ValueError(
-                f"alltoallv: rank {self.rank} passed {rows} rows but counts add up "
-                f"to {sent}; they must be equal"
+        cdef bint at_once = is_on_device(source)
+        length_of(source, "alltoallv")
+        rest = partial(alltoall_rows, self, buf, out, algorithm, timeout)
+        if receive_counts is not None:
+            return agreed_counts(
+                self, counts, receive_counts, timeout, rest=rest, at_once=at_once
             )
+        table = check_table(counts, "alltoallv")
+        if table.ndim == 1 and len(table) == self.size:
+            return after_exchange(self, table, "alltoallv", timeout, rest, at_once)
+        return self.alltoall_table(buf, table, out, algorithm, timeout)
+
+    cdef object alltoall_table(self, buf, counts, out, algorithm, timeout):
+        """Exchange blocks, by the rows that each rank sends to each."""
+        cdef cnp.ndarray source = array_of(buf, "alltoallv")
+        self.check_row(counts, cnp.PyArray_DIM(source, 0))
+        cdef list table = counts.ravel().tolist()
+        elements = elements_of(table, source, "alltoallv")
         shape = (sum(table[self.rank :: self.size]), *(<object>source).shape[1:])
         result, target = result_array(buf, out, source, shape, "alltoallv")
         check_overlap(source, target, None, "alltoallv")
@@ -109,34 +123,33 @@ cdef class Sharing(CallRunner):
         )
         return result
 
-    cdef object all_counts(self, counts, receive_counts, timeout):
-        """The rows that each rank sends to each, gathered unless they are given."""
-        if receive_counts is not None:
-            return agreed_counts(self, counts, receive_counts, timeout)
-        table = check_table(counts, "alltoallv")
-        if table.ndim == 1 and len(table) == self.size:
-            table = (<object>self).exchange(table, "alltoallv", timeout)
+    cdef int check_row(self, table, int64_t rows) except -1:
+        """Check the rows that each rank sends to each; this one has ``rows``."""
         if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
             raise ValueError(
-                f"alltoallv: counts of shape {np.shape(counts)} must be the "
+                f"alltoallv: counts of shape {table.shape} must be the "
                 f"{self.size} numbers of rows for the ranks, or those of all ranks as "
                 f"a table of {self.size} x {self.size}, none negative"
             )
-        return table
+        sent = sum(table[self.rank].tolist())
+        if sent != rows:
+            raise ValueError(
+                f"alltoallv: rank {self.rank} passed {rows} rows but counts add up "
+                f"to {sent}; they must be equal"
+            )
+        return 0
 
     cdef int barrier(self, algorithm, timeout) except -1:
         return self.move("barrier", None, None, timeout, algorithm, 0)
 
-    cdef list gather_rows(self, rows, str caller, timeout):
-        """The number of rows of each rank."""
-        mine = np.array([rows], np.int64)
-        return (<object>self).exchange(mine, caller, timeout).ravel().tolist()
+    cdef object after_lengths(self, cnp.ndarray source, str caller, timeout, rest):
+        """Make a call by ``rest`` of the lengths of all ranks, as an array."""
+        mine = np.array([length_of(source, caller)], np.int64)
+        return after_exchange(self, mine, caller, timeout, rest, is_on_device(source))
 
-    cdef list lengths(self, cnp.ndarray source, counts, str caller, timeout):
-        """The number of rows of each rank, gathered unless it is given."""
+    cdef list checked_lengths(self, cnp.ndarray source, counts, str caller):
+        """The number of rows of each rank, checked against those of this one."""
         rows = length_of(source, caller)
-        if counts is None:
-            counts = self.gather_rows(rows, caller, timeout)
         counts = check_counts(counts, self.size, caller)
         if counts[self.rank] != rows:
             wanted = counts[self.rank]
@@ -155,3 +168,13 @@ cdef class Sharing(CallRunner):
             mine = target[start : start + counts[self.rank]]
             check_overlap(source, target, (source, mine), caller)
         return result, target
+
+
+def allgather_rows(Sharing runner, buf, out, algorithm, timeout, lengths):
+    """Make an allgatherv of arrays of these lengths."""
+    return runner.allgatherv(buf, lengths.ravel().tolist(), out, algorithm, timeout)
+
+
+def alltoall_rows(Sharing runner, buf, out, algorithm, timeout, table):
+    """Make an alltoallv of blocks of these lengths."""
+    return runner.alltoall_table(buf, table, out, algorithm, timeout)

@@ -22,6 +22,7 @@ cdef class Task:
     cdef int64_t number  # as the user counts calls
     cdef bint packs  # whether its beginning needs the GIL
     cdef bint settles  # whether its end does
+    cdef bint continues  # whether further programs run in its turn, as the same call
     cdef bint watched  # whether there are callbacks
     cdef Task next
 

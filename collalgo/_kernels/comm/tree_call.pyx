@@ -65,10 +65,7 @@ cdef class TreeCall:
         return self.names[number]
 
     cdef object write_to(self, buf, out):
-        """Write the results to ``out``, by default to the arrays that are read.
-
-        Return the tree of the results, with new arrays for those that cannot change.
-        """
+        """Write to ``out``, by default in place, and return the tree of the results."""
         cdef int64_t place
         result, self.targets = buf, self.sources
         if out is not None:
@@ -278,13 +275,15 @@ cdef bint must_be_later(CallRunner runner, list arrays, str name) except -1:
         If this call is one in the background, and arrays are on a device.
     """
     cdef cnp.ndarray array
-    on_device = any([is_on_device(array) for array in arrays])
+    cdef bint on_device = any([is_on_device(array) for array in arrays])
     if on_device and runner.is_preparing():
         raise TypeError(
             f"{name}_async: several arrays on devices are joined in the foreground "
             "only; use comm.bucket()"
         )
-    return runner.progress.used and not runner.is_preparing() and not on_device
+    if on_device or runner.is_preparing() or runner.is_continuing():
+        return False
+    return runner.progress.used
 
 
 cdef inline bint is_free(cnp.ndarray array):

@@ -1,13 +1,14 @@
 """Collectives that move data to every rank, unchanged."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from cython.cimports.collalgo._kernels.comm.reducing import runner_of
 
 from collalgo._kernels.comm.listed import allgather_into, alltoall_list
 from collalgo._kernels.comm.trees import allgather_tree, broadcast_tree
-from collalgo.comm.announced import receiving
+from collalgo.comm.announced import broadcast_like
 from collalgo.comm.background import in_background
 from collalgo.comm.types import Array, ArrayLike, Communicator, CountsLike, Tree
 from collalgo.engine.call import AlgorithmChoice
@@ -39,9 +40,8 @@ def broadcast(
         The rank whose array it is.
     like
         On every rank None if only the root knows the shape and the dtype: they travel
-        in a message before, for which ``broadcast_async`` waits, and ``buf`` of the
-        others is ignored. An array here makes a new one like it for the result. By
-        default the result replaces ``buf``.
+        in a message before, and ``buf`` of the others is ignored. An array here makes a
+        new one like it for the result. By default the result replaces ``buf``.
     algorithm, timeout
         See the module.
 
@@ -62,7 +62,11 @@ def broadcast(
     """
     if not isinstance(like, str) or like != "buf":
         runner = runner_of(comm)
-        buf = receiving(runner, buf, runner.root_of(root, "broadcast"), like, timeout)
+        rest = partial(
+            broadcast, comm=comm, root=root, algorithm=algorithm, timeout=timeout
+        )
+        number = runner.root_of(root, "broadcast")
+        return broadcast_like(runner, buf, number, like, timeout, rest)
     if isinstance(buf, (list, tuple, dict)):
         return broadcast_tree(runner_of(comm), buf, root, algorithm, timeout)
     return runner_of(comm).broadcast(buf, root, algorithm, timeout)

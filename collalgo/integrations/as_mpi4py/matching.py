@@ -20,6 +20,7 @@ from collalgo._kernels.comm.point_to_point.probing import joined
 from collalgo.comm.point_to_point.calls import mailbox_of
 from collalgo.errors import CollalgoError
 from collalgo.integrations.as_mpi4py.errors import as_mpi_exception
+from collalgo.integrations.as_mpi4py.finalized import FinalizedRanks
 from collalgo.integrations.as_mpi4py.message_operations import (
     SENT,
     OfMessages,
@@ -66,6 +67,7 @@ class Matching:
         self._records: deque[tuple[int, bytes]] = deque()
         self._room: dict[int, int] = {}
         self._pauses = 0
+        self._finalized = FinalizedRanks(world)
 
     # ---- sending
 
@@ -269,10 +271,7 @@ class Matching:
         return float(self._world.timeout)
 
     def pause(self, message: Any = None, *operations: OfMessages) -> bool:
-        """Wait for a moment for a record or the end of a message: whether it came.
-
-        At intervals, end the operations that wait for ranks that have ended.
-        """
+        """Wait a moment for a record or a message, or for the end of a rank."""
         self._serving.count_call()
         try:
             found = self._mailbox.await_record(RECORDS, message, SLICE)
@@ -282,6 +281,7 @@ class Matching:
         if self._pauses == SLICES:
             self._pauses = 0
             self.end_lost(*operations)
+            self._finalized.end(operations)
         return found
 
     def end_lost(self, *operations: OfMessages) -> None:

@@ -86,8 +86,8 @@ class Send(OfMessages):
         return True
 
     def lose(self, error: BaseException) -> None:
-        """End it with the error of another rank."""
-        self.error, self.is_awaited = error, False
+        """End it with the error of another rank, which takes no more of it."""
+        self.error, self.is_awaited, self.message = error, False, None
 
 
 class Receive(OfMessages):

@@ -17,6 +17,7 @@ from collalgo.errors import CollalgoError
 from collalgo.integrations.as_mpi4py import exits
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.errors import fail
+from collalgo.integrations.as_mpi4py.finalized import FINALIZE
 from collalgo.integrations.as_mpi4py.matching import Matching
 
 
@@ -88,7 +89,7 @@ class Process:
             call()
         self.is_finalized = True
         with suppress(CollalgoError):
-            self.world._runner.exchange_as_call(np.zeros(1, np.uint8), "MPI_Finalize")
+            self.world._runner.exchange_as_call(np.zeros(1, np.uint8), FINALIZE)
         atexit.unregister(self._end)
 
     def _end(self) -> None:
