@@ -76,24 +76,14 @@ class Traffic(NamedTuple):
     begin: Reals | None = None
     in_waves: bool = False
 
-    def plan(
-        self,
-        rounds: int,
-        lengths: Lengths = Lengths(),  # noqa: B008 -- immutable
-        several: bool = False,
-        parts_of_round: int = 1,
-    ) -> Plan:
-        """The plan in which the busiest link carries its load in some even steps.
-
-        In waves each of these has some parts of each unit.
-        """
-        found = self.represented(rounds, lengths, several, parts_of_round)
-        return found.turned(self.pairs.turning)
-
     def represented(
         self, rounds: int, lengths: Lengths, several: bool, parts_of_round: int
     ) -> Plan:
-        """The same plan without what its transfers turn into."""
+        """The plan in which the busiest link carries its load in some even steps.
+
+        In waves each of these has some parts of each unit. What the transfers turn into
+        is left out.
+        """
         parts = self._parts(rounds * parts_of_round)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
         pace = lengths.pace(self.busy * parts / rounds)._replace(several=several)
