@@ -145,9 +145,8 @@ def _versions() -> str:
         return ""
     return (
         f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones: without broadcasts over relays, without gentle "
-        "and steep ramps, and with\nmessages divided evenly into hosts with unequal "
-        "NICs.\n\n"
+        f"{earlier} with\nearlier ones: without scatters and gathers that spread paths "
+        "of several hops between\ndirect ones.\n\n"
     )
 
 

@@ -42,28 +42,30 @@ def trees(size, root):
             yield [*graph.edges]
 
 
+def busy_links(collective, routes, size, edges):
+    """The seconds of each link for a byte of the buffer over a tree."""
+    ends = [(b, a) if collective in REVERSED else (a, b) for a, b in edges]
+    parts = np.full(len(edges), 1 / size if collective in OF_ALL else 1.0)
+    if collective in PATHS:
+        graph = nx.DiGraph(edges)
+        below = [len(nx.descendants(graph, b)) + 1 for _, b in edges]
+        parts = np.array(below) / size
+    if collective in BOTH_WAYS:
+        ends, parts = ends + [(b, a) for a, b in ends], np.tile(parts, 2)
+    _, loads = routes.link_loads(*np.array(ends).T)
+    busy = parts[loads.message] * loads.part / routes.speed[loads.link]
+    return np.bincount(loads.link, busy, len(routes.speed))
+
+
 def brute_force(collective, machine, root):
     """The least time of any parts of all trees, by a linear programme of all."""
     routes, size = Placement(machine).routes, len(machine.hosts)
-    columns, owner = [], []
-    roots = range(size) if collective in OF_ALL else [root]
-    for number, one in enumerate(roots):
-        for edges in trees(size, one):
-            graph = nx.DiGraph(edges)
-            ends = [(b, a) if collective in REVERSED else (a, b) for a, b in edges]
-            parts = np.ones(len(edges)) / len(roots)
-            if collective in PATHS:
-                below = [len(nx.descendants(graph, b)) + 1 for _, b in edges]
-                parts = np.array(below) / size
-            if collective in BOTH_WAYS:
-                ends, parts = ends + [(b, a) for a, b in ends], np.tile(parts, 2)
-            _, loads = routes.link_loads(*np.array(ends).T)
-            busy = parts[loads.message] * loads.part / routes.speed[loads.link]
-            columns.append(np.bincount(loads.link, busy, len(routes.speed)))
-            owner.append(number)
+    roots = [*range(size)] if collective in OF_ALL else [root]
+    every = [(one, edges) for one in roots for edges in trees(size, one)]
+    columns = [busy_links(collective, routes, size, edges) for _, edges in every]
     loads = np.array(columns).T
     scale = loads.max()
-    of_root = np.array(owner) == np.arange(len(roots))[:, None]
+    of_root = np.array([one for one, _ in every]) == np.array(roots)[:, None]
     found = linprog(
         np.append(np.zeros(len(columns)), 1.0),
         A_ub=np.column_stack([loads / scale, -np.ones(len(loads))]),

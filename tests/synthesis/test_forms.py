@@ -5,7 +5,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from collalgo.bench.over_bounds.machines import random_machine
 
 from collalgo import AlgorithmNotApplicable, Topology
 from collalgo._kernels.synthesis.ordering import Ordering
@@ -204,19 +203,6 @@ def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
         seconds = seconds_in_steps(plan, pairs).max(axis=1)
         assert seconds.max() <= waves.busy * (1 + 1e-6)
         assert plan.blocks.units.sum() == rounds * len(trees.parents)
-
-
-@pytest.mark.parametrize("collective", ["scatter", "gather"])
-def test_paths_of_several_hops_are_spread_between_direct_ones(collective):
-    """First alone, they leave links to the other ranks idle."""
-    planner = Planner(Placement(random_machine(40)))
-    least = {
-        way: min(
-            planner.price(collective, form).per_byte for form in forms(collective, way)
-        )
-        for way in PLANNED[collective]
-    }
-    assert least["evenly"] < 0.9 * least["paths"]
 
 
 def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
