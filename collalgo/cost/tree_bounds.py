@@ -102,7 +102,8 @@ class RoutedEdges:
         """The price of the cheapest tree, and the seconds of each link for a byte."""
         size, pairs = self.size, self.size**2
         weights = self._busy * prices[self._link]
-        cost = np.bincount(self._pair, weights, pairs).reshape(size, size)
+        of_pairs = np.bincount(self._pair, weights, pairs).astype(np.float64)
+        cost = of_pairs.reshape(size, size)
         if self._collective in PATHS:
             parts = self._paths(cost, root)
         elif self._collective in BOTH_WAYS:
@@ -125,18 +126,18 @@ class RoutedEdges:
     def _paths(self, cost: Reals, root: int) -> Reals:
         """The part of the buffer on each edge of the cheapest paths to all ranks."""
         parents = self._trees.nearest(cost, root)
-        found, at = np.zeros_like(cost), np.delete(np.arange(self.size), root)
-        while len(at):
-            np.add.at(found, (parents[at], at), 1 / self.size)
-            at = parents[at]
-            at = at[at != root]
+        found = np.zeros_like(cost)
+        for rank in range(self.size):
+            at = rank
+            while at != root:
+                found[parents[at], at] += 1 / self.size
+                at = parents[at]
         return found
 
     def _loads(self, parts: Reals) -> Reals:
         """The seconds of each link for parts of a byte between all ranks."""
         busy = self._busy * parts.ravel()[self._pair]
-        found: Reals = np.bincount(self._link, busy, self.count)
-        return found
+        return np.bincount(self._link, busy, self.count).astype(np.float64)
 
 
 class _Columns:
