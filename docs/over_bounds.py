@@ -57,8 +57,9 @@ broadcast or a reduce cannot attain the bound by bytes: with K equal parts of th
 (hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
 it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. For up to 16
 ranks, each further message of a rank in a step adds its gap to a, and fewer messages
-fill less of the links; the bound is the least over all numbers of messages. The aim is
-a ratio of {aim}, of alltoall {alltoall}.
+fill less of the links; the bound is the least over all numbers of messages. Bounds of
+up to 64 ranks are those over the [routes of messages](bounds.md), not only by cuts. The
+aim is a ratio of {aim}, of alltoall {alltoall}.
 
 """
 
@@ -144,9 +145,8 @@ def _versions() -> str:
         return ""
     return (
         f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones: without broadcasts over relays, without gentle "
-        "and steep ramps, and with\nmessages divided evenly into hosts with unequal "
-        "NICs.\n\n"
+        f"{earlier} with\nearlier ones: without scatters and gathers that spread paths "
+        "of several hops between\ndirect ones.\n\n"
     )
 
 

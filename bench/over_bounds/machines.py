@@ -80,7 +80,8 @@ def random_machine(seed: int) -> Topology:
     count = chance.randint(1, 3)
     switches = [topology.add(f"switch{i}", Kind.SWITCH) for i in range(count)]
     for number, switch in enumerate(switches[1:], 1):
-        for other in {chance.choice(switches[:number]) for _ in range(2)}:
+        chosen = [chance.choice(switches[:number]) for _ in range(2)]
+        for other in dict.fromkeys(chosen):  # a set has an order of its own
             speed = chance.choice(OUTSIDE) * chance.randint(1, 4)
             topology.link(switch, other, LinkKind.NETWORK, speed)
     for number in range(chance.randint(3, 8)):

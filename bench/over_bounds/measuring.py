@@ -21,8 +21,9 @@ COMPARED = (
 #: The version of the schedules that are compared, kept with the figures: 2 has
 #: allreduces in waves, 3 short steps at both ends of waves, 4 broadcasts over relays,
 #: gentle and steep ramps, and messages into hosts that are divided by the widths of
-#: unequal NICs. Raise it where schedules become better on many machines.
-VERSION = 4
+#: unequal NICs, 5 scatters whose paths of several hops are spread between direct ones.
+#: Raise it where schedules become better on many machines.
+VERSION = 5
 
 #: The significant digits of figures in files.
 DIGITS = 5

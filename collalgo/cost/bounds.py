@@ -22,10 +22,11 @@ from collalgo.cost.machine import (
     check_root,
     with_assumed_speeds,
 )
-from collalgo.cost.matrix_bounds import alltoall_bound, matrix_bound, matrix_of
+from collalgo.cost.matrix_bounds import matrix_bound, matrix_of
 from collalgo.cost.partitions import Partition, worst_partition
 from collalgo.cost.placement import Placement
 from collalgo.cost.relaying import relays
+from collalgo.cost.routed_bounds import raised
 from collalgo.cost.routing import Routing
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.cost.used_links import used_links
@@ -111,8 +112,7 @@ def _by_bytes(
     """The bound by bandwidth."""
     if matrix is not None:
         return matrix_bound(network, matrix, routes)
-    found = BOUNDED[collective](collective, network, root)
-    return alltoall_bound(found, network, routes) if collective == "alltoall" else found
+    return raised(BOUNDED[collective](collective, network, root), network, routes, root)
 
 
 def _latency(

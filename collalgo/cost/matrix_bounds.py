@@ -160,33 +160,18 @@ def _by_cut(network: Network, matrix: ByteMatrix, cut: Cut, exact: bool) -> Boun
 
 def _by_flow(network: Network, seconds: Fraction, by_routes: bool) -> Bound:
     """The bound by the flow of all pairs, over the routes of messages or all links."""
+    over = "the routes of messages" if by_routes else "any paths"
+    words = f"no flow of all pairs of ranks at once is faster, over {over}"
+    return by_programme(network, Bound(ALLTOALLV, seconds, (), words, True))
+
+
+def by_programme(network: Network, found: Bound) -> Bound:
+    """A bound by a linear programme of all links, which its reason describes."""
     whole = sum(sum(near.values()) for near in network.capacities.values())
     reason = (
-        "no flow of all pairs of ranks at once is faster, over "
-        f"{'the routes of messages' if by_routes else 'any paths'}: the linear "
-        f"programme of {len(network.links)} links with {whole / GRAIN:g} GB/s in total"
+        f"{found.reason}: the linear programme of {len(network.links)} links with "
+        f"{whole / GRAIN:g} GB/s in total"
     )
     assumed = network.assumed_across([[device] for device in network.capacities])
     ranks = tuple(network.ranks)
-    return replace(Bound(ALLTOALLV, seconds, ranks, reason, True), assumed=assumed)
-
-
-def alltoall_bound(found: Bound, network: Network, routes: Routing | None) -> Bound:
-    """The bound of an alltoall, which the flow of all pairs may raise.
-
-    Parameters
-    ----------
-    found
-        The bound by cuts, for each byte of the buffer of a rank.
-    network, routes
-        As of :func:`matrix_bound`.
-    """
-    size = network.size
-    if network.counts or size * (size - 1) > SMALL[1]:
-        return found
-    equal = ByteMatrix(np.ones((size, size), np.int64))
-    flows = matrix_bound(network, equal, routes, SMALL)
-    per_byte = flows.per_byte * (size - 1)
-    if per_byte > found.per_byte * (1 + AS_GOOD):
-        return replace(flows, collective=found.collective, per_byte=per_byte)
-    return found
+    return replace(found, witness=ranks, reason=reason, assumed=assumed)

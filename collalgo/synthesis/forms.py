@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from collalgo.synthesis.paces import EVEN, FILLED, GENTLE, RAMP, STEEP
 from collalgo.synthesis.planner import PLANNED, SEVERAL, WAVES, Form, Stage
+from collalgo.synthesis.traffic import EVENLY
 
 #: The numbers of rounds and the paces that are tried.
 TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
@@ -21,6 +22,9 @@ LONGER, SHORTER = (
     ((64, "fifth"), (64, "half"), (128, "fifth")),
     tuple((n, EVEN) for n in (128, 256, 512, 1024)),
 )
+
+#: Further forms where paths of several hops are spread between direct ones.
+SPREAD = ((128, "half"), (256, "half"))
 
 #: Forms where a rank combines with several peers in a step, in ways other than waves.
 #: They are not tried where sums are sent back down the trees meanwhile: there they were
@@ -78,6 +82,7 @@ def forms(collective: str, way: str) -> list[Form]:
     if way == WAVES:
         return _in_waves(collective, stages[0])
     single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
+    single += SPREAD if way == EVENLY else ()
     joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),

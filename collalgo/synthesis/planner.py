@@ -75,8 +75,8 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
             "trees": (Stage(traffic.broadcast, True, True),),
             WAVES: (Stage(wave_traffic.broadcast, True, True),),
         },
-        "scatter": {"paths": (Stage(traffic.scatter),)},
-        "gather": {"paths": (Stage(traffic.scatter, True),)},
+        "scatter": {way: (Stage(one),) for way, one in traffic.PATHS.items()},
+        "gather": {way: (Stage(one, True),) for way, one in traffic.PATHS.items()},
         "alltoall": {"paths": (Stage(traffic.alltoall),)},
     }
 )

@@ -1,7 +1,8 @@
 """The traffic of collectives: transfers along trees, to be ordered into steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -42,6 +43,10 @@ NEARLY = 0.7
 #: ranks comes first, since nothing else waits for it.
 AHEAD = 2.0
 
+#: The part of all steps between these units where paths of several hops are spread
+#: between direct ones, since they take other links.
+SPREAD = 0.25
+
 #: The steps by which trees that carry data in each step may carry it before its time.
 IN_WAVES = 4.0
 
@@ -66,6 +71,9 @@ class Traffic(NamedTuple):
         The part of all steps before each transfer; by default units are spread evenly.
     in_waves : bool
         Whether each unit has a part in each step in which the busiest link is full.
+    spread : float
+        The part of all steps between the first and the last units of a block; 0 for a
+        few steps.
     """
 
     pairs: PairLinks
@@ -75,25 +83,16 @@ class Traffic(NamedTuple):
     busy: float
     begin: Reals | None = None
     in_waves: bool = False
-
-    def plan(
-        self,
-        rounds: int,
-        lengths: Lengths = Lengths(),  # noqa: B008 -- immutable
-        several: bool = False,
-        parts_of_round: int = 1,
-    ) -> Plan:
-        """The plan in which the busiest link carries its load in some even steps.
-
-        In waves each of these has some parts of each unit.
-        """
-        found = self.represented(rounds, lengths, several, parts_of_round)
-        return found.turned(self.pairs.turning)
+    spread: float = 0.0
 
     def represented(
         self, rounds: int, lengths: Lengths, several: bool, parts_of_round: int
     ) -> Plan:
-        """The same plan without what its transfers turn into."""
+        """The plan in which the busiest link carries its load in some even steps.
+
+        In waves each of these has some parts of each unit. What the transfers turn into
+        is left out.
+        """
         parts = self._parts(rounds * parts_of_round)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
         pace = lengths.pace(self.busy * parts / rounds)._replace(several=several)
@@ -109,7 +108,8 @@ class Traffic(NamedTuple):
         before = np.repeat(self.waits.heights(len(self.transfers.source)), parts)
         if self.begin is not None:
             return rounds * np.repeat(self.begin, parts) - before
-        span = AHEAD if self.blocks.number > 1 and not self.in_waves else rounds
+        in_blocks = self.blocks.number > 1 and not self.in_waves
+        span = max(AHEAD, self.spread * rounds) if in_blocks else rounds
         return span * phases(self.transfers.unit, parts) - before
 
     def _parts(self, rounds: int) -> int:
@@ -229,6 +229,20 @@ def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
         *down(trees, block, unit, to_combine),
         trees.busy,
     )
+
+
+def scatter_evenly(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
+    """The same paths; direct ones carry data beside those of several hops."""
+    return scatter(pairs, root, to_combine)._replace(spread=SPREAD)
+
+
+#: The name of the way in which paths of several hops are spread between direct ones.
+EVENLY = "evenly"
+
+#: The ways from one rank to all others, by name.
+PATHS: Mapping[str, Maker] = MappingProxyType(
+    {"paths": scatter, EVENLY: scatter_evenly}
+)
 
 
 def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:

@@ -1,5 +1,9 @@
 """The machines whose prices are compared with bounds, and the comparison of one."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from click.testing import CliRunner
 from collalgo.bench.over_bounds import machines
@@ -24,6 +28,20 @@ def test_a_random_machine_is_the_same_each_time_and_broken_ones_lack_a_link(seed
     broken = broken_machine(seed)
     assert len(machine.links) - len(broken.links) in (0, 1)
     assert ranks_of(broken) == ranks_of(machine)
+
+
+def test_a_random_machine_does_not_depend_on_the_order_of_sets():
+    program = (
+        "from collalgo.bench.over_bounds.machines import random_machine;"
+        "print([[*one.ends, one.bandwidth] for one in random_machine(19).links])"
+    )
+    found = {
+        subprocess.check_output(
+            [sys.executable, "-c", program], env=os.environ | {"PYTHONHASHSEED": seed}
+        )
+        for seed in "01"
+    }
+    assert len(found) == 1
 
 
 def test_subsets_have_devices_of_each_host():

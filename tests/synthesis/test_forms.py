@@ -15,7 +15,7 @@ from collalgo.selection.prices import SIZES, prune
 from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.synthesis import wave_traffic
 from collalgo.synthesis.forms import FROM_ONE, LONGER, MANY, SHORTER, forms
-from collalgo.synthesis.paces import PACES, RAMP
+from collalgo.synthesis.paces import EVEN, PACES, RAMP
 from collalgo.synthesis.planner import (
     MOST_RANKS,
     PEERS,
@@ -198,7 +198,7 @@ def test_waves_take_their_rounds_and_a_step_for_each_level_of_the_trees(size):
     trees = pack_waves(pairs, size - 1)
     waves = wave_traffic.broadcast(pairs, size - 1, False)
     for rounds in (4, 17):
-        plan = waves.plan(rounds)
+        plan = waves.represented(rounds, PACES[EVEN], False, 1)
         assert plan.steps <= rounds + deepest(trees) - 1
         seconds = seconds_in_steps(plan, pairs).max(axis=1)
         assert seconds.max() <= waves.busy * (1 + 1e-6)
@@ -222,7 +222,8 @@ def test_waves_of_too_many_transfers_are_neither_tried_nor_accepted():
     assert synthesized(
         "broadcast", f"synthesized(way='waves', rounds={most})", placement
     )
-    assert len(waves.plan(4096).transfers.source) <= MOST_TRANSFERS
+    plan = waves.represented(4096, PACES[EVEN], False, 1)
+    assert len(plan.transfers.source) <= MOST_TRANSFERS
 
 
 def test_waves_of_sums_are_for_as_many_ranks_as_are_planned_one_by_one():

@@ -11,7 +11,7 @@ and quotients in a fixed order: every rank computes the same trees.
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
-from collalgo._kernels.synthesis.arborescence cimport OUTSIDE, Arborescence
+from collalgo._kernels.cost.arborescence cimport OUTSIDE, Arborescence
 
 import numpy as np
 

@@ -38,6 +38,22 @@ cdef class Arborescence:
         self.waiting = np.empty(nodes, np.int32)
         self.on_path = np.empty(nodes, np.uint8)
 
+    def cheapest(self, const double[:, ::1] cost, Py_ssize_t root):
+        """The parent of each vertex in the cheapest arborescence, ROOT for the root.
+
+        All vertices are reachable from the root by edges of finite cost.
+        """
+        parents = np.empty(self.size, np.int32)
+        self.find(cost, root, parents)
+        return parents
+
+    def nearest(self, const double[:, ::1] cost, Py_ssize_t root):
+        """The vertex before each one on the cheapest path from the root, or ROOT."""
+        self.search(cost, root)
+        parents = np.array(self.source[:self.size])
+        parents[root] = ROOT
+        return parents
+
     cdef void find(
         self, const double[:, ::1] cost, Py_ssize_t root, int32_t[::1] parents
     ) noexcept:

@@ -1,0 +1,9 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from collalgo.schedule.transfers import Reals
+
+class Arborescence:
+    def __init__(self, size: int) -> None: ...
+    def cheapest(self, cost: Reals, root: int) -> NDArray[np.int32]: ...
+    def nearest(self, cost: Reals, root: int) -> NDArray[np.int32]: ...

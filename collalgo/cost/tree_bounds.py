@@ -1,0 +1,214 @@
+"""The least time of trees over the routes of messages, proved by prices of links.
+
+The messages that carry an element of an allgather, broadcast, reduce or reduce-scatter
+contain a tree from or to each rank that it comes from or goes to. Those of an allreduce
+contain two trees of edges without direction: contract ranks to k parts, and at least
+2 (k - 1) messages are between two parts (Harary and Schwenk, 1974); so with parts of
+ranks that are nearer to each other than a distance, for all distances, the messages
+together are at least twice as long as the least spanning tree (Kruskal, 1956).
+
+The links of a schedule are busy for at most its time. So for any prices of links that
+are 1 together, it takes at least the price of the bytes over the cheapest trees. For
+the best prices that is the least time of any packing of trees, which HiGHS and the
+cheapest trees find in turn: column generation (Gilmore and Gomory, 1961).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from collalgo._kernels.cost.arborescence import Arborescence
+from collalgo.cost.routing import Routing
+from collalgo.schedule.transfers import Reals
+
+#: The collectives of trees from all ranks, of trees from one, of paths from one, and
+#: those whose data goes towards the roots.
+OF_ALL, OF_ONE = ("allgather", "reduce_scatter"), ("broadcast", "reduce")
+PATHS, BOTH_WAYS = ("scatter", "gather"), ("allreduce",)
+REVERSED = ("reduce_scatter", "reduce", "gather")
+
+#: The most ranks with trees from all of them, and with others.
+MOST_OF_ALL, MOST_RANKS = 32, 64
+
+#: The number of trees from each root before the first packing, and the power of the
+#: loads of the links that they are found by.
+BEGIN, POWER = 48, 16
+
+#: The most times that prices are found, and the relative difference between the time
+#: that they prove and that of a packing up to which they are the best.
+ATTEMPTS, AS_GOOD = 128, 1e-5
+
+#: The part of the best prices so far in the prices that are tried beside the new ones.
+STEADY = 0.7
+
+#: The part of a time that rounding of sums may be.
+ROUNDED = 1e-9
+
+
+def tree_seconds(
+    collective: str, routes: Routing, size: int, root: int
+) -> tuple[float, bool] | None:
+    """The least seconds for each byte of the buffer, and whether trees attain it.
+
+    None for collectives without trees, for many ranks, and without scipy.
+    """
+    known = collective in (*OF_ALL, *OF_ONE, *PATHS, *BOTH_WAYS)
+    if not known or size > (MOST_OF_ALL if collective in OF_ALL else MOST_RANKS):
+        return None
+    roots = [*range(size)] if collective in OF_ALL else [root]
+    links = RoutedEdges(routes, size, collective)
+    try:
+        return _least_time(links, roots)
+    except ImportError:
+        return None
+
+
+class RoutedEdges:
+    """The edges of trees: messages from each rank to each, over links.
+
+    Parameters
+    ----------
+    routes
+        The routes of messages.
+    size
+        The number of ranks.
+    collective
+        In that of both ways the two directions of a link count as one, which is busy
+        for half of both.
+
+    Attributes
+    ----------
+    count : int
+        The number of links.
+    """
+
+    def __init__(self, routes: Routing, size: int, collective: str):
+        source, target = np.nonzero(~np.eye(size, dtype=bool))
+        _, loads = routes.link_loads(source, target)
+        limited = np.isfinite(routes.speed[loads.link])
+        message, link = loads.message[limited], loads.link[limited]
+        busy = loads.part[limited] / routes.speed[link]
+        if collective in BOTH_WAYS:
+            link, busy = link // 2, busy / 2
+        if collective in REVERSED:
+            source, target = target, source
+        found, self._link = np.unique(link, return_inverse=True)
+        self._pair, self._busy = (source * size + target)[message], busy
+        self._trees, self._collective = Arborescence(size), collective
+        self.size, self.count = size, len(found)
+
+    def cheapest(self, prices: Reals, root: int) -> tuple[float, Reals]:
+        """The price of the cheapest tree, and the seconds of each link for a byte."""
+        size, pairs = self.size, self.size**2
+        weights = self._busy * prices[self._link]
+        of_pairs = np.bincount(self._pair, weights, pairs).astype(np.float64)
+        cost = of_pairs.reshape(size, size)
+        if self._collective in PATHS:
+            parts = self._paths(cost, root)
+        elif self._collective in BOTH_WAYS:
+            parts = self._tree(cost + cost.T, root)
+            parts, cost = parts + parts.T, np.minimum(cost, cost.T)
+            least = 2 * float((self._tree(cost, root) * cost).sum())
+            return least, self._loads(parts)
+        else:
+            parts = self._tree(cost, root)
+        return float((parts * cost).sum()), self._loads(parts)
+
+    def _tree(self, cost: Reals, root: int) -> Reals:
+        """The edges of the cheapest tree, as a matrix of ones."""
+        parents = self._trees.cheapest(cost, root)
+        target = np.flatnonzero(parents >= 0)
+        found = np.zeros_like(cost)
+        found[parents[target], target] = 1.0
+        return found
+
+    def _paths(self, cost: Reals, root: int) -> Reals:
+        """The part of the buffer on each edge of the cheapest paths to all ranks."""
+        parents = self._trees.nearest(cost, root)
+        found = np.zeros_like(cost)
+        for rank in range(self.size):
+            at = rank
+            while at != root:
+                found[parents[at], at] += 1 / self.size
+                at = parents[at]
+        return found
+
+    def _loads(self, parts: Reals) -> Reals:
+        """The seconds of each link for parts of a byte between all ranks."""
+        busy = self._busy * parts.ravel()[self._pair]
+        return np.bincount(self._link, busy, self.count).astype(np.float64)
+
+
+class _Columns:
+    """Trees from some roots in turn, found by prices, and what the prices prove."""
+
+    def __init__(self, links: RoutedEdges, roots: Sequence[int]):
+        self._links, self._roots = links, roots
+        self.loads: list[Reals] = []
+        self.steady = np.full(links.count, 1 / links.count)
+        self.least = 0.0
+
+    def add(self, prices: Reals) -> Reals:
+        """Add the cheapest trees; the seconds of each link for a byte."""
+        found = [self._links.cheapest(prices, root) for root in self._roots]
+        number = len(self._roots)
+        loads = [loads / number for _, loads in found]
+        proved = sum(price for price, _ in found) / number
+        if proved > self.least:
+            self.least, self.steady = proved, prices
+        self.loads += loads
+        total: Reals = np.sum(loads, axis=0)
+        return total
+
+    def begin(self) -> None:
+        """Find trees that balance those before, which all together are nearly best."""
+        prices, loads = self.steady, np.zeros(self._links.count)
+        for _ in range(BEGIN):
+            loads += self.add(prices)
+            prices = np.maximum((loads / loads.max()) ** POWER, ROUNDED)
+            prices /= prices.sum()
+
+
+def _least_time(links: RoutedEdges, roots: Sequence[int]) -> tuple[float, bool]:
+    """The seconds that the best prices prove, and whether trees attain them."""
+    columns = _Columns(links, roots)
+    columns.begin()
+    for _ in range(ATTEMPTS):
+        time, prices = _packed(columns.loads, len(roots))
+        if time <= columns.least * (1 + AS_GOOD):
+            return columns.least * (1 - ROUNDED), True
+        steady = STEADY * columns.steady + (1 - STEADY) * prices
+        columns.add(prices)
+        columns.add(steady)
+    return columns.least * (1 - ROUNDED), False
+
+
+def _packed(columns: Sequence[Reals], roots: int) -> tuple[float, Reals]:
+    """The time of the best packing of trees, and the price of each link.
+
+    The roots take turns in the columns.
+    """
+    from scipy.optimize import linprog
+
+    found = linprog(**_programme(np.array(columns).T, roots), method="highs")
+    prices: Reals = np.maximum(-found.ineqlin.marginals, 0)
+    scale = np.max(columns)
+    return float(found.fun * scale), prices / prices.sum()
+
+
+def _programme(loads: Reals, roots: int) -> dict[str, Any]:
+    """The least time of any part of each tree, one unit of trees from each root."""
+    from scipy.sparse import csr_array
+
+    links, trees = loads.shape
+    busy = np.column_stack([loads / loads.max(), -np.ones(links)])
+    place = np.arange(trees)
+    of_root = csr_array((np.ones(trees), (place % roots, place)), (roots, trees + 1))
+    return {
+        "c": np.append(np.zeros(trees), 1.0),
+        "A_ub": csr_array(busy),
+        "b_ub": np.zeros(links),
+        "A_eq": of_root,
+        "b_eq": np.ones(roots),
+    }
