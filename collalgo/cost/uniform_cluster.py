@@ -85,7 +85,7 @@ class UniformCluster:
         first, second, *_ = (views[host] for host in hosts)
         if not all(view.is_like(first) for view in views.values()):
             return None
-        if not _never_blocks(topology):
+        if not never_blocks(topology):
             return None
         leaves = first.leaves | second.leaves
         spines = _spines(topology, leaves)
@@ -191,7 +191,7 @@ def _spines(topology: Topology, leaves: set[str]) -> set[str]:
     return {other for other in others if not topology.device(other).host}
 
 
-def _never_blocks(topology: Topology) -> bool:
+def never_blocks(topology: Topology) -> bool:
     """Whether the fabric is one switch, or leaves with as much bandwidth up as down."""
     down: dict[str, float] = defaultdict(float)
     up: dict[str, dict[str, float]] = defaultdict(dict)

@@ -8,10 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.joint_links import joined
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.turning import Loads, Turning, turning_of
 
 Value = TypeVar("Value")
+
+#: More ranks than these are many: their plans take much longer to make.
+MANY = 128
 
 #: The digits of the part of a message on a link.
 DIGITS = 12
@@ -19,6 +23,8 @@ DIGITS = 12
 
 class PairLinks:
     """The directed links of all pairs of ranks, ``source * size + target``.
+
+    Of many ranks the links that all pairs use in the same proportion are one.
 
     Trees have only edges between ranks that reach each other past all others: a rank
     between two of them would pass the data on, and may as well keep it.
@@ -75,11 +81,11 @@ class PairLinks:
         usable = source != target
         usable[loads.pair[_is_between(routes, loads, size)]] = False
         alike = routes.hosts[source] == routes.hosts[target]
-        nothing = Turning.nothing(size, len(routes.speed))
-        assumed = np.zeros(len(routes.speed), np.bool_)
-        assumed[routes.routing.assumed] = True
+        speed, assumed = routes.speed, routes.assumed
+        if size > MANY:
+            loads, speed, assumed = joined(loads, speed, assumed)
         known = usable, alike.astype(np.int64), latencies
-        return cls(loads, routes.speed, *known, assumed, nothing)
+        return cls(loads, speed, *known, assumed, Turning.nothing(size, len(speed)))
 
     def once(self, key: Hashable, make: Callable[[], Value]) -> Value:
         """A result from these links, computed once."""
@@ -154,7 +160,7 @@ class PairLinks:
 
 
 def _loads(routes: RankRoutes, reverse: bool) -> tuple[Reals, Loads]:
-    """The latencies of all pairs, and their loads on links of limited speed.
+    """The latencies of all pairs, and their loads on links that limit their speed.
 
     They are sorted and rounded, so that every rank adds the same numbers in the same
     order, whatever the order of its sets.
@@ -165,7 +171,7 @@ def _loads(routes: RankRoutes, reverse: bool) -> tuple[Reals, Loads]:
     found, loads = routes.routing.link_loads(*(ends[::-1] if reverse else ends))
     latencies = np.zeros(routes.size**2)
     latencies[pairs] = found
-    limited = np.flatnonzero(np.isfinite(routes.speed[loads.link]))
+    limited = np.flatnonzero(routes.limits[loads.link])
     pair, link = pairs[loads.message[limited]], loads.link[limited]
     order = np.lexsort((link, pair))
     parts = loads.part[limited][order].round(DIGITS)

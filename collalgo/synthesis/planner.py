@@ -14,7 +14,7 @@ from collalgo.synthesis import traffic, wave_traffic
 from collalgo.synthesis.kept_plans import KeptPlans
 from collalgo.synthesis.made_plans import MADE, STEPS, MadePlan
 from collalgo.synthesis.paces import EVEN, PACES, Lengths
-from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.pair_links import MANY, PairLinks
 from collalgo.synthesis.plan_price import is_by_loads, line_of
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
@@ -22,12 +22,9 @@ from collalgo.synthesis.traffic import Maker, Traffic
 from collalgo.synthesis.wave_packing import edges_of_waves
 from collalgo.topology.model import Topology
 
-#: The most ranks that are planned for, and those on equal hosts, where the trees of few
-#: ranks represent those of all.
-MOST_RANKS, MOST_ALIKE = 128, 1024
-
-#: The collectives whose trees turn into each other on equal hosts.
-TURNED = ("allgather", "reduce_scatter", "allreduce")
+#: The most ranks that are planned for; those of most collectives, on equal hosts and on
+#: others: routes between many unlike hosts take long to find.
+MOST_RANKS, MOST_ALIKE, MOST_UNLIKE = MANY, 1024, 320
 
 
 class Stage(NamedTuple):
@@ -80,6 +77,9 @@ PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
         "alltoall": {"paths": (Stage(traffic.alltoall),)},
     }
 )
+
+#: The collectives that are planned for more than :data:`MOST_RANKS`.
+OF_MANY = tuple(name for name in PLANNED if name != "alltoall")
 
 #: The default number of steps in which the busiest link carries its load.
 ROUNDS = 16
@@ -144,8 +144,8 @@ def can_plan(collective: str, placement: Placement) -> bool:
     """Whether a collective is planned for ranks: not too many, on a topology."""
     if collective not in PLANNED or not isinstance(placement.machine, Topology):
         return False
-    are_alike = placement.cluster is not None and collective in TURNED
-    return 2 <= placement.size <= (MOST_ALIKE if are_alike else MOST_RANKS)
+    most = MOST_ALIKE if placement.cluster is not None else MOST_UNLIKE
+    return 2 <= placement.size <= (most if collective in OF_MANY else MOST_RANKS)
 
 
 class Planner:
@@ -244,18 +244,17 @@ class Planner:
         stages, parts = PLANNED[collective][form.way], form.rounds * form.parts_of_round
         if form.way != WAVES:
             return None
-        if self.size > MOST_RANKS:
-            return f"waves are for at most {MOST_RANKS} ranks, not for {self.size}"
+        if self.size > MANY and not COLLECTIVES[collective].rooted:
+            return f"waves without a root are for at most {MANY} ranks"
+        limit = traffic.most_transfers(self.size, turns=False)
         least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks > 0)
-        if parts * most <= traffic.MOST_TRANSFERS:
+        if parts * most <= limit:
             return None
-        if parts * least > traffic.MOST_TRANSFERS:
-            return (
-                f"{form.rounds} rounds make at least {parts * least} transfers, but a "
-                f"plan has at most {traffic.MOST_TRANSFERS}; pass fewer rounds"
-            )
-        asked = form.rounds, form.parts_of_round
+        if parts * least > limit:
+            made = f"{form.rounds} rounds make at least {parts * least} transfers"
+            return f"{made}, but a plan has at most {limit}; pass fewer rounds"
         with self._lock:
+            asked = form.rounds, form.parts_of_round
             every = [self._traffic_of(one, 0).obstacle(*asked) for one in stages]
         return next(filter(None, every), None)
 

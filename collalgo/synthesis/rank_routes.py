@@ -3,12 +3,14 @@
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from collalgo.cost.cluster_routing import ClusterRoutes
 from collalgo.cost.placement import Placement
 from collalgo.cost.routing import Routing
+from collalgo.cost.uniform_cluster import never_blocks
 from collalgo.schedule.transfers import Ints, Reals
-from collalgo.topology.model import Topology
+from collalgo.topology.model import Kind, Topology
 
 
 class RankRoutes:
@@ -37,6 +39,27 @@ class RankRoutes:
     def speed(self) -> Reals:
         """The bytes per second of each directed link."""
         return self.routing.speed
+
+    @property
+    def assumed(self) -> NDArray[np.bool_]:
+        """Whether the speed of each directed link is assumed."""
+        found = np.zeros(len(self.speed), np.bool_)
+        found[self.routing.assumed] = True
+        return found
+
+    @property
+    def limits(self) -> NDArray[np.bool_]:
+        """Whether each directed link may be the slowest of some messages.
+
+        Switches of a network that never blocks carry what the cables of hosts carry.
+        """
+        found: NDArray[np.bool_] = np.isfinite(self.speed)
+        if isinstance(self.routing, ClusterRoutes) or not never_blocks(self._topology):
+            return found
+        switches = {device.id for device in self._topology.devices(Kind.SWITCH)}
+        inside = [switches.issuperset(link.ends) for link in self._topology.links]
+        found &= ~np.repeat(inside, 2)
+        return found
 
     @cached_property
     def hosts(self) -> Ints:

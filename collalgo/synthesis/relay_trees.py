@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from collalgo.synthesis.centres import Parents
 from collalgo.synthesis.packing import Trees
-from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.pair_links import MANY, PairLinks
+from collalgo.synthesis.wide_trees import over_groups
 
 #: The numbers of units of each relay and first group that are tried where the root is
 #: a relay: units that share it may have different helpers.
@@ -28,6 +29,9 @@ PIECES = (1, 2, 4)
 
 #: The most edges of all trees.
 MOST_EDGES = 1 << 14
+
+#: Of many ranks there are trees over equal groups, with at most this many edges.
+MOST_EDGES_OF_MANY = 1 << 16
 
 #: Messages inside a group of fast links are more than this times as fast as others.
 FAST = 2.0
@@ -38,6 +42,9 @@ Nested: TypeAlias = Sequence[list[int]]
 
 def over_relays(pairs: PairLinks, root: int) -> Iterator[Trees]:
     """Packings of trees over relays, with and without the root as one of them."""
+    if pairs.size > MANY:
+        yield from _over_many(pairs, root)
+        return
     groups = groups_around(pairs, root)
     nested = [_subgroups(pairs, group) for group in groups]
     for first in range(len(groups) == 1, min(2, len(groups[0]))):
@@ -50,9 +57,24 @@ def over_relays(pairs: PairLinks, root: int) -> Iterator[Trees]:
                 yield Trees(parents, busy_of(pairs, parents))
 
 
+def most_edges(size: int) -> int:
+    """The most edges of all trees over relays of some ranks."""
+    return MOST_EDGES_OF_MANY if size > MANY else MOST_EDGES
+
+
+def _over_many(pairs: PairLinks, root: int) -> Iterator[Trees]:
+    """Packings of trees over equal groups of many ranks."""
+    groups = groups_around(pairs, root)
+    if len({*map(len, groups)}) == 1:
+        most = max(1, MOST_EDGES_OF_MANY // pairs.size)
+        for parents in over_groups(groups, most):
+            yield Trees(parents, busy_of(pairs, parents))
+
+
 def groups_around(pairs: PairLinks, root: int) -> list[list[int]]:
     """The groups of ranks, that of the root first; it begins with the root."""
-    every = map(_parted, (_on_one_host(pairs), _fast(pairs), _near(pairs)))
+    tried = _on_one_host(pairs), _fast(pairs), _near(pairs)
+    every = map(_parted, tried if pairs.size <= MANY else tried[1:])
     found = [groups for groups in every if 1 < len(groups) < pairs.size]
     groups = found[0] if found else _parted(_on_one_host(pairs))
     home = next(group for group in groups if root in group)

@@ -12,7 +12,7 @@ from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.centres import centred
 from collalgo.synthesis.paces import Lengths
 from collalgo.synthesis.packing import pack
-from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.pair_links import MANY, PairLinks
 from collalgo.synthesis.plan import Plan, ordered
 from collalgo.synthesis.tree_transfers import (
     Dependencies,
@@ -32,6 +32,10 @@ OF_WHOLE, OF_PAIRS = 240, 2048
 
 #: The transfers over the busiest link in a step, and the most transfers of a plan.
 IN_STEP, MOST_TRANSFERS = 12, 1 << 19
+
+#: Of many ranks a plan has more transfers at most, and more that only turn
+#: into each other: each rank needs only its own.
+MOST_OF_MANY, MOST_TURNED = 1 << 22, 1 << 23
 
 #: More units must lower the load of the busiest link to this part.
 FEWER = 0.99
@@ -147,7 +151,12 @@ class Traffic(NamedTuple):
     @property
     def _most_parts(self) -> int:
         """The most parts of each unit in a plan."""
-        return MOST_TRANSFERS // (len(self.transfers.source) * self.pairs.turning.count)
+        return self._most // (len(self.transfers.source) * self.pairs.turning.count)
+
+    @property
+    def _most(self) -> int:
+        """The most transfers of a plan."""
+        return most_transfers(self.pairs.size, self.pairs.turning.count > 1)
 
     def obstacle(self, rounds: int, parts_of_round: int = 1) -> str | None:
         """The reason why a number of steps has too many transfers in waves, or None."""
@@ -157,8 +166,15 @@ class Traffic(NamedTuple):
         each = len(self.transfers.source) * self.pairs.turning.count
         return (
             f"{rounds} rounds make {rounds * parts_of_round * each} transfers, but a "
-            f"plan has at most {MOST_TRANSFERS}; pass at most {most} rounds"
+            f"plan has at most {self._most}; pass at most {most} rounds"
         )
+
+
+def most_transfers(size: int, turns: bool) -> int:
+    """The most transfers of a plan of some ranks, which may turn into each other."""
+    if size <= MANY:
+        return MOST_TRANSFERS
+    return MOST_TURNED if turns else MOST_OF_MANY
 
 
 def phases(unit: Ints, parts: int) -> Reals:
@@ -188,7 +204,7 @@ def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     other: then more units are tried, too.
     """
     pairs, best, least = pairs.turned, None, np.inf
-    for units in _numbers_of_units(pairs):
+    for units in _numbers_of_units(pairs, to_combine):
         found = _allgather_of(pairs, units, to_combine)
         if found.busy / units < FEWER * least:
             best, least = found, found.busy / units
@@ -196,11 +212,14 @@ def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     return best
 
 
-def _numbers_of_units(pairs: PairLinks) -> list[int]:
-    """The numbers of units of a block that are tried, in ascending order."""
-    units = units_of(pairs.size)
-    most = MOST_TRANSFERS // (2 * pairs.size**2)
-    if pairs.turning.count == 1:
+def _numbers_of_units(pairs: PairLinks, to_combine: bool) -> list[int]:
+    """The numbers of units of a block that are tried, in ascending order.
+
+    Many ranks combine more units in more messages, which cost more than they balance.
+    """
+    units, turns = units_of(pairs.size), pairs.turning.count > 1
+    most = most_transfers(pairs.size, turns) // (2 * pairs.size**2)
+    if not turns or (to_combine and pairs.size > MANY):
         return [units]
     return [units, *(one for one in (2 * units, 4 * units) if one <= most)]
 

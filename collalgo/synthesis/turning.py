@@ -129,8 +129,8 @@ class _Search:
     def __init__(self, size: int, loads: Loads, speed: Reals):
         self._size, self._loads, self._speed = size, loads, speed
         self._parts = np.rint(loads.part * 2**PART_BITS).astype(np.uint64)
-        self._names = _spread(np.arange(size**2, dtype=np.uint64))
-        self._of_pairs = self._summed(loads.pair, _spread(speed.view(np.uint64)))
+        self._names = spread(np.arange(size**2, dtype=np.uint64))
+        self._of_pairs = self._summed(loads.pair, spread(speed.view(np.uint64)))
         self._alike = self._by_content(self._names)
         self.orbit = np.arange(len(speed))
 
@@ -197,7 +197,7 @@ def _divisors(number: int) -> list[int]:
     return [radix for radix in range(2, number + 1) if number % radix == 0]
 
 
-def _spread(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def spread(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Numbers that differ in all bits from those of similar numbers."""
     for shift in (29, 32):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * SPREAD + np.uint64(shift)

@@ -61,7 +61,7 @@ def edges_of_waves(size: int, of_all: bool) -> tuple[int, int]:
         edges = size * (size - 1)
         return OF_EACH[0] * edges, max(_of_each(edges)) * edges
     most = 2 * (size - 1) * max(_numbers(size))
-    return size - 1, max(most, relay_trees.MOST_EDGES)
+    return size - 1, max(most, relay_trees.most_edges(size))
 
 
 def _of_each(edges: int) -> list[int]:

@@ -8,7 +8,7 @@ from collalgo.cost.placement import Placement
 from collalgo.cost.symmetry import Symmetry
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan_proof import prove_plan
-from collalgo.synthesis.planner import TURNED, WAVES, Form, Planner
+from collalgo.synthesis.planner import WAVES, Form, Planner
 from collalgo.synthesis.turning import Turning
 from tests.synthesis.test_plan_proof import (
     WITH_PEERS,
@@ -17,6 +17,9 @@ from tests.synthesis.test_plan_proof import (
     mutants,
     plan_with,
 )
+
+#: The collectives whose trees turn into each other on equal hosts.
+TURNED = ("allgather", "reduce_scatter", "allreduce")
 
 #: Machines where some ranks represent others.
 SYMMETRIC = [

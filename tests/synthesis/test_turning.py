@@ -12,10 +12,10 @@ from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.planner import (
     MOST_ALIKE,
+    OF_MANY,
     ONE,
     PLANNED,
     SEVERAL,
-    TURNED,
     Form,
     Planner,
     can_plan,
@@ -115,10 +115,12 @@ def test_up_to_128_ranks_are_planned_for_and_1024_on_equal_hosts():
     unlike = Placement(equal.machine.without("host3/nic0"))
     assert all(can_plan(name, unlike) for name in PLANNED)
     more = Placement(Topology.load("dgx_h100", hosts=17))
-    assert {name for name in PLANNED if can_plan(name, more)} == {*TURNED}
+    assert {name for name in PLANNED if can_plan(name, more)} == {*OF_MANY}
     unlike = Placement(more.machine.without("host3/nic0"))
-    assert not any(can_plan(name, unlike) for name in PLANNED)
+    assert {name for name in PLANNED if can_plan(name, unlike)} == {*OF_MANY}
     most = Placement(Topology.load("dgx_h100", hosts=MOST_ALIKE // 8))
     assert can_plan("allgather", most)
+    unlike = Placement(most.machine.without("host3/nic0"))
+    assert not any(can_plan(name, unlike) for name in PLANNED)
     beyond = Placement(Topology.load("dgx_h100", hosts=MOST_ALIKE // 8 + 1))
     assert not any(can_plan(name, beyond) for name in PLANNED)

@@ -18,8 +18,9 @@ import numpy as np
 ctypedef const int64_t[::1] ints
 
 #: With more ranks several paths from one root are found at the same prices, one for each
-#: of PAIRS_IN_BATCH pairs of ranks: to price all pairs takes most of the time.
-cdef Py_ssize_t ONE_BY_ONE = 32, PAIRS_IN_BATCH = 512
+#: of PAIRS_IN_BATCH pairs of ranks: to price all pairs takes most of the time. Too many
+#: would crowd on the same links.
+cdef Py_ssize_t ONE_BY_ONE = 32, PAIRS_IN_BATCH = 512, MOST_IN_BATCH = 32
 
 
 cdef class Packing:
@@ -89,7 +90,9 @@ cdef class Packing:
         self.first, self.links, self.parts = first, links, parts
         self.usable, self.roots, self.ends = usable, roots, ends
         self.both_ways = both_ways
-        self.batch = 1 if size <= ONE_BY_ONE else size * size // PAIRS_IN_BATCH
+        self.batch = min(size * size // PAIRS_IN_BATCH, MOST_IN_BATCH)
+        if size <= ONE_BY_ONE:
+            self.batch = 1
         self.weights = np.ones(len(roots)) if weights is None else weights
         self.kinds = np.arange(size * size) if kinds is None else kinds
         self.uses = np.zeros(size * size, np.int64)
