@@ -190,6 +190,12 @@ def mend(file: Path, link: str) -> None:
     help="Bytes of the buffer: 64K, a list 1M,256M or a range 1K..1G.",
 )
 @environments_option
+@click.option(
+    "--engine",
+    type=click.Choice(["mpi", "ucx"]),
+    show_default="the MPI of each environment",
+    help="Engine of collalgo between the hosts.",
+)
 @results_option
 @force_option
 def race_command(
@@ -199,13 +205,14 @@ def race_command(
     collectives: tuple[str, ...],
     sizes: list[int],
     environments: tuple[Path, ...],
+    engine: str | None,
     results: Path | None,
     force: bool,
 ) -> None:
     """Compare collalgo with MPI and gloo between hosts with links of some rates.
 
     The hosts are on one switch, and are made and removed here. Calls of collalgo and
-    the peers alternate in the same processes, over the MPI of each environment.
+    the peers alternate in the same processes, started by the MPI of each environment.
     """
     places = environments or (Path(sys.prefix),)
     click.echo(HEADER)
@@ -213,12 +220,13 @@ def race_command(
     loads: list[float] = []
     for rate in rates:  # whose rows are shown at once, as a later race may fail
         loads.append(os.getloadavg()[0])
-        found = race_at(hosts, per_host, rate, collectives, sizes, places)
+        found = race_at(hosts, per_host, rate, collectives, sizes, places, engine)
         click.echo("\n".join(table_rows(rate, found)))
         rows += kept_rows(rate, found)
     click.echo(LEGEND)
     if results is not None:
-        about = {"hosts": hosts, "ranks": per_host, **_found_by(hosts * per_host)}
+        about = {"hosts": hosts, "ranks": per_host, "engine": engine or "mpi"}
+        about |= _found_by(hosts * per_host)
         keep(results, {**about, "loads": loads, "rows": rows}, force=force)
 
 

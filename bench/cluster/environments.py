@@ -11,6 +11,7 @@ from collalgo.bench.cluster.layout import Layout
 from collalgo.bench.cluster.leftovers import guarded_folder
 from collalgo.bench.cluster.running import run
 
+from collalgo.base.environment import ENGINE
 from collalgo.base.json_files import read_json
 
 #: The seconds that a race in one environment may take.
@@ -23,6 +24,7 @@ def races_on(
     environments: Sequence[Path],
     options: Sequence[str],
     first: Sequence[str] = (),
+    engine: str | None = None,
 ) -> Iterator[dict[str, Any]]:
     """The results of a race in each environment, of collalgo and the peers there.
 
@@ -41,12 +43,16 @@ def races_on(
         Options of :mod:`collalgo.bench.cluster.race`.
     first
         Further options in the first environment.
+    engine
+        The engine of collalgo between the hosts; by default the MPI of each
+        environment.
 
     Raises
     ------
     ClusterError
         If a race fails.
     """
+    variables = {} if engine is None else {ENGINE.name: engine}
     with_torch = [one for one in environments if _has_torch(one)][:1]
     for number, prefix in enumerate(environments):
         with guarded_folder() as folder:
@@ -57,8 +63,8 @@ def races_on(
                 words += ["--gloo", str(output.with_suffix(".store"))]
             load, *_ = os.getloadavg()
             done = run(
-                layout, words, description=file, prefix=prefix, capture=True,
-                timeout=PATIENCE,
+                layout, words, description=file, prefix=prefix, environment=variables,
+                capture=True, timeout=PATIENCE,
             )  # fmt: skip
             if done.returncode:
                 raise ClusterError(f"a race has failed:\n{done.stdout}{done.stderr}")

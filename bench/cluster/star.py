@@ -88,8 +88,11 @@ def race_at(
     collectives: Sequence[str],
     sizes: Sequence[int],
     environments: Sequence[Path],
+    engine: str | None = None,
 ) -> list[Times]:
     """The times at one rate, alternating with the MPI of each environment.
+
+    ``engine`` is that of collalgo, by default the MPI of each environment.
 
     Raises
     ------
@@ -102,7 +105,7 @@ def race_at(
         TemporaryDirectory(prefix="collalgo-") as name,
         star(Path(name), hosts, ranks, gigabits) as (layout, file),
     ):
-        races = list(races_on(layout, file, environments, options))
+        races = list(races_on(layout, file, environments, options, (), engine))
     return list(times_in([row for race in races for row in race["entries"]]))
 
 

@@ -36,14 +36,60 @@ def described() -> dict[str, Any] | None:
 
 
 class PlacedTopology(NamedTuple):
-    """The machines of a world, and the device of each of its ranks."""
+    """The machines of a world, and the places of its ranks.
+
+    Attributes
+    ----------
+    topology : Topology
+        The machines.
+    devices : tuple of str
+        The device of each rank.
+    hosts : tuple of int
+        The number of the host of each rank.
+    kernels : tuple of str
+        The boot id of the kernel of each rank, "" if not known.
+    cores : tuple of frozenset of int
+        The cores that each rank may use, by their numbers in the kernel.
+    """
 
     topology: Topology
     devices: tuple[str, ...]
+    hosts: tuple[int, ...] = ()
+    kernels: tuple[str, ...] = ()
+    cores: tuple[frozenset[int], ...] = ()
+
+    @classmethod
+    def seen(
+        cls,
+        topology: Topology,
+        devices: Sequence[str],
+        views: Sequence[dict[str, Any]],
+        hosts: Sequence[int],
+    ) -> "PlacedTopology":
+        """Machines and devices, with the kernels and cores that the ranks see."""
+        kernels = (str(view["identity"]).partition(" ")[0] for view in views)
+        cores = (frozenset(view["cores"]) for view in views)
+        return cls(topology, tuple(devices), tuple(hosts), tuple(kernels), tuple(cores))
 
     def of(self, members: Sequence[int]) -> "PlacedTopology":
-        """The same machines, and the devices of some of the ranks."""
-        return self._replace(devices=tuple(self.devices[rank] for rank in members))
+        """The same machines, and the places of some of the ranks."""
+        return self._replace(
+            devices=tuple(self.devices[rank] for rank in members),
+            hosts=tuple(self.hosts[rank] for rank in members if self.hosts),
+            kernels=tuple(self.kernels[rank] for rank in members if self.kernels),
+            cores=tuple(self.cores[rank] for rank in members if self.cores),
+        )
+
+    @property
+    def shared_cores(self) -> int:
+        """The number of cores that several hosts share, or 0.
+
+        Containers of one machine with networks of their own count as hosts.
+        """
+        one_kernel = len({*self.kernels}) == 1 and self.kernels[0]
+        if not one_kernel or len({*self.hosts}) < 2:
+            return 0
+        return len(frozenset().union(*self.cores))
 
 
 def detected(
@@ -64,7 +110,7 @@ def detected(
         {**view, "identity": str(host)} for host, view in zip(hosts, views, strict=True)
     ]
     merged = ranks.merge(parts)
-    return PlacedTopology(merged, tuple(ranks.add_rank_cores(merged, copy)))
+    return PlacedTopology.seen(merged, ranks.add_rank_cores(merged, copy), views, hosts)
 
 
 def placed_on(
@@ -93,7 +139,7 @@ def placed_on(
                 "as Topology.detect() does"
             )
         devices.append(found[local_rank])
-    return PlacedTopology(topology, tuple(devices))
+    return PlacedTopology.seen(topology, devices, views, hosts)
 
 
 def _names(

@@ -70,13 +70,13 @@ class ProgramCache:
     @cached_property
     def pricer(self) -> Pricer:
         """The prices of the candidates for the calls of these ranks."""
-        profile = self._profile
         if self._placed is None:
-            return HostPricer(self.size, profile)
+            return HostPricer(self.size, self._profile)
         from collalgo.selection.placed_pricer import placed_pricer
 
-        topology, devices = self._placed()
-        return placed_pricer(topology, profile, devices)
+        placed = self._placed()
+        where = placed.topology, self._profile, placed.devices
+        return placed_pricer(*where, placed.shared_cores)
 
     def begin_by_formulas(self) -> None:
         """On several hosts let formulas decide on short calls, until prices are known.

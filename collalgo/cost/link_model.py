@@ -5,6 +5,8 @@ The defaults are those of NCCL 2.30; a file gives those of a cluster::
     collalgo: figures / 1
     latency: {NVL: 6.0e-7, NET: 3.5e-6}  # seconds, by the type of the path
     message: 3.0e-7  # seconds
+    network_message: 1.3e-5  # seconds of processors
+    network_byte: 7.0e-10  # seconds of processors
     reduction: 5.0e-13  # seconds for a byte
     efficiency: {network: 0.92, nvlink: 0.8}  # of the bandwidth, by the kind of link
     assumed: {pcie: 31.5, network: 25.0}  # GB/s of links whose speed is not known
@@ -29,6 +31,12 @@ FORMAT = "figures/1"
 #: The most bytes of a file.
 LARGEST = 1 << 16
 
+#: The numbers of a file.
+NUMBERS = (
+    *("message", "network_message", "network_byte"),
+    *("reduction", "crowding", "turning"),
+)
+
 #: The least usable fraction of a bandwidth.
 LEAST_EFFICIENCY = 1e-3
 
@@ -52,6 +60,10 @@ LATENCY = {
 #: their peers. All measured on ``bench/cluster`` with TCP reno.
 TCP_LATENCY, TCP_EFFICIENCY, TCP_CROWDING, TCP_TURNING = 40e-6, 0.98, 0.04, 0.02
 
+#: The seconds of processors for a message over TCP, and those for each of its bytes
+#: between containers of one machine. Measured on four of them on two cores.
+TCP_MESSAGE, TCP_BYTE = 13e-6, 0.7e-9
+
 
 @dataclass(frozen=True)
 class LinkModel:
@@ -64,8 +76,16 @@ class LinkModel:
     message : float
         Seconds for each further message of a rank in a step: a rank sends and receives
         one message at a time.
+    network_message : float or None
+        The same for a message between hosts, which occupies its sender and its receiver
+        for half of it each; None for ``message``.
+    network_byte : float
+        Likewise the seconds for each byte between hosts.
     reduction : float
         Seconds for each byte that a rank reduces.
+    shared_cores : int
+        The number of cores that all hosts share, if they are containers of one machine:
+        these cores do the work of all ranks. 0 if each rank has a core.
     efficiency : dict
         The usable fraction of the bandwidth, by the kind of link; 1 by default.
     crowding : float
@@ -82,14 +102,17 @@ class LinkModel:
 
     latency: Mapping[PathType, float] = field(default_factory=LATENCY.copy)
     message: float = 0.3e-6
+    network_message: float | None = None
+    network_byte: float = 0.0
     reduction: float = 0.0
     efficiency: Mapping[LinkKind, float] = field(default_factory=dict)
     crowding: float = 0.0
     turning: float = 0.0
     assumed: Mapping[str, float] = field(default_factory=dict)
+    shared_cores: int = 0
 
     @classmethod
-    def of_host(cls, profile: HostProfile) -> "LinkModel":
+    def of_host(cls, profile: HostProfile, shared_cores: int = 0) -> "LinkModel":
         """The model for ranks on CPUs that reach other hosts by TCP."""
         inside = dict.fromkeys(
             (PathType.PHB, PathType.NODE, PathType.SYS), profile.latency
@@ -97,10 +120,13 @@ class LinkModel:
         return cls(
             {**LATENCY, **inside, PathType.NET: TCP_LATENCY},
             profile.message,
-            profile.reduce,
-            {LinkKind.NETWORK: TCP_EFFICIENCY},
-            TCP_CROWDING,
-            TCP_TURNING,
+            network_message=TCP_MESSAGE,
+            network_byte=TCP_BYTE if shared_cores else 0.0,
+            reduction=profile.reduce,
+            efficiency={LinkKind.NETWORK: TCP_EFFICIENCY},
+            crowding=TCP_CROWDING,
+            turning=TCP_TURNING,
+            shared_cores=shared_cores,
         )
 
     def bytes_per_second(self, link: Link) -> float:
@@ -118,21 +144,21 @@ class LinkModel:
         TopologyError
             If the file has another format, is too large, or has a number out of range.
         """
-        from collalgo.topology.values import number
-
         try:
-            document = _document(path, cls.__dataclass_fields__)
+            tables = "latency", "efficiency", "assumed"
+            document = _document(path, (*tables, *NUMBERS))
             seconds = _table(document.get("latency"), PathType.__members__, 0.0, 1.0)
             kinds = {kind.value: kind for kind in LinkKind}
             speeds = {name: name for name in assumed_speeds.names()}
             return cls(
                 {**LATENCY, **seconds},
-                number(document.get("message", cls.message), "message", 0.0, 1.0),
-                number(document.get("reduction", 0.0), "reduction", 0.0, 1.0),
-                _table(document.get("efficiency"), kinds, LEAST_EFFICIENCY, 1.0),
-                number(document.get("crowding", 0.0), "crowding", 0.0, 1.0),
-                number(document.get("turning", 0.0), "turning", 0.0, 1.0),
-                _table(document.get("assumed"), speeds, LEAST_SPEED, MOST_SPEED),
+                efficiency=_table(
+                    document.get("efficiency"), kinds, LEAST_EFFICIENCY, 1.0
+                ),
+                assumed=_table(
+                    document.get("assumed"), speeds, LEAST_SPEED, MOST_SPEED
+                ),
+                **_numbers(document),
             )
         except ValueError as error:
             raise TopologyError(f"{path}: {error}") from None
@@ -150,6 +176,14 @@ def _document(path: str | Path, known: Iterable[str]) -> dict[str, Any]:
             f"unknown key {min(map(str, unknown))}; the keys are {', '.join(known)}"
         )
     return document
+
+
+def _numbers(document: dict[str, Any]) -> dict[str, Any]:
+    """The numbers that a file gives, by their names."""
+    from collalgo.topology.values import number
+
+    given = [name for name in NUMBERS if name in document]
+    return {name: number(document[name], name, 0.0, 1.0) for name in given}
 
 
 def _table(

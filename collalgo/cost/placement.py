@@ -138,7 +138,7 @@ class Placement:
             The number of pipelined segments, each one step after the previous one.
         """
         routes, ranks = self.routes, self.size
-        if isinstance(routes, ClusterRoutes):
+        if isinstance(routes, ClusterRoutes) and not self.link_model.shared_cores:
             ranks = folded.symmetry.period(len(self._host_devices))
             routes = routes.folded(ranks)
 

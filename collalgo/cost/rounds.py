@@ -3,7 +3,8 @@
 All ranks begin a step together. A step takes the longest latency of its messages, a gap
 for each further message of the busiest rank, the busy time of the most loaded link, and
 the reductions of the busiest rank. All but the latencies are proportional to the bytes,
-so the price of each step and of a schedule is linear in the bytes.
+so the price of each step and of a schedule is linear in the bytes. Where all hosts
+share some cores, these do the work of all ranks.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from collalgo._kernels.cost.loads import largest_sums, seconds_of
-from collalgo.cost.messages import Messages, joined
-from collalgo.cost.routing import Routing
+from collalgo.cost.messages import NOTHING, Messages, joined
+from collalgo.cost.routing import LinkLoads, Routing
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.topology.assumed import ASSUMED
 
@@ -118,32 +119,90 @@ def _priced(
     messages: Messages, times: Reals, routes: Routing, segments: int = 1
 ) -> Rounds:
     """Price steps, each of which occurs a number of times."""
-    sends, model = messages.sends, routes.link_model
-    steps = len(times)  # the last of which may have no messages
-    pipeline = Pipeline(steps, segments)
+    sends = messages.sends
+    pipeline = Pipeline(len(times), segments)  # whose last step may have no messages
     latencies, loads = routes.link_loads(sends.rank, sends.peer)
     step, seconds, busy = seconds_of(
         *loads, sends.step, sends.share, times, routes.speed
     )
     per_byte, bottleneck = pipeline.largest(step, loads.link, seconds)
     per_byte /= segments
-    if model.crowding:
-        flows, _ = pipeline.largest(step, loads.link, routes.in_network(loads.link))
-        others = 1 - 1 / np.maximum(flows, 1)  # the fraction of other messages
-        per_byte = per_byte * (1 + model.crowding * others)
-    if model.turning and segments == 1:
-        per_byte = per_byte * (1 + model.turning * _turns(sends, steps))
-    if model.reduction:
-        work = _work(messages.reductions, pipeline, routes)
-        per_byte = per_byte + model.reduction / segments * work
+    per_byte = _slowed(per_byte, step, loads.link, sends, pipeline, routes)
+    far = _between_hosts(sends, loads, routes)
+    work = _work(messages.reductions, far, pipeline, routes)
+    per_byte = per_byte + work / segments
     latency = _step_latencies(sends, latencies, pipeline, routes)
+    latency += _network_gaps(far, pipeline, routes)
     return Rounds(latency, per_byte, bottleneck, busy, routes)
 
 
-def _work(sums: Messages, pipeline: "Pipeline", routes: Routing) -> Reals:
-    """The share of the buffer that the busiest rank reduces in each step."""
-    ranks = routes.representatives(sums.rank)
-    return pipeline.largest(sums.step, ranks, sums.share)[0]
+def _slowed(
+    per_byte: Reals,
+    step: Ints,
+    link: Ints,
+    sends: Messages,
+    pipeline: "Pipeline",
+    routes: Routing,
+) -> Reals:
+    """The seconds per byte of steps whose links are crowded, or whose ranks turn."""
+    model = routes.link_model
+    if model.crowding:
+        flows, _ = pipeline.largest(step, link, routes.in_network(link))
+        others = 1 - 1 / np.maximum(flows, 1)  # the fraction of other messages
+        per_byte = per_byte * (1 + model.crowding * others)
+    if model.turning and pipeline.segments == 1:
+        per_byte = per_byte * (1 + model.turning * _turns(sends, pipeline.steps))
+    return per_byte
+
+
+def _work(
+    sums: Messages, far: Messages, pipeline: "Pipeline", routes: Routing
+) -> Reals:
+    """The seconds per byte of processors in each step, for sums and between hosts."""
+    model, seconds = routes.link_model, np.zeros(pipeline.all)
+    if model.network_byte:
+        copied = _busiest(*_ends(far), pipeline, routes)
+        seconds += model.network_byte * copied
+    if model.reduction:
+        reduced = _busiest(sums.step, sums.rank, sums.share, pipeline, routes)
+        seconds += model.reduction * reduced
+    return seconds
+
+
+def _busiest(
+    step: Ints, rank: Ints, work: Reals, pipeline: "Pipeline", routes: Routing
+) -> Reals:
+    """The work of the busiest rank in each step, or of the cores that all share."""
+    most, _ = pipeline.largest(step, routes.representatives(rank), work)
+    if cores := routes.link_model.shared_cores:
+        of_all, _ = pipeline.largest(step, np.zeros_like(step), work)
+        most = np.maximum(most, of_all / cores)
+    return most
+
+
+def _between_hosts(sends: Messages, loads: LinkLoads, routes: Routing) -> Messages:
+    """The messages between hosts; none if they cost no more than others."""
+    model = routes.link_model
+    if model.network_message is None and not model.network_byte:
+        return NOTHING
+    network = routes.in_network(loads.link) > 0
+    return sends.where(np.unique(loads.message[network]))
+
+
+def _ends(messages: Messages) -> tuple[Ints, Ints, Reals]:
+    """The step and the rank of both ends of messages, and half the share of each."""
+    ranks = np.concatenate([messages.rank, messages.peer])
+    return np.tile(messages.step, 2), ranks, np.tile(messages.share / 2, 2)
+
+
+def _network_gaps(far: Messages, pipeline: "Pipeline", routes: Routing) -> Reals:
+    """What the further messages between hosts take longer in each step than others."""
+    model = routes.link_model
+    step, rank, _ = _ends(far)
+    messages = _busiest(step, rank, np.full(len(step), 0.5), pipeline, routes)
+    longer = (model.network_message or model.message) - model.message
+    gaps: Reals = longer * np.maximum(messages - 1, 0)
+    return gaps
 
 
 def _step_latencies(

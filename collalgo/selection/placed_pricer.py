@@ -12,13 +12,20 @@ from collalgo.topology.model import Topology
 
 @lru_cache(maxsize=64)
 def _placed(
-    topology: Topology, profile: HostProfile, devices: tuple[str, ...]
+    topology: Topology,
+    profile: HostProfile,
+    devices: tuple[str, ...],
+    shared_cores: int,
 ) -> TopologyPricer:
-    return TopologyPricer(topology, LinkModel.of_host(profile), devices)
+    model = LinkModel.of_host(profile, shared_cores)
+    return TopologyPricer(topology, model, devices)
 
 
 def placed_pricer(
-    topology: Topology, profile: HostProfile, devices: Sequence[str]
+    topology: Topology,
+    profile: HostProfile,
+    devices: Sequence[str],
+    shared_cores: int = 0,
 ) -> TopologyPricer:
     """The prices of ranks that reach other hosts by TCP; one for all their groups.
 
@@ -30,6 +37,8 @@ def placed_pricer(
         The profile of each host.
     devices
         The device of each rank.
+    shared_cores
+        As of :class:`~collalgo.cost.link_model.LinkModel`.
     """
     with computing:
-        return _placed(topology, profile, tuple(devices))
+        return _placed(topology, profile, tuple(devices), shared_cores)

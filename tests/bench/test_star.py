@@ -77,6 +77,30 @@ def test_a_race_keeps_the_times_of_each_rate_for_the_page(monkeypatch, tmp_path)
     )
 
 
+def test_a_race_names_the_engine_of_collalgo(monkeypatch, tmp_path):
+    asked, file = [], tmp_path / "race.json"
+
+    def run_with(*_, environment, **__):
+        asked.append(environment)
+        raise ClusterError("that is enough")
+
+    @contextmanager
+    def hosts(folder, *_others):
+        yield None, folder / "file"
+
+    monkeypatch.setattr("collalgo.bench.cluster.star.star", hosts)
+    monkeypatch.setattr("collalgo.bench.cluster.environments.run", run_with)
+    for words in ((), ("--engine", "ucx")):
+        assert CliRunner().invoke(main, ["race", *words]).exit_code == 1
+    assert asked == [{}, {"COLLALGO_ENGINE": "ucx"}]
+    monkeypatch.setattr(cli, "race_at", lambda *_: [ONE])
+    words = ["race", "--rates", "10", "--engine", "ucx", "--json", str(file)]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    monkeypatch.setattr(fast_links, "RESULTS", tmp_path)
+    monkeypatch.setattr(fast_links, "FILES", "race.json")
+    assert "## 2 hosts of 1 rank over UCX, 1 race" in fast_links.page()
+
+
 def test_the_page_counts_the_cells_in_which_a_peer_is_faster_in_all_races():
     """The ratio of the best race counts, as others may have been disturbed."""
     slower = ONE._replace(peers={"gloo": 3e-3, "MPICH": 1e-3})

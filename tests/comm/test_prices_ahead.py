@@ -19,7 +19,7 @@ PROFILE = HostProfile(3e-7, 3e-6, 1e-7, 1e-10, 1e-10, cores=8)
 
 
 def pricer_of(*counts):
-    topology, cores = ranks_on_hosts(*counts)
+    topology, cores, *_ = ranks_on_hosts(*counts)
     return TopologyPricer(topology, LinkModel.of_host(PROFILE), cores)
 
 

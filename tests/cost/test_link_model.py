@@ -15,6 +15,7 @@ MINE = """
 collalgo: figures/1
 latency: {NVL: 2.0e-6, NET: 9.0e-6}
 message: 1.0e-7
+network_message: 5.0e-6
 reduction: 1.0e-12
 efficiency: {network: 0.5}
 """
@@ -31,7 +32,7 @@ def test_a_file_overrides_only_the_keys_it_has(mine):
     link_model = LinkModel.read(mine)
     assert link_model.latency[PathType.NET] == 9e-6
     assert link_model.latency[PathType.PIX] == LATENCY[PathType.PIX]
-    assert link_model.message == 1e-7
+    assert (link_model.message, link_model.network_message) == (1e-7, 5e-6)
     assert link_model.efficiency == {LinkKind.NETWORK: 0.5}
     mine.write_text("collalgo: figures/1")
     assert LinkModel.read(mine) == DEFAULTS

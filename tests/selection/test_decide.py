@@ -9,6 +9,7 @@ import pytest
 import collalgo
 from collalgo import ALGORITHMS, Topology, select, threads
 from collalgo.algorithms import ring
+from collalgo.bootstrap.host_inventory import PlacedTopology
 from collalgo.comm.current import runner_of
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.cost.host_profile import HostProfile
@@ -115,8 +116,9 @@ def test_an_order_of_the_ranks_is_part_of_the_decision(run):
     topology = Topology.load("dgx1v")
     gpus = [device.id for device in topology.devices("gpu")]
     devices = [gpus[i] for i in (0, 5, 2, 7, 4, 1, 6, 3)]
+    placed = PlacedTopology(topology, tuple(devices))
     profile = random_profile(np.random.default_rng(8))
-    programs = ProgramCache(0, 8, profile, (), lambda: (topology, devices))
+    programs = ProgramCache(0, 8, profile, (), lambda: placed)
 
     def of(algorithm):
         fields = "allreduce", np.dtype(np.uint8), 1 << 20, "sum", 0, algorithm

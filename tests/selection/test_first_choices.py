@@ -21,7 +21,7 @@ COLLECTIVES = ["allreduce", "allgather", "broadcast", "alltoall", "reduce_scatte
 
 def pricer_of(*counts):
     """The prices of some ranks on each host."""
-    topology, cores = ranks_on_hosts(*counts)
+    topology, cores, *_ = ranks_on_hosts(*counts)
     return TopologyPricer(topology, LinkModel.of_host(PROFILE), cores)
 
 

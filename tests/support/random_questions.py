@@ -7,6 +7,7 @@ import yaml
 
 from collalgo import ALGORITHMS, Topology
 from collalgo.algorithms import ring
+from collalgo.bootstrap.host_inventory import PlacedTopology
 from collalgo.comm.program_cache import ProgramCache
 from collalgo.cost.host_profile import HostProfile
 from collalgo.schedule.collective import COLLECTIVES
@@ -109,7 +110,5 @@ def world_of_hosts(rng):
     some = every[:: max(1, len(every) // size)][:size]
     number = {host: i for i, host in enumerate(topology.hosts)}
     hosts = [number[device.host] for device in some]
-    devices = [device.id for device in some]
-    return ProgramCache(
-        0, size, random_profile(rng), hosts, lambda: (topology, devices)
-    )
+    placed = PlacedTopology(topology, tuple(device.id for device in some))
+    return ProgramCache(0, size, random_profile(rng), hosts, lambda: placed)
