@@ -12,7 +12,7 @@ from collalgo.cost.link_model import DEFAULTS
 from collalgo.cost.placement import Placement
 from collalgo.selection.selection import Selection
 from collalgo.synthesis.planner import Form, Planner
-from collalgo.synthesis.traffic import MOST_TRANSFERS
+from collalgo.synthesis.tree_transfers import MOST_TRANSFERS
 from docs.arena_machines import GIB, mi250, one_switch, uneven_mesh
 from docs.pages import percent, write_page
 

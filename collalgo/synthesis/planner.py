@@ -19,6 +19,7 @@ from collalgo.synthesis.plan_price import is_by_loads, line_of
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Maker, Traffic
+from collalgo.synthesis.tree_transfers import most_transfers
 from collalgo.synthesis.wave_packing import edges_of_waves
 from collalgo.topology.model import Topology
 
@@ -246,7 +247,7 @@ class Planner:
             return None
         if self.size > MANY and not COLLECTIVES[collective].rooted:
             return f"waves without a root are for at most {MANY} ranks"
-        limit = traffic.most_transfers(self.size, turns=False)
+        limit = most_transfers(self.size, turns=False)
         least, most = edges_of_waves(self.size, COLLECTIVES[collective].blocks > 0)
         if parts * most <= limit:
             return None

@@ -18,6 +18,7 @@ from collalgo.synthesis.tree_transfers import (
     Dependencies,
     Transfers,
     down,
+    most_transfers,
     up_and_down,
 )
 
@@ -30,12 +31,8 @@ MOST_DELIVERIES = 1 << 20
 #: The units of a buffer without blocks, and those of all pairs of ranks together.
 OF_WHOLE, OF_PAIRS = 240, 2048
 
-#: The transfers over the busiest link in a step, and the most transfers of a plan.
-IN_STEP, MOST_TRANSFERS = 12, 1 << 19
-
-#: Of many ranks a plan has more transfers at most, and more that only turn
-#: into each other: each rank needs only its own.
-MOST_OF_MANY, MOST_TURNED = 1 << 22, 1 << 23
+#: The transfers over the busiest link in a step.
+IN_STEP = 12
 
 #: More units must lower the load of the busiest link to this part.
 FEWER = 0.99
@@ -168,13 +165,6 @@ class Traffic(NamedTuple):
             f"{rounds} rounds make {rounds * parts_of_round * each} transfers, but a "
             f"plan has at most {self._most}; pass at most {most} rounds"
         )
-
-
-def most_transfers(size: int, turns: bool) -> int:
-    """The most transfers of a plan of some ranks, which may turn into each other."""
-    if size <= MANY:
-        return MOST_TRANSFERS
-    return MOST_TURNED if turns else MOST_OF_MANY
 
 
 def phases(unit: Ints, parts: int) -> Reals:

@@ -7,6 +7,18 @@ from numpy.typing import NDArray
 
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.packing import Trees
+from collalgo.synthesis.pair_links import MANY
+
+#: The most transfers of a plan. Of many ranks it has more at most, and more that only
+#: turn into each other: each rank needs only its own.
+MOST_TRANSFERS, MOST_OF_MANY, MOST_TURNED = 1 << 19, 1 << 22, 1 << 23
+
+
+def most_transfers(size: int, turns: bool) -> int:
+    """The most transfers of a plan of some ranks, which may turn into each other."""
+    if size <= MANY:
+        return MOST_TRANSFERS
+    return MOST_TURNED if turns else MOST_OF_MANY
 
 
 class Transfers(NamedTuple):

@@ -133,7 +133,7 @@ def trees_among(groups: int, children: int) -> Ints:
     Examples
     --------
     >>> trees_among(5, 2).tolist()
-    [[-1, 3, 0, 0, 3], [3, -1, 1, 1, 3]]
+    [[-1, 2, 0, 2, 0], [3, -1, 3, 1, 1]]
     """
     left = np.full(groups, children)
     return np.array([_tree_among(left, tree, children) for tree in range(children)])

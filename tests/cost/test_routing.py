@@ -251,10 +251,12 @@ def test_a_link_that_carries_nothing_is_no_way():
 def test_ranks_may_alternate_between_equal_hosts(hosts):
     """As members of an elastic job do, of which some were restarted."""
     views = [local_view() for _ in hosts]
-    found = Placement(*detected(views, hosts, 10.0))
+    machines = detected(views, hosts, 10.0)
+    found = Placement(machines.topology, machines.devices)
     assert found.cluster is None  # whose ranks are numbered one host after the other
     assert found.routes is not None
-    in_order = Placement(*detected(views, sorted(hosts), 10.0))
+    machines = detected(views, sorted(hosts), 10.0)
+    in_order = Placement(machines.topology, machines.devices)
     assert in_order.cluster is not None
     assert in_order.hosts == found.hosts
 

@@ -31,7 +31,7 @@ from collalgo.synthesis.synthesized import (
     form_of,
     synthesized,
 )
-from collalgo.synthesis.traffic import MOST_TRANSFERS
+from collalgo.synthesis.tree_transfers import MOST_TRANSFERS
 from collalgo.synthesis.wave_packing import pack_waves
 from tests.support.host_networks import network
 
