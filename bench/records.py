@@ -194,7 +194,9 @@ def _commit() -> str:
 
 def own_command() -> str:
     """The command of this process."""
-    return " ".join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    path = Path(sys.argv[0])
+    name = f"python -m {path.parent.name}" if path.stem == "__main__" else path.name
+    return " ".join([name, *sys.argv[1:]])
 
 
 def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
