@@ -40,9 +40,11 @@ CROWDS, MOST_RANKS = (1, 2, 4), 256
 MOST_BYTES = 2 << 30
 
 #: Seconds of the timed calls of a cell with a core for each rank, and with fewer cores:
-#: the turns of the ranks repeat themselves only over many time slices. And the fewest
-#: calls, and the most a second.
-BUDGET, CROWDED, FEWEST, MOST_CALLS = 0.02, 0.05, 5, 25_000
+#: the turns of the ranks repeat themselves only over many time slices.
+BUDGET, CROWDED = 0.02, 0.05
+
+#: The fewest timed calls of a cell, and the most a second.
+FEWEST, CALLS_PER_SECOND = 5, 25_000
 
 #: How often all cells are measured, in turn with the others, and unstable ones again.
 TURNS, FURTHER = 3, 2
@@ -192,7 +194,7 @@ def seconds_of(comm: Communicator, cell: Cell) -> float:
     )
     one = float(np.median(timed(iterations=FEWEST))) * cell.in_a_row
     budget = BUDGET if comm.size <= cores() else CROWDED
-    calls = int(np.clip(budget / one, FEWEST, budget * MOST_CALLS))
+    calls = int(np.clip(budget / one, FEWEST, budget * CALLS_PER_SECOND))
     return float(np.median(timed(iterations=calls, warmup=0)))
 
 

@@ -194,8 +194,10 @@ def _commit() -> str:
 
 def own_command() -> str:
     """The command of this process."""
-    path = Path(sys.argv[0])
-    name = f"python -m {path.parent.name}" if path.stem == "__main__" else path.name
+    module = sys.modules["__main__"].__spec__
+    name = Path(sys.argv[0]).name
+    if module is not None:
+        name = "python -m " + module.name.removesuffix(".__main__")
     return " ".join([name, *sys.argv[1:]])
 
 

@@ -21,9 +21,6 @@ CLUSTERS = Path(__file__).parents[1] / "bench" / "cluster" / "files"
 RESULTS = Path(__file__).parents[1] / "bench" / "results" / "cluster"
 FILES, CUT = "uneven_*.json", "replanned.json"
 
-#: The module that writes the times of jobs that replan.
-MODULE = "collalgo.bench.cluster.replanning"
-
 #: The peers, and their names in results without the version.
 PEERS = ("MPICH", "Open MPI", "gloo")
 
@@ -107,7 +104,6 @@ def page() -> str:
     documents = [read_json(path) for path in sorted(RESULTS.glob(FILES))]
     cut = read_json(RESULTS / CUT)
     commands = "\n".join(each["command"] for each in (*documents, cut))
-    commands = commands.replace("\nreplanning.py", f"\npython -m {MODULE}")
     table = TABLE.format(rates=_rates(each["cluster"] for each in documents))
     lines = [HEAD % commands, table, *_head(COLUMNS)]
     for each in documents:

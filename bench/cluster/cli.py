@@ -193,7 +193,8 @@ def mend(file: Path, link: str) -> None:
 @click.option(
     "--engine",
     type=click.Choice(["mpi", "ucx"]),
-    show_default="the MPI of each environment",
+    default="mpi",
+    show_default=True,
     help="Engine of collalgo between the hosts.",
 )
 @results_option
@@ -205,7 +206,7 @@ def race_command(
     collectives: tuple[str, ...],
     sizes: list[int],
     environments: tuple[Path, ...],
-    engine: str | None,
+    engine: str,
     results: Path | None,
     force: bool,
 ) -> None:
@@ -225,7 +226,7 @@ def race_command(
         rows += kept_rows(rate, found)
     click.echo(LEGEND)
     if results is not None:
-        about = {"hosts": hosts, "ranks": per_host, "engine": engine or "mpi"}
+        about = {"hosts": hosts, "ranks": per_host, "engine": engine}
         about |= _found_by(hosts * per_host)
         keep(results, {**about, "loads": loads, "rows": rows}, force=force)
 

@@ -88,11 +88,11 @@ def race_at(
     collectives: Sequence[str],
     sizes: Sequence[int],
     environments: Sequence[Path],
-    engine: str | None = None,
+    engine: str,
 ) -> list[Times]:
     """The times at one rate, alternating with the MPI of each environment.
 
-    ``engine`` is that of collalgo, by default the MPI of each environment.
+    ``engine`` is that of collalgo between the hosts.
 
     Raises
     ------

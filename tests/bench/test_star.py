@@ -92,7 +92,7 @@ def test_a_race_names_the_engine_of_collalgo(monkeypatch, tmp_path):
     monkeypatch.setattr("collalgo.bench.cluster.environments.run", run_with)
     for words in ((), ("--engine", "ucx")):
         assert CliRunner().invoke(main, ["race", *words]).exit_code == 1
-    assert asked == [{}, {"COLLALGO_ENGINE": "ucx"}]
+    assert asked == [{"COLLALGO_ENGINE": "mpi"}, {"COLLALGO_ENGINE": "ucx"}]
     monkeypatch.setattr(cli, "race_at", lambda *_: [ONE])
     words = ["race", "--rates", "10", "--engine", "ucx", "--json", str(file)]
     assert CliRunner().invoke(main, words).exit_code == 0

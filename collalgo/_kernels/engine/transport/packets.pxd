@@ -8,7 +8,7 @@ cdef enum:
     SEGMENT_BYTES = 32768  # the payload of a packet, which engines send without an answer
     HEADER_BYTES = 128     # before it: a packet_header, padded to cache lines
     DEPTH = 16             # packets in flight on a channel in each direction
-    MARK = DEPTH           # the place of the mark after the packets
+    MARK = DEPTH           # the index of the mark, after those of the packets
     NONE_LOST = -1
 
 

@@ -4,9 +4,8 @@
 Each packet begins with the call record of its sender, so that a mismatch is found at the
 receiver. Receives are posted ahead. An empty message, a mark, follows each DEPTH packets
 as a synchronous send, which completes only once its receive is posted: no sender runs far
-ahead of a slow receiver. No packet is such a send itself, because engines may need the
-progress of the sender for it (UCX for the first one to a peer), and a call does not wait
-for its receiver.
+ahead of a slow receiver. Packets are plain sends: an engine may need the sender to poll
+until a synchronous one completes (UCX the first to a peer), and a call returns before.
 """
 
 cimport cython
@@ -155,7 +154,7 @@ cdef class Packets:
         header.call, header.carried = call[0], carried
         one.sent += 1
         self.send(channel, new, HEADER_BYTES + nbytes, False)
-        if one.sent % DEPTH == 0:
+        if one.sent % DEPTH == 0 and self.lost == NONE_LOST:
             self.send(channel, &one.outgoing[MARK], 0, True)
 
     cdef void send(
@@ -210,7 +209,7 @@ cdef class Packets:
                 channel, &one.incoming[one.posted % DEPTH], HEADER_BYTES + SEGMENT_BYTES
             )
             one.posted += 1
-            if one.posted % DEPTH == 0:
+            if one.posted % DEPTH == 0 and self.lost == NONE_LOST:
                 self.receive_into(channel, &one.incoming[MARK], 0)
 
     cdef void receive_into(
@@ -232,6 +231,8 @@ cdef class Packets:
         if one == NULL:
             return NULL
         self.post(channel)
+        if one.consumed == one.posted:  # a mark has not arrived before later packets
+            return NULL
         first = &one.incoming[one.consumed % DEPTH]
         if self.lost != NONE_LOST or not self.done(channel, first) or self.lost != NONE_LOST:
             return NULL
