@@ -95,7 +95,8 @@ def test_datatypes_of_bottom_have_addresses(count):
     sent, received = np.arange(3 * count, dtype="i8"), np.full(3 * count, -1)
     make = datatypes.TYPECODES["q"].Create_hindexed
     of_sent, of_received = (
-        make([1], [x.ctypes.data + 8]).Create_resized(0, 24) for x in (sent, received)
+        make([1], [x.ctypes.data + 8]).Create_resized(0, 24).Commit()
+        for x in (sent, received)
     )
     source = specs.simple([memory.BOTTOM, count, of_sent])
     target, finish = specs.simple(
@@ -110,13 +111,29 @@ def test_datatypes_of_bottom_have_addresses(count):
     assert specs.vector([memory.BOTTOM, [1], [0], of_sent], 1).sizes == [8]
 
 
+def test_messages_have_committed_datatypes():
+    made = datatypes.TYPECODES["i"].Create_vector(2, 1, 2)
+    buf = np.zeros(3, "i4")
+    for message in (
+        lambda one: specs.simple([buf, 1, one]),
+        lambda one: specs.vector([buf, [1], [0], one], 1),
+        lambda one: specs.vector_of_types([buf, [one]], 1),
+    ):
+        for one in (made, made.Dup()):
+            with pytest.raises(MpiException, match=r"ERR_TYPE: .* Commit\(\) first"):
+                message(one)
+        rebuild, arguments = made.__reduce__()  # by pickle, which commits it
+        for one in (made.Dup().Commit().Dup(), rebuild(*arguments)):
+            message(one)
+
+
 def test_elements_of_bottom_have_a_count_and_addresses():
     integer = datatypes.TYPECODES["i"]
     with pytest.raises(ValueError, match="has no length; pass a count"):
         specs.simple([memory.BOTTOM, integer])
     with pytest.raises(KeyError, match=r"elements 'MPI\.BOTTOM'; pass one"):
         specs.simple([memory.BOTTOM, 3])
-    displaced = integer.Create_hindexed([1], [4])
+    displaced = integer.Create_hindexed([1], [4]).Commit()
     for place, datatype in ((memory.BOTTOM, integer), (b"12345678", displaced)):
         with pytest.raises(MpiException):
             specs.simple([place, 1, datatype]).elements()

@@ -3,6 +3,7 @@
    mpi_program check: the results of many calls, in bytes that are computed here.
    mpi_program leave: the last rank ends between two calls.
    mpi_program returned: the same, where errors are returned.
+   mpi_program mismatch: the text of an error, for a call with another count on each rank.
    mpi_program count: twenty calls that a program of another language makes, too. */
 #include <complex.h>
 #include <mpi.h>
@@ -245,6 +246,19 @@ static void returned(void) {
     _exit(0);
 }
 
+static void mismatch(void) {
+    char text[MPI_MAX_ERROR_STRING] = "", mine[2000] = "", total[2000];
+    int class = -1, length;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int i = 0; i < 20; i++) MPI_Barrier(MPI_COMM_WORLD);
+    int code =
+        MPI_Allreduce(mine, total, 1000 + rank, MPI_SIGNED_CHAR, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    CHECK(class == MPI_ERR_OTHER);
+    if (rank == 0) puts(text);
+}
+
 /* Calls that a program of another language makes, too. */
 static void count(void) {
     long mine[500], total[500];
@@ -265,6 +279,8 @@ int main(int argc, char **argv) {
         leave();
     else if (!strcmp(asked, "returned"))
         returned();
+    else if (!strcmp(asked, "mismatch"))
+        mismatch();
     else if (!strcmp(asked, "count"))
         count();
     else

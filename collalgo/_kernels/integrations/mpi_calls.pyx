@@ -5,6 +5,7 @@ cimport numpy as cnp
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 from libc.stdint cimport int64_t, intptr_t, uintptr_t
+from libc.string cimport strncpy
 
 import sys
 import traceback
@@ -37,6 +38,9 @@ cdef extern from "mpi_preload.h" nogil:
         void *(*connect)(intptr_t comm, int rank, int size) noexcept nogil
         int (*call)(void *connection, const preload_call *call) noexcept nogil
         void (*disconnect)(void *connection) noexcept nogil
+        char *sentence
+    enum:
+        PRELOAD_SENTENCE
     const char *PRELOAD_DTYPES
     const char *PRELOAD_OPS
     const char *PRELOAD_NAMES
@@ -189,7 +193,7 @@ cdef cnp.ndarray elements(const void *first, int64_t count, object dtype):
 
 
 cdef void report(str what) noexcept:
-    """Write the error that is handled, if that is possible; MPI gets its number only."""
+    """Write the error that is handled, if that is possible."""
     error = sys.exc_info()[1]
     try:
         sys.stderr.write(f"collalgo: {what}: {type(error).__name__}: {error}\n")
@@ -197,6 +201,13 @@ cdef void report(str what) noexcept:
             traceback.print_exc()
     except BaseException:  # the program has closed it, or its reader has ended
         pass
+
+
+cdef void keep_sentence(object error) noexcept:
+    """Give the library the text of an error, for MPI_Error_string."""
+    cdef bytes text = f"{error}".encode()[:PRELOAD_SENTENCE - 1]
+    text = text.decode(errors="ignore").encode()  # without a part of a character at its end
+    strncpy(library.sentence, text, PRELOAD_SENTENCE)
 
 
 cdef object connected(MpiRanks ranks):
@@ -234,6 +245,7 @@ cdef int make_with_gil(void *connection, const preload_call *call) noexcept with
         return (<Connection>connection).make(call)
     except BaseException:
         report("a call failed")
+        keep_sentence(sys.exc_info()[1])
         return -1
 
 

@@ -136,15 +136,28 @@ static connection *connection_for(int collective, word comm, int64_t nbytes) {
     return mine && mine->engine ? mine : NULL;
 }
 
+static int call_error; /* a code of MPI for the calls that fail, whose text is the last one's */
+
+static void add_error_code(void) {
+    if (mpi.Add_error_code(mpi.other_error, &call_error)) call_error = mpi.other_error;
+}
+
+/* Raises the error of the last call that failed: its code, by the handler of the communicator. */
+static int raise_error(word comm) {
+    static pthread_once_t added = PTHREAD_ONCE_INIT;
+    pthread_once(&added, add_error_code);
+    if (call_error != mpi.other_error) mpi.Add_error_string(call_error, interface.sentence);
+    mpi.Comm_call_errhandler(comm, call_error);
+    return call_error;
+}
+
 static int make(const connection *mine, word comm, const preload_call *call) {
     comm = handle_of(&mpi, comm);
     current.comm = comm, current.rank = mine->rank, current.is_in_call = 1;
     int status = interface.call(mine->engine, call);
     current.is_in_call = 0;
     taken[call->collective]++;
-    if (!status) return 0;
-    mpi.Comm_call_errhandler(comm, mpi.other_error);
-    return mpi.other_error;
+    return status ? raise_error(comm) : 0;
 }
 
 #include "preload_calls.h"

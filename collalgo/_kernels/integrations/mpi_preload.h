@@ -32,16 +32,21 @@ typedef struct {
 #define PRELOAD_DTYPES "i1 i2 i4 i8 u1 u2 u4 u8 f4 f8 c8 c16 b1"
 #define PRELOAD_OPS "sum prod min max land lor lxor band bor bxor"
 
+/* The bytes of the sentence of an error: no more than any MPI has room for. */
+enum { PRELOAD_SENTENCE = 256 };
+
 typedef struct {
     /* Of the library: allgather of bytes by MPI (0, or an error of MPI), and MPI's progress
        during a call. */
     int (*allgather)(intptr_t comm, const void *mine, int nbytes, void *all);
     unsigned (*poll)(void *);
     /* Of the engine: a connection, or NULL on all ranks if one of them cannot connect or they
-       are on several hosts; a call on it (0, or -1 once the error is written); its end. */
+       are on several hosts; a call on it (0, or -1 once the error is written, also to its
+       sentence); its end. */
     void *(*connect)(intptr_t comm, int rank, int size);
     int (*call)(void *connection, const preload_call *call);
     void (*disconnect)(void *connection);
+    char sentence[PRELOAD_SENTENCE];
 } preload_interface;
 
 #endif

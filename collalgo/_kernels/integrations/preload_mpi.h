@@ -23,6 +23,8 @@ typedef int delete_function(word comm, int key, void *value, void *extra);
 
 /* Name, and parameters, of the functions that are called. */
 #define MPI_FUNCTIONS(F) \
+    F(Add_error_code, int, int *) \
+    F(Add_error_string, int, const char *) \
     F(Allgather, const void *, int, word, void *, int, word, word) \
     F(Comm_call_errhandler, word, int) \
     F(Comm_create_keyval, copy_function *, delete_function *, int *, void *) \

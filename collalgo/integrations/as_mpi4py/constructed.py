@@ -26,6 +26,8 @@ class DatatypeState(State):
         What reductions combine; None for a datatype of several elements.
     combiner : str
         How it was made, with ``parameters``, of ``bases``.
+    is_committed : bool
+        Whether messages may have it.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class DatatypeState(State):
         self.parameters, self.bases = parameters or {}, tuple(bases)
         self.attributes: dict[int, Any] = {}
         self.name = ""
+        self.is_committed = combiner == "NAMED" or combiner.startswith("F90")
 
 
 class Constructors:
@@ -64,6 +67,7 @@ class Constructors:
         copy = type(self).of_state(
             DatatypeState(old.layout, old.dtype, "DUP", {}, [old])
         )
+        copy.state.is_committed = old.is_committed
         self.copy_attributes(copy)
         return copy
 
@@ -189,8 +193,8 @@ class Constructors:
     Resized = Create_resized
 
     def Commit(self) -> Any:
-        """Do nothing: every datatype can be used."""
-        _ = self.state
+        """Let messages have the datatype."""
+        self.state.is_committed = True
         return self
 
     def Free(self) -> None:

@@ -147,7 +147,7 @@ def _handle(state: DatatypeState) -> Any:
 def _rebuilt(kind: Any, base: Any, combiner: str, given: dict[str, Any]) -> Any:
     """The datatype of what :meth:`Datatype.decode` returned."""
     made = getattr(kind(base), f"Create_{combiner.lower()}")(**given)
-    return kind(made)
+    return kind(made).Commit()
 
 
 def _predefined(name: str, dtype: Any) -> Any:

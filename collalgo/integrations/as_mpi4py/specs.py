@@ -8,6 +8,7 @@ import numpy as np
 
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
 from collalgo.integrations.as_mpi4py.datatypes import TYPECODES, Datatype
+from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.memory import Bytes, Special, memory_of, origin
 from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part, Whole
 
@@ -42,10 +43,17 @@ def _typed(buf: Any, datatype: Any, *, writable: bool) -> tuple[Bytes, Any]:
     """The bytes of a buffer and its datatype, by default that of its elements."""
     memory, code = memory_of(buf, writable=writable)
     if datatype is not None:
-        return memory, Datatype.of(datatype)
+        return memory, _committed(Datatype.of(datatype))
     if code not in TYPECODES:
         raise KeyError(f"there is no datatype for elements {code!r}; pass one")
     return memory, TYPECODES[code]
+
+
+def _committed(datatype: Any) -> Any:
+    """A datatype that messages may have, as the null one of no elements."""
+    if datatype and not datatype.state.is_committed:
+        fail("ERR_TYPE", f"{datatype!r} is not committed; call its Commit() first")
+    return datatype
 
 
 def _entries(memory: Bytes, start: int, datatype: Any) -> int:
@@ -163,7 +171,7 @@ def vector_of_types(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     if len(datatypes) != blocks:
         raise ValueError(f"{len(datatypes)} datatypes are given for {blocks} ranks")
     items = zip(
-        [Datatype.of(datatype) for datatype in datatypes],
+        [_committed(Datatype.of(datatype)) for datatype in datatypes],
         _integers(counts, blocks),
         _integers(starts, blocks),
         strict=True,
