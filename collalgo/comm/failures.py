@@ -193,10 +193,12 @@ def _without_counts(failure: dict[str, Any]) -> str:
     """The mismatch of ranks that pass counts with one that does not."""
     pair = failure["rank"], failure["culprit"]
     without, with_them = pair if _exchanges(failure["mine"]) else pair[::-1]
+    is_like = _collective(failure["mine"]) == "broadcast"
+    what, them = ("`like`", "it") if is_like else ("the counts of all ranks", "them")
     return (
-        f"{_number(failure)}: rank {without} did not pass the counts of all ranks but "
-        f"rank {with_them} did; pass them on every rank, or on none, and the ranks "
-        "exchange what each knows"
+        f"{_number(failure)}: rank {without} did not pass {what} but rank {with_them} "
+        f"did; pass {them} on every rank, or on none, and the ranks exchange what each "
+        "knows"
     )
 
 

@@ -160,3 +160,13 @@ def test_counts_of_some_ranks_alone_are_asked_for_by_name(call, size):
 
     for alone in {0, size - 1}:
         threads(partial(on_each_rank, alone=alone), size, timeout=60)
+
+
+def test_a_broadcast_with_like_on_some_ranks_alone_asks_for_like():
+    def on_each_rank(comm):
+        like = np.ones(2) if comm.rank else None
+        with pytest.raises(MismatchError, match="rank 0 did not pass `like` but rank 1"):
+            comm.broadcast(np.ones(2), like=like)
+            comm.barrier()
+
+    threads(on_each_rank, 2, timeout=60)
