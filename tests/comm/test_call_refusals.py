@@ -165,7 +165,9 @@ def test_counts_of_some_ranks_alone_are_asked_for_by_name(call, size):
 def test_a_broadcast_with_like_on_some_ranks_alone_asks_for_like():
     def on_each_rank(comm):
         like = np.ones(2) if comm.rank else None
-        with pytest.raises(MismatchError, match="rank 0 did not pass `like` but rank 1"):
+        with pytest.raises(
+            MismatchError, match="rank 0 did not pass `like` but rank 1"
+        ):
             comm.broadcast(np.ones(2), like=like)
             comm.barrier()
 
