@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from collalgo._kernels.integrations.mpi_calls import TAKEN
+from collalgo.cli.main import main
 from collalgo.errors import BootstrapError
 from collalgo.integrations import preload
 from tests.support.leisure import at_leisure
@@ -198,6 +200,24 @@ def test_a_call_of_a_rank_that_ends_is_an_error_of_mpi(compiled):
     assert done.returncode != 0
     assert "Other MPI error" in done.stderr, done.stderr
     assert "PeerFailed" in done.stderr, done.stderr
+
+
+def test_a_command_for_dumps_wakes_no_program(compiled):
+    mpiexec = python_of("mpich").with_name("mpiexec")
+    job = subprocess.Popen(
+        [*PRELOAD, mpiexec, "-n", "2", compiled("mpich", "mpicc"), "asleep"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert job.stdout.readline() == "asleep\n"
+        done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
+    finally:
+        job.terminate()
+        output, _ = job.communicate(timeout=30)
+    assert "awake" not in output
+    assert done.exit_code == 1, done.output
+    assert done.output.count("is a program in C under --preload") == 2, done.output
+    assert "next:" not in done.output
 
 
 @pytest.mark.parametrize(
