@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from collalgo._kernels.integrations.mpi_calls import TAKEN
 from collalgo.cli.main import main
+from collalgo.cli.run import _with_launcher
 from collalgo.errors import BootstrapError
 from collalgo.integrations import preload
 from tests.support.leisure import at_leisure
@@ -223,7 +224,7 @@ def test_a_command_for_dumps_wakes_no_program(compiled):
 @pytest.mark.parametrize(
     ("words", "named", "code", "error"),
     [
-        (["-n", "2", "true"], "", 2, "so -n has no effect"),
+        (["-n", "2", "true"], "", 2, "run --preload mpiexec -n 2 true"),
         (["true"], "allreduce,scan", 1, "COLLALGO_PRELOAD=allreduce,scan has scan"),
     ],
 )
@@ -243,6 +244,11 @@ def test_a_program_of_mpi_without_a_launcher_is_warned_of(tmp_path):
         )  # fmt: skip
         assert done.stdout == "ran\n", done.stderr
         assert ("mpiexec -n 4" in done.stderr) is not known
+
+
+def test_ranks_are_an_option_of_the_launcher_of_the_mpi():
+    written = "collalgo run --preload /opt/mpirun -n 2 ./a.out"
+    assert _with_launcher(["/opt/mpirun", "./a.out"], 2) == written
 
 
 def test_a_file_that_cannot_run_is_refused(tmp_path):
