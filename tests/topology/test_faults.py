@@ -173,6 +173,6 @@ def test_a_partition_names_the_ranks_that_are_out_of_reach():
 
 
 @pytest.mark.parametrize("factor", [0, 2, 1e-300])
-def test_a_refused_fraction_names_the_option_and_the_method(factor):
-    with pytest.raises(TopologyError, match=r"--without, or without\(\)"):
+def test_a_refused_fraction_names_the_method_that_removes(factor):
+    with pytest.raises(TopologyError, match=r"by without\(\)"):
         Topology.load("dgx1v").degraded("gpu0-gpu3", factor)
