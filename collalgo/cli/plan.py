@@ -31,6 +31,7 @@ from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
 from collalgo.selection.selection import Selection
 from collalgo.synthesis.planner import PLANNED
 from collalgo.topology.faults import Faults
+from collalgo.topology.model import Kind
 
 #: The collectives that are planned by default.
 USUAL = ("allreduce", "allgather", "reduce_scatter")
@@ -103,6 +104,11 @@ def plan_command(
     calls = _calls(names, sizes, matrix)
     model = assuming(job_link_model() if per_host else figures, assume)
     topology = load(what, parameters, faults)
+    if per_host and not topology.devices(Kind.CORE):
+        raise click.UsageError(
+            f"--per-host places ranks on cores, and {topology.name} has none; leave it "
+            "out to plan for its GPUs"
+        )
     ahead = Ahead(topology, calls, model, per_host or 0, root)
     try:
         with patience("planning") as say:
