@@ -108,7 +108,7 @@ def test_the_user_names_the_collectives_that_are_taken(compiled):
     assert done.returncode == 0, done.stderr
     taken = {call for (_, call), (number, _) in counts.items() if number}
     assert taken == {"barrier", "broadcast"}
-    assert "of them in the first 3 of a communicator\n" in done.stderr
+    assert "among the first 3 calls of a communicator)\n" in done.stderr
 
 
 def test_ranks_on_several_hosts_are_left_to_mpi(compiled):
