@@ -39,6 +39,11 @@ def test_the_calls_beside_those_of_a_library_run(library, size):
             "targets": [(comm.rank + 1) % size],
             "blocks": np.ones((1, 4)),
             "counts": [1],
+            "splits": [1] * size,
+            "sent": [1] * size,
+            "received": [1] * size,
+            "things": [None] * size,
+            "color": comm.rank % 2,
             "dims": (size, 1),
         }
         for call in sections()[library]:
