@@ -46,7 +46,7 @@ Say: TypeAlias = Callable[[str], None]
 def patience(what: str) -> Iterator[Say]:
     """Show the present work and its duration on standard error, if it takes a while.
 
-    A terminal shows them at all times, a file or a pipe gets a line now and then. The
+    A terminal shows them at all times, a file or a pipe gets lines at intervals. The
     value changes the words for the present work. Within other work it is a part of
     that, which is shown.
     """

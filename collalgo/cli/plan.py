@@ -31,7 +31,7 @@ from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
 from collalgo.selection.selection import Selection
 from collalgo.synthesis.planner import PLANNED
 from collalgo.topology.faults import Faults
-from collalgo.topology.model import Kind
+from collalgo.topology.model import Kind, Topology
 
 #: The collectives that are planned by default.
 USUAL = ("allreduce", "allgather", "reduce_scatter")
@@ -104,11 +104,7 @@ def plan_command(
     calls = _calls(names, sizes, matrix)
     model = assuming(job_link_model() if per_host else figures, assume)
     topology = load(what, parameters, faults)
-    if per_host and not topology.devices(Kind.CORE):
-        raise click.UsageError(
-            f"--per-host places ranks on cores, and {topology.name} has none; leave it "
-            "out to plan for its GPUs"
-        )
+    _check_cores(topology, per_host)
     ahead = Ahead(topology, calls, model, per_host or 0, root)
     try:
         with patience("planning") as say:
@@ -136,6 +132,15 @@ def _check(per_host: int | None, figures: LinkModel) -> None:
     if per_host and figures is not DEFAULTS:
         raise click.UsageError(
             "--per-host takes the costs of the host profile; leave --figures out"
+        )
+
+
+def _check_cores(topology: Topology, per_host: int | None) -> None:
+    """Refuse ranks on the cores of a machine without any."""
+    if per_host and not topology.devices(Kind.CORE):
+        raise click.UsageError(
+            f"--per-host places ranks on cores, and {topology.name} has none; leave it "
+            "out to plan for its GPUs"
         )
 
 
