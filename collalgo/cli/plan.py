@@ -27,6 +27,7 @@ from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.errors import CollalgoError
+from collalgo.selection.losses import Loss
 from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
 from collalgo.selection.selection import Selection
 from collalgo.synthesis.planner import PLANNED
@@ -112,8 +113,9 @@ def plan_command(
             lost = ahead.each_failure(whole, one_of_equals, say) if each_failure else []
     except CollalgoError as error:
         raise click.ClickException(str(error)) from error
+    told: set[tuple[str, str]] = set()
     for call in calls:
-        _show(call, whole[call], lost)
+        _show(call, whole[call], lost, told)
     click.echo(f"kept in {disk_cache.folder()}")
 
 
@@ -144,8 +146,13 @@ def _check_cores(topology: Topology, per_host: int | None) -> None:
         )
 
 
-def _show(call: Call, whole: Selection, lost: Sequence[Equals]) -> None:
-    """Print the choice for a call, and the table of failures."""
+def _show(
+    call: Call, whole: Selection, lost: Sequence[Equals], told: set[tuple[str, str]]
+) -> None:
+    """Print the choice for a call, and the table of failures.
+
+    What was ``told``, a failure and its obstacle, is counted only.
+    """
     ratio = f", {whole.ratio:.2f} times the bound" if whole.ratio else ""
     text = (
         f"{call.collective} of {human(whole.nbytes)} on {counted(whole.size, 'rank')}: "
@@ -158,9 +165,15 @@ def _show(call: Call, whole: Selection, lost: Sequence[Equals]) -> None:
     for name in COLUMNS:
         left = name in (COLUMNS[0], COLUMNS[-1])
         table.add_column(name, justify="left" if left else "right")
-    for equals in lost:
-        table.add_row(*_cells(call, equals))
+    rows = [_cells(call, equals) for equals in lost]
+    obstacles = {(row[0], row[-1]) for row in rows if row[2] == ""}
+    for row in rows:
+        if (row[0], row[-1]) not in obstacles & told:
+            table.add_row(*row)
     wide_console().print(table, highlight=False)
+    if again := len(obstacles & told):
+        click.echo(f"and {counted(again, 'row')} with an obstacle, shown above")
+    told |= obstacles
 
 
 def _cells(call: Call, equals: Equals) -> list[str]:
@@ -179,5 +192,15 @@ def _cells(call: Call, equals: Equals) -> list[str]:
         "" if old is None else f"{loss.kept:.0%}",
         "cannot run" if old is None else human_time(old),
         "" if bound is None else human_time(bound),
-        chosen.choice.words,
+        chosen.choice.words + _against_old(loss),
     ]
+
+
+def _against_old(loss: Loss) -> str:
+    """The reason if the schedule of the whole machine is as good as the new one."""
+    if loss.why_no_candidate:
+        return f"; the old one {loss.why_no_candidate}"
+    old = loss.old_seconds
+    is_tied = old is not None and old <= loss.chosen.seconds
+    has_changed = loss.chosen.choice.words != loss.whole.choice.words
+    return ", tied with the old one" if is_tied and has_changed else ""

@@ -86,6 +86,13 @@ def test_a_partition_names_ranks_that_cannot_be_reached():
     assert re.search(r"host0-host1 +2 +host0 cannot reach host\[1-2\]", shown)
 
 
+def test_an_obstacle_is_shown_once_for_all_sizes():
+    words = ("plan", "mesh", "dims=3", "-c", "broadcast", "--size", "1K,1M")
+    shown = run(*words, "--each-failure")
+    assert shown.count("cannot reach host2") == 1
+    assert shown.count("and 2 rows with an obstacle, shown above") == 1
+
+
 def test_a_job_that_replans_after_a_failure_reads_its_choices(made):
     size, server = 2, Topology.load("cpu2s")
     words = ("plan", "cpu2s", "--per-host", str(size), "-c", "allreduce")
