@@ -149,18 +149,24 @@ def _check_cores(topology: Topology, per_host: int | None) -> None:
 def _show(
     call: Call, whole: Selection, lost: Sequence[Equals], told: set[tuple[str, str]]
 ) -> None:
-    """Print the choice for a call, and the table of failures.
-
-    What was ``told``, a failure and its obstacle, is counted only.
-    """
+    """Print the choice for a call, and the table of failures, if any."""
     ratio = f", {whole.ratio:.2f} times the bound" if whole.ratio else ""
     text = (
         f"{call.collective} of {human(whole.nbytes)} on {counted(whole.size, 'rank')}: "
         f"{human_time(whole.seconds)}{whole.choice.mark} by {whole.choice.words}{ratio}"
     )
     click.echo(wrapped(text))
-    if not lost:
-        return
+    if lost:
+        _show_failures(call, lost, told)
+
+
+def _show_failures(
+    call: Call, lost: Sequence[Equals], told: set[tuple[str, str]]
+) -> None:
+    """Print the table of failures.
+
+    What was ``told``, a failure and its obstacle, is counted only.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in COLUMNS:
         left = name in (COLUMNS[0], COLUMNS[-1])
