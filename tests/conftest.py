@@ -9,6 +9,7 @@ from collalgo.bench.cluster.kernel import down, is_up, up
 from hypothesis import HealthCheck, settings
 
 from collalgo import ALGORITHMS
+from collalgo.base import console
 from collalgo.comm import shared_kinds
 from collalgo.cost.copy_policy import CopyPolicy
 from tests.support.clusters import layout, skip_without_etcd
@@ -28,6 +29,10 @@ settings.load_profile("collalgo")
 
 # Tests change what prices are made of; the few of kept choices switch these on.
 os.environ["COLLALGO_CACHE"] = "off"
+
+# Commands that tests invoke have one output, in which progress would be among results.
+console.UNSEEN = 1e6
+console._lines = console.Lines()
 
 
 def pytest_collection_finish():

@@ -87,8 +87,9 @@ class Variable(NamedTuple):
 
 
 TIMEOUT = Variable(
-    f"{PREFIX}TIMEOUT", "Seconds that calls wait for other ranks", seconds, "300"
-)
+    f"{PREFIX}TIMEOUT", "Seconds that calls wait for other ranks", seconds,
+    "300; torch's 30 minutes under torch; none under `--as-mpi4py` and `--preload`",
+)  # fmt: skip
 ENGINE = Variable(
     f"{PREFIX}ENGINE", "The engine between hosts, without a fallback", engine,
     "MPI under an mpiexec, else UCX",

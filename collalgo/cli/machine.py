@@ -88,36 +88,51 @@ assume_option = click.option(
 )
 
 
-def _parse_degraded(
+def _split(
     _context: object, _parameter: object, words: tuple[str, ...]
+) -> tuple[str, ...]:
+    """The names of words, each of which may be a list, as host0/nic0,host1/nic0."""
+    return tuple(part.strip() for text in words for part in text.split(","))
+
+
+def _parse_degraded(
+    context: object, parameter: object, words: tuple[str, ...]
 ) -> tuple[tuple[str, float], ...]:
     """The names with the remaining fractions, from words as gpu1-gpu5=0.5."""
     found = []
-    for word in words:
-        name, _, factor = word.rpartition("=")
+    for word in _split(context, parameter, words):
+        name, _, text = word.rpartition("=")
         try:
-            found.append((name, float(factor)))
+            factor = float(text)
         except ValueError:
             raise click.BadParameter(
                 f"{word!r} must be of the form NAME=FRACTION, as gpu1-gpu5=0.5"
             ) from None
+        if not 0 < factor <= 1:
+            raise click.BadParameter(
+                f"{word}: the remaining fraction of the bandwidth must be above 0 and "
+                f"at most 1; write --without {name} if it has failed"
+            )
+        found.append((name, factor))
     return tuple(found)
 
 
 _without_option = click.option(
     "--without",
     multiple=True,
-    metavar="NAME",
-    help="Failed link, device or host, as gpu1-gpu5, host1/nic0 or host1; repeatable.",
+    metavar="NAME[,NAME...]",
+    callback=_split,
+    help="Failed links, devices or hosts, as gpu1-gpu5, host1/nic0 or host1; "
+    "repeatable.",
 )
 
 _degraded_option = click.option(
     "--degraded",
     multiple=True,
-    metavar="NAME=FRACTION",
+    metavar="NAME=FRACTION[,...]",
     callback=_parse_degraded,
-    help="Slow link, device or host and the fraction of its bandwidth that remains, "
-    "as gpu1-gpu5=0.5; repeatable.",
+    help="Slow links, devices or hosts and the fraction of their bandwidth that "
+    "remains, as gpu1-gpu5=0.5; repeatable.",
 )
 
 

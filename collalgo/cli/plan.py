@@ -27,10 +27,12 @@ from collalgo.cost.byte_matrix import ByteMatrix
 from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.matrix_bounds import ALLTOALLV
 from collalgo.errors import CollalgoError
+from collalgo.selection.losses import Loss
 from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
 from collalgo.selection.selection import Selection
 from collalgo.synthesis.planner import PLANNED
 from collalgo.topology.faults import Faults
+from collalgo.topology.model import Kind, Topology
 
 #: The collectives that are planned by default.
 USUAL = ("allreduce", "allgather", "reduce_scatter")
@@ -103,6 +105,7 @@ def plan_command(
     calls = _calls(names, sizes, matrix)
     model = assuming(job_link_model() if per_host else figures, assume)
     topology = load(what, parameters, faults)
+    _check_cores(topology, per_host)
     ahead = Ahead(topology, calls, model, per_host or 0, root)
     try:
         with patience("planning") as say:
@@ -110,8 +113,9 @@ def plan_command(
             lost = ahead.each_failure(whole, one_of_equals, say) if each_failure else []
     except CollalgoError as error:
         raise click.ClickException(str(error)) from error
+    told: set[tuple[str, str]] = set()
     for call in calls:
-        _show(call, whole[call], lost)
+        _show(call, whole[call], lost, told)
     click.echo(f"kept in {disk_cache.folder()}")
 
 
@@ -133,23 +137,49 @@ def _check(per_host: int | None, figures: LinkModel) -> None:
         )
 
 
-def _show(call: Call, whole: Selection, lost: Sequence[Equals]) -> None:
-    """Print the choice for a call, and the table of failures."""
+def _check_cores(topology: Topology, per_host: int | None) -> None:
+    """Refuse ranks on the cores of a machine without any."""
+    if per_host and not topology.devices(Kind.CORE):
+        raise click.UsageError(
+            f"--per-host places ranks on cores, and {topology.name} has none; leave it "
+            "out to plan for its GPUs"
+        )
+
+
+def _show(
+    call: Call, whole: Selection, lost: Sequence[Equals], told: set[tuple[str, str]]
+) -> None:
+    """Print the choice for a call, and the table of failures, if any."""
     ratio = f", {whole.ratio:.2f} times the bound" if whole.ratio else ""
     text = (
         f"{call.collective} of {human(whole.nbytes)} on {counted(whole.size, 'rank')}: "
         f"{human_time(whole.seconds)}{whole.choice.mark} by {whole.choice.words}{ratio}"
     )
     click.echo(wrapped(text))
-    if not lost:
-        return
+    if lost:
+        _show_failures(call, lost, told)
+
+
+def _show_failures(
+    call: Call, lost: Sequence[Equals], told: set[tuple[str, str]]
+) -> None:
+    """Print the table of failures.
+
+    What was ``told``, a failure and its obstacle, is counted only.
+    """
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in COLUMNS:
         left = name in (COLUMNS[0], COLUMNS[-1])
         table.add_column(name, justify="left" if left else "right")
-    for equals in lost:
-        table.add_row(*_cells(call, equals))
+    rows = [_cells(call, equals) for equals in lost]
+    obstacles = {(row[0], row[-1]) for row in rows if row[2] == ""}
+    for row in rows:
+        if (row[0], row[-1]) not in obstacles & told:
+            table.add_row(*row)
     wide_console().print(table, highlight=False)
+    if again := len(obstacles & told):
+        click.echo(f"and {counted(again, 'row')} with an obstacle, shown above")
+    told |= obstacles
 
 
 def _cells(call: Call, equals: Equals) -> list[str]:
@@ -168,5 +198,15 @@ def _cells(call: Call, equals: Equals) -> list[str]:
         "" if old is None else f"{loss.kept:.0%}",
         "cannot run" if old is None else human_time(old),
         "" if bound is None else human_time(bound),
-        chosen.choice.words,
+        chosen.choice.words + _against_old(loss),
     ]
+
+
+def _against_old(loss: Loss) -> str:
+    """The reason if the schedule of the whole machine is as good as the new one."""
+    if loss.why_no_candidate:
+        return f"; the old one {loss.why_no_candidate}"
+    old = loss.old_seconds
+    is_tied = old is not None and old <= loss.chosen.seconds
+    has_changed = loss.chosen.choice.words != loss.whole.choice.words
+    return ", tied with the old one" if is_tied and has_changed else ""

@@ -24,6 +24,9 @@ from collalgo.launch.options import Choice, LaunchOptions, OptionError, Starter
 from collalgo.launch.plan import LaunchPlan, launch_plan, number_of_ranks
 from collalgo.launch.signals import StopRequested, requests_until_exit
 
+#: The commands that start programs of MPI.
+LAUNCHERS_OF_MPI = ("mpiexec", "mpirun", "srun")
+
 #: The command of the ranks, with its arguments.
 command_argument = click.argument(
     "command",
@@ -117,7 +120,8 @@ def _run_preloaded(line: Sequence[str]) -> NoReturn:
         if given and name not in {"command", "module", "preloaded"}:
             raise click.UsageError(
                 f"--preload starts no ranks itself, so {parameter.opts[0]} has no "
-                "effect; give the launcher of the MPI its options"
+                "effect; give the launcher of the MPI its options: "
+                + _with_launcher(line, context.params["size"])
             )
     preload(os.environ)
     _warn_of_one_rank(line)
@@ -127,12 +131,21 @@ def _run_preloaded(line: Sequence[str]) -> NoReturn:
         raise click.ClickException(f"cannot run {line[0]}: {error.strerror}") from None
 
 
+def _with_launcher(line: Sequence[str], ranks: int | None = None) -> str:
+    """The command that starts ranks of a program of MPI."""
+    if Path(line[0]).name not in LAUNCHERS_OF_MPI:
+        line = ("mpiexec", "-n", str(ranks or 4), *line)
+    elif ranks:
+        line = (line[0], "-n", str(ranks), *line[1:])
+    return f"collalgo run --preload {shlex.join(line)}"
+
+
 def _warn_of_one_rank(line: Sequence[str]) -> None:
     """Warn of a program of MPI that no launcher starts."""
     if is_of_mpi(line[0]) and not any(each.is_in(os.environ) for each in LAUNCHERS):
         report(
             f"{line[0]} is a program of MPI and runs as one rank; for several write "
-            f"collalgo run --preload mpiexec -n 4 {shlex.join(line)}"
+            + _with_launcher(line)
         )
 
 

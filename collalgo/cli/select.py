@@ -186,8 +186,12 @@ def _choices(
     options: dict[str, Any],
 ) -> list[Selection]:
     """The choice for each size."""
-    with patience("pricing"):
-        found = [decide(nbytes, **options) for nbytes in sizes]
+    found = []
+    with patience("pricing") as say:
+        for i, nbytes in enumerate(sizes):
+            if len(sizes) > 1:
+                say(f"pricing size {i + 1} of {len(sizes)}")
+            found.append(decide(nbytes, **options))
     policy = options.get("policy")
     if policy and all(each.decider == PRICE for each in found):
         click.echo(

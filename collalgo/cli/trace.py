@@ -17,6 +17,7 @@ from collalgo.cli.options import force_option, writes
 from collalgo.cli.price_calls import price_command
 from collalgo.cli.words import epilog
 from collalgo.comm.tracing.analysis import DumpError, Finding, analyze
+from collalgo.comm.tracing.dump import DUMP_FILES
 from collalgo.comm.tracing.summary import Row, SlowCall
 from collalgo.comm.tracing.trace_file import TraceError
 from collalgo.comm.tracing.view import Trace
@@ -49,14 +50,28 @@ def dump_command(job: int | None) -> None:
     JOB is the process id of the launcher (collalgo run, mpiexec, torchrun) or of a
     rank. It may be omitted if a single job was started in this folder. The exit code is
     1 if a rank does not dump its calls.
+
+    Each rank gets SIGUSR1, which Python code does not notice; a sleep or another wait
+    of C code in a rank may return early. Programs in C under --preload dump nothing
+    and get no signal.
     """
-    ranks = _ranks_of(job)
-    files = dump_ranks(ranks)
+    files = dump_ranks(_ranks_of(job))
     for rank, file in files.items():
         click.echo(wrapped(_answer(rank, file)))
-    folder = min({rank.folder for rank in ranks}, key=str)
-    click.echo(f"next: collalgo trace analyze {folder}")
+    written = {file for file in files.values() if file}
+    for folder in sorted({file.parent for file in written}):
+        if older := len({*folder.glob(DUMP_FILES)} - written):
+            click.echo(wrapped(_warning(folder, older)))
+        click.echo(f"next: collalgo trace analyze {folder}")
     raise SystemExit(int(None in files.values()))
+
+
+def _warning(folder: Path, older: int) -> str:
+    """That the analysis of a folder reads dumps that were not written now."""
+    return (
+        f"{folder} also has {counted(older, 'older dump')}, which the analysis reads, "
+        "too; delete those of former jobs"
+    )
 
 
 def _ranks_of(job: int | None) -> list[RankProcess]:
@@ -80,6 +95,12 @@ def _ranks_of(job: int | None) -> list[RankProcess]:
 
 def _answer(rank: RankProcess, file: Path | None) -> str:
     """The file of the dump of a rank, or the reason why it is missing."""
+    if not rank.dumps:
+        return (
+            f"rank {rank.rank} (process {rank.process}) is a program in C under "
+            "--preload, which dumps nothing; with COLLALGO_TIMEOUT=3 a call that waits "
+            "for 3 s fails and names the rank that is missing"
+        )
     if file is None:
         return (
             f"rank {rank.rank} (process {rank.process}) has not written a dump into "

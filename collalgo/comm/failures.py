@@ -20,7 +20,7 @@ from collalgo.comm.differing import (
     differing_counts,
     or_skipped,
 )
-from collalgo.comm.reasons import CLOSED
+from collalgo.comm.reasons import CLOSED, OF_DEFAULT
 from collalgo.engine.reduction import op_text
 from collalgo.errors import (
     CollalgoError,
@@ -265,8 +265,8 @@ def _timeout(failure: dict[str, Any]) -> str:
         on_devices = failure["mine"]["algorithm"].endswith(ON_DEVICES)
         streams = ", or for earlier work on a stream" if on_devices else ""
         return (
-            f"{gave_up}the others, which are all in the call{streams}; pass a longer "
-            "timeout"
+            f"{gave_up}the others, which are all in the call{streams}; raise the "
+            f"timeout ({OF_DEFAULT})"
         )
     ranks = ", ".join(
         f"rank {rank}, {last or 'whose last call is not known'}"
@@ -274,7 +274,7 @@ def _timeout(failure: dict[str, Any]) -> str:
         for last in [_last_call(failure, rank, "which", "whose")]
     )
     more = f" and {len(missing) - 4} more" if len(missing) > 4 else ""
-    advice = "make the call there too, or pass a longer timeout here"
+    advice = f"make the call there too, or raise the timeout ({OF_DEFAULT})"
     return f"{gave_up}{ranks}{more}; {advice}"
 
 

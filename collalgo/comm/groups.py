@@ -14,6 +14,7 @@ from collalgo.bootstrap.group_calls import GroupCall
 from collalgo.bootstrap.liveness_check import ProcessGone
 from collalgo.comm.hang_hint import with_hint
 from collalgo.comm.host_groups import cross_ranks, local_ranks
+from collalgo.comm.reasons import OF_DEFAULT
 from collalgo.comm.runner import Runner
 from collalgo.comm.world_failures import failure_error
 from collalgo.errors import BootstrapError, CollalgoError, CollectiveTimeout
@@ -220,8 +221,8 @@ class Groups:
         error = CollectiveTimeout(
             f"{call.name}: rank {self.rank} waited {self._runner.timeout:g} s for "
             f"{'rank' if len(missing) == 1 else 'ranks'} {ranks} of the group "
-            f"{call.text}; make the call there too, with the same ranks, or set a "
-            "longer timeout of the communicator",
+            f"{call.text}; make the call there too, with the same ranks, or raise "
+            f"the timeout of the communicator ({OF_DEFAULT})",
             rank=self.rank,
             collective=call.name,
             missing=missing,

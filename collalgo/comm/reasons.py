@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+from collalgo.base.environment import TIMEOUT
 from collalgo.base.source_lines import place_of
 
 #: The reason of a rank that has closed its communicator.
 CLOSED = "its communicator was closed"
+
+#: The timeout of calls that pass none, also those of programs that cannot pass one.
+OF_DEFAULT = f"{TIMEOUT.name} sets the default"
 
 #: The most characters of an exception that are sent to the other ranks.
 REASON = 150

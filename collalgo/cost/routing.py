@@ -208,9 +208,21 @@ class Routes:
             targets = self._targets if len(self._targets) <= FEW_TARGETS else {b}
             known.update(paths_in(self._index, a, targets))
         if b not in known:
-            far = [one for one in self.devices if one not in (a, *known)]
-            raise TopologyError(f"{self.topology.name}: {a} cannot reach {fold(far)}")
+            raise self._unreachable(a, b)
         return known[b]
+
+    def _unreachable(self, a: str, b: str) -> TopologyError:
+        """The error where no path leads from a device to some others."""
+        far = [one for one in self.devices if one not in (a, *self._paths[a])]
+        text = f"{self.topology.name}: {a} cannot reach {fold(far)}"
+        parts = self._index.parts(PathType.NET)
+        if parts[a] == parts[b]:
+            alone = far[0] if len(far) == 1 else a
+            text += (
+                " directly, and the devices between them, as other GPUs, forward no "
+                f"messages; remove {alone}, too"
+            )
+        return TopologyError(text)
 
     def _parallel_ways(self, path: Path) -> ShortestPaths:
         """All paths of the type and the number of links of this path.

@@ -26,6 +26,9 @@ CLOCK = 20_000_000
 #: The file of compiled code by which a process of collalgo is recognised.
 CODE = b"/_kernels/comm/recorder."
 
+#: That by which an MPI program in C is recognised that has loaded our library.
+CODE_OF_PRELOAD = b"/_kernels/integrations/mpi_calls."
+
 
 class RankProcess(NamedTuple):
     """The process of a rank.
@@ -41,16 +44,19 @@ class RankProcess(NamedTuple):
         the number of its parent.
     folder : Path
         The folder of its dumps.
+    dumps : bool
+        Whether it dumps its calls at SIGUSR1, as programs in C do not.
     """
 
     process: int
     rank: str
     job: str
     folder: Path
+    dumps: bool = True
 
 
 def rank_processes(ancestor: int | None = None) -> list[RankProcess]:
-    """The ranks on this host that dump their calls at SIGUSR1, in order.
+    """The ranks on this host, in order.
 
     Parameters
     ----------
@@ -88,9 +94,9 @@ def _rank_of(process: int, parent: int) -> RankProcess | None:
     """The rank that a process is, or None."""
     folder = Path(f"/proc/{process}")
     try:
-        if not catches(process, signal.SIGUSR1):
-            return None
-        if CODE not in (folder / "maps").read_bytes():
+        code = (folder / "maps").read_bytes()
+        dumps = CODE_OF_PRELOAD not in code
+        if CODE not in code or (dumps and not catches(process, signal.SIGUSR1)):
             return None
         known = proc.environment(process)
         working = (folder / "cwd").readlink()
@@ -99,21 +105,25 @@ def _rank_of(process: int, parent: int) -> RankProcess | None:
     launcher = _launcher(known)
     if launcher is None:
         return None
-    dumps = working / (known.get(DUMP.name) or DEFAULT_FOLDER)
+    target = working / (known.get(DUMP.name) or DEFAULT_FOLDER)
     job = known.get(JOB.name) or str(parent)
-    return RankProcess(process, launcher.numbers(known)[0], job, dumps)
+    return RankProcess(process, launcher.numbers(known)[0], job, target, dumps)
 
 
 def dump_ranks(ranks: Sequence[RankProcess]) -> dict[RankProcess, Path | None]:
-    """Make ranks dump their calls, and wait for the files: None where none comes."""
+    """Make ranks dump their calls, and wait for the files: None where none comes.
+
+    Ranks that dump nothing get no signal, which would end a ``sleep`` of theirs.
+    """
     begun = time.time_ns()
-    for rank in ranks:
+    asked = [rank for rank in ranks if rank.dumps]
+    for rank in asked:
         with suppress(OSError):  # it has ended
             os.kill(rank.process, signal.SIGUSR1)
     found: dict[RankProcess, Path | None] = dict.fromkeys(ranks)
     deadline = time.monotonic() + DUMP_SECONDS
-    while None in found.values() and time.monotonic() < deadline:
-        for rank in ranks:
+    while any(not found[rank] for rank in asked) and time.monotonic() < deadline:
+        for rank in asked:
             found[rank] = found[rank] or _file_of(rank, begun)
         time.sleep(0.02)
     return found

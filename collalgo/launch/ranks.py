@@ -30,6 +30,9 @@ OF_A_VICTIM = ("collalgo.errors.PeerFailed", "collalgo.errors.CommunicatorRevoke
 #: That of a rank whose job is lost: a restarted rank would begin the work again.
 OF_A_LOST_JOB = "collalgo.errors.EpochLost"
 
+#: The begin of the line after the error of a call in the background.
+NOTE = "called in the background at "
+
 #: The exit code of Python after an error that nothing catches.
 UNCAUGHT = 1
 
@@ -75,8 +78,10 @@ class Rank(Child):
         return self.ended_by(OF_A_VICTIM)
 
     def ended_by(self, errors: str | tuple[str, ...]) -> bool:
-        """Whether the last line of its traceback begins with one of some names."""
+        """Whether the error of its traceback begins with one of some names."""
         lines = self.traceback()
+        while lines and lines[-1].startswith(NOTE):
+            lines.pop()
         return bool(lines) and lines[-1].startswith(errors)
 
     def note_end(self) -> None:
@@ -100,7 +105,8 @@ class Rank(Child):
         if self._records.traceback(self._key):
             forwarded = self._forwarded()
             return lines[0] in forwarded and lines[-1] in forwarded
-        return self.returncode == UNCAUGHT and len(error_lines(lines)) == 1
+        _, *notes = error_lines(lines)
+        return self.returncode == UNCAUGHT and all(n.startswith(NOTE) for n in notes)
 
 
 class Ranks:

@@ -12,7 +12,10 @@ from collalgo.errors import AlgorithmNotApplicable, CollalgoError
 NOT_SERIAL = "does not combine in the order of the ranks"
 
 #: The obstacle of an algorithm for a late rank where all ranks are on time.
-BY_NAME = "for calls with a late rank; name it to run it, or pass late on a topology"
+BY_NAME = (
+    "for calls with a late rank: select --topology WHAT --late 2=10ms prices it, and "
+    "algorithm=NAME of a call runs it"
+)
 
 
 def obstacle_to(row: Algorithm, size: int, reproducible: bool) -> str | None:

@@ -22,7 +22,7 @@ _SHOWN = re.compile(
 )
 
 #: The advice for an element that carries no data.
-REMOVE = "remove a failed element by --without, or without() of a topology"
+REMOVE = "remove a failed element by without()"
 
 #: The most names that an error lists.
 LISTED = 8

@@ -64,8 +64,18 @@ def test_work_that_takes_a_while_shows_on_a_terminal_and_leaves_nothing(
     assert not shown or shown.rstrip("\n").endswith("\x1b[2K")  # the line is erased
 
 
-def test_work_for_a_file_shows_nothing(capsys, monkeypatch):
-    monkeypatch.setattr(console, "SILENT", 0.0)
+def test_work_for_a_file_shows_lines_if_it_takes_long(capsys, monkeypatch):
     with patience("dividing"):
         time.sleep(0.01)
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(console, "UNSEEN", 0.01)
+    monkeypatch.setattr(console, "MOST_UNSEEN", 0.01)
+    monkeypatch.setattr(console, "_lines", console.Lines())
+    with patience("dividing") as say, patience("a part of it"):
+        say("failure 3 of 32")
+        shown, until = "", time.monotonic() + 30
+        while shown.count("\n") < 2:
+            assert time.monotonic() < until
+            shown += capsys.readouterr().err
+            time.sleep(0.01)
+    assert shown.startswith("failure 3 of 32: 0 s so far\nfailure 3 of 32: ")

@@ -155,12 +155,21 @@ def test_a_machine_with_faults_is_written_to_a_file(tmp_path, faults):
     assert changed.exit_code == bool(faults)
 
 
+def test_names_of_faults_may_be_lists():
+    words = ("topo", "show", "dgx1v", "--without")
+    assert run(*words, "nic3,nic2") == run(*words, "nic3", "--without", "nic2")
+    words = ("bound", "broadcast", "dgx1v", "--degraded")
+    both = run(*words, "nic3=0.5", "--degraded", "gpu1-gpu5=0.5")
+    assert run(*words, "nic3=0.5, gpu1-gpu5=0.5") == both
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
         (("bound", "broadcast", "dgx1v", "--without", "gpu9"), "no device, host or"),
         (("bound", "broadcast", "dgx1v", "--degraded", "gpu0"), "NAME=FRACTION"),
         (("bound", "broadcast", "dgx1v", "--degraded", "gpu0=2"), "at most 1"),
+        (("bound", "broadcast", "dgx1v", "--degraded", "a=0"), "write --without a if"),
         (
             ("bound", "broadcast", "dgx1v", *FAULTS, "--degraded", "gpu5-gpu1=0.25"),
             "has two faults: gpu1-gpu5 at 0.5, and gpu5-gpu1 at 0.25; give one",

@@ -90,3 +90,18 @@ def test_the_job_of_this_folder_is_preferred_to_others(rank, tmp_path, monkeypat
     assert done.exit_code == 0, done.output
     assert done.output.startswith(f"process {rank}: sleep 60")
     assert done.output.count("rank 0: ") == 1
+
+
+def test_dumps_of_former_jobs_are_not_taken_for_new_ones(rank, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rank0-1.json").touch()
+    monkeypatch.setattr(trace, "dump_ranks", lambda some: dict.fromkeys(some))
+    nothing = CliRunner().invoke(main, ["trace", "dump"])
+    assert nothing.exit_code == 1
+    assert "next:" not in nothing.output
+    new = tmp_path / "rank0-2.json"
+    new.touch()
+    monkeypatch.setattr(trace, "dump_ranks", lambda some: dict.fromkeys(some, new))
+    done = CliRunner().invoke(main, ["trace", "dump"])
+    assert "also has 1 older dump, which" in done.output.replace("\n", " ")
+    assert f"next: collalgo trace analyze {tmp_path}" in done.output

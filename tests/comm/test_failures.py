@@ -55,6 +55,7 @@ def test_a_rank_that_never_calls_is_named_with_its_last_call():
     (message,) = set(threads(on_each_rank, 3))
     last = "last call was allreduce #1 (7 float64, sum"
     assert f"waited 0.4 s for rank 1, whose {last}" in message
+    assert "or raise the timeout (COLLALGO_TIMEOUT sets the default)" in message
 
 
 def test_a_rank_that_never_called_anything_is_named():

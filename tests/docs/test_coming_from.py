@@ -22,25 +22,34 @@ def sections():
     return found
 
 
+def names_of(comm):
+    """What the calls are made with."""
+    size = comm.size
+    return {
+        "comm": comm,
+        "collalgo": collalgo,
+        "x": np.ones(4),
+        "y": np.ones(4),
+        "rows": np.ones((size, 4)),
+        "pairs": np.zeros(4, "f8,i8"),
+        "index": np.arange(4),
+        "to": (comm.rank + 1) % size,
+        "source": (comm.rank - 1) % size,
+        "targets": [(comm.rank + 1) % size],
+        "blocks": np.ones((1, 4)),
+        "counts": [1],
+        **dict.fromkeys(("splits", "sent", "received"), [1] * size),
+        "things": [None] * size,
+        "color": comm.rank % 2,
+        "dims": (size, 1),
+    }
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("library", sections())
 def test_the_calls_beside_those_of_a_library_run(library, size):
     def on_each_rank(comm):
-        names = {
-            "comm": comm,
-            "collalgo": collalgo,
-            "x": np.ones(4),
-            "y": np.ones(4),
-            "rows": np.ones((size, 4)),
-            "pairs": np.zeros(4, "f8,i8"),
-            "index": np.arange(4),
-            "to": (comm.rank + 1) % size,
-            "source": (comm.rank - 1) % size,
-            "targets": [(comm.rank + 1) % size],
-            "blocks": np.ones((1, 4)),
-            "counts": [1],
-            "dims": (size, 1),
-        }
+        names = names_of(comm)
         for call in sections()[library]:
             exec(call, names)
 

@@ -8,8 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from collalgo._kernels.integrations.mpi_calls import TAKEN
+from collalgo.cli.main import main
+from collalgo.cli.run import _with_launcher
 from collalgo.errors import BootstrapError
 from collalgo.integrations import preload
 from tests.support.leisure import at_leisure
@@ -105,7 +108,7 @@ def test_the_user_names_the_collectives_that_are_taken(compiled):
     assert done.returncode == 0, done.stderr
     taken = {call for (_, call), (number, _) in counts.items() if number}
     assert taken == {"barrier", "broadcast"}
-    assert "of them in the first 3 of a communicator\n" in done.stderr
+    assert "among the first 3 calls of a communicator)\n" in done.stderr
 
 
 def test_ranks_on_several_hosts_are_left_to_mpi(compiled):
@@ -207,10 +210,28 @@ def test_a_call_of_a_rank_that_ends_is_an_error_of_mpi(compiled):
     assert "PeerFailed" in done.stderr, done.stderr
 
 
+def test_a_command_for_dumps_wakes_no_program(compiled):
+    mpiexec = python_of("mpich").with_name("mpiexec")
+    job = subprocess.Popen(
+        [*PRELOAD, mpiexec, "-n", "2", compiled("mpich", "mpicc"), "asleep"],
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert job.stdout.readline() == "asleep\n"
+        done = CliRunner().invoke(main, ["trace", "dump", str(job.pid)])
+    finally:
+        job.terminate()
+        output, _ = job.communicate(timeout=30)
+    assert "awake" not in output
+    assert done.exit_code == 1, done.output
+    assert done.output.count("is a program in C under --preload") == 2, done.output
+    assert "next:" not in done.output
+
+
 @pytest.mark.parametrize(
     ("words", "named", "code", "error"),
     [
-        (["-n", "2", "true"], "", 2, "so -n has no effect"),
+        (["-n", "2", "true"], "", 2, "run --preload mpiexec -n 2 true"),
         (["true"], "allreduce,scan", 1, "COLLALGO_PRELOAD=allreduce,scan has scan"),
     ],
 )
@@ -230,6 +251,11 @@ def test_a_program_of_mpi_without_a_launcher_is_warned_of(tmp_path):
         )  # fmt: skip
         assert done.stdout == "ran\n", done.stderr
         assert ("mpiexec -n 4" in done.stderr) is not known
+
+
+def test_ranks_are_an_option_of_the_launcher_of_the_mpi():
+    written = "collalgo run --preload /opt/mpirun -n 2 ./a.out"
+    assert _with_launcher(["/opt/mpirun", "./a.out"], 2) == written
 
 
 def test_a_file_that_cannot_run_is_refused(tmp_path):

@@ -119,6 +119,15 @@ def test_the_first_failure_ends_the_job_and_its_error_is_shown_last(script):
     assert "PeerFailed: barrier #1: rank 1 is gone: LookupError: planted" in done.stderr
 
 
+def test_an_error_of_a_call_in_the_background_is_shown_once(script):
+    call = "comm.allreduce_async(np.ones(3 + comm.rank)).wait()\n"
+    done = run("-n", "2", script(f"comm = collalgo.init()\n{call}"))
+    head, error, note = done.stderr.split("collalgo run: ")[1].splitlines()
+    assert head.endswith("its traceback is above")
+    assert "MismatchError: allreduce #1" in error
+    assert note.startswith("  called in the background at ")
+
+
 def test_a_rank_that_is_killed_is_named(script):
     done = run(
         "-n",

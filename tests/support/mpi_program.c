@@ -270,6 +270,19 @@ static void count(void) {
     }
 }
 
+/* The last rank sleeps, which a signal would end, while the others wait for it. */
+static void asleep(void) {
+    for (int i = 0; i < 20; i++) MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == size - 1) {
+        puts("asleep");
+        fflush(stdout);
+        sleep(60);
+        puts("awake");
+        fflush(stdout);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -281,6 +294,8 @@ int main(int argc, char **argv) {
         returned();
     else if (!strcmp(asked, "mismatch"))
         mismatch();
+    else if (!strcmp(asked, "asleep"))
+        asleep();
     else if (!strcmp(asked, "count"))
         count();
     else

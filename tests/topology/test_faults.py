@@ -172,7 +172,15 @@ def test_a_partition_names_the_ranks_that_are_out_of_reach():
         bound("allgather", apart)
 
 
+@pytest.mark.parametrize("host", [0, 1])
+def test_ranks_between_which_others_would_have_to_forward_are_named(host):
+    lost = f"host{host}/gpu0"
+    apart = Topology.load("dgx_h100", hosts=2).without(f"{lost}-host{host}/pci0")
+    with pytest.raises(TopologyError, match=f"forward no messages; remove {lost}, too"):
+        bound("allgather", apart)
+
+
 @pytest.mark.parametrize("factor", [0, 2, 1e-300])
-def test_a_refused_fraction_names_the_option_and_the_method(factor):
-    with pytest.raises(TopologyError, match=r"--without, or without\(\)"):
+def test_a_refused_fraction_names_the_method_that_removes(factor):
+    with pytest.raises(TopologyError, match=r"by without\(\)"):
         Topology.load("dgx1v").degraded("gpu0-gpu3", factor)

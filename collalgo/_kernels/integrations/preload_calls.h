@@ -261,8 +261,11 @@ static void report(void) {
     if (found_mpi) mpi.Comm_rank(mpi.world, &rank);
     for (int i = 0; i < PRELOAD_COLLECTIVES; i++) {
         char why[80] = "";
-        if (first[i])
-            snprintf(why, sizeof why, ", %lld of them in the first %d of a communicator",
+        if (first[i] && first[i] == passed[i])
+            snprintf(why, sizeof why, " (among the first %d calls of a communicator)",
+                     PASSED_AT_FIRST);
+        else if (first[i])
+            snprintf(why, sizeof why, " (%lld among the first %d calls of a communicator)",
                      (long long)first[i], PASSED_AT_FIRST);
         if (taken[i] || passed[i])
             fprintf(stderr, "collalgo: rank %d: %s: %lld taken, %lld passed on%s\n", rank,

@@ -27,6 +27,9 @@ from collalgo.errors import CollalgoError
 #: The folder of dumps without it, in the working directory.
 DEFAULT_FOLDER = "collalgo-dump"
 
+#: The files of dumps in a folder.
+DUMP_FILES = "rank*.json"
+
 #: The format and version of a dump.
 VERSION = "collalgo dump 1"
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from collalgo.base.json_files import read_json
 from collalgo.comm.call_text import call_text
-from collalgo.comm.tracing.dump import VERSION
+from collalgo.comm.tracing.dump import DUMP_FILES, VERSION
 
 Record = dict[str, Any]
 
@@ -124,9 +124,9 @@ def read(folder: Path) -> dict[str, Dumped]:
     DumpError
         If a file is not a dump, or the folder has no dumps.
     """
-    paths = sorted(folder.glob("rank*.json"))
+    paths = sorted(folder.glob(DUMP_FILES))
     if not paths:
-        raise DumpError(f"{folder} has no dumps (rank*.json)")
+        raise DumpError(f"{folder} has no dumps ({DUMP_FILES})")
     sizes: dict[str, int] = {}
     found: dict[str, dict[int, Rank]] = {}
     for path in paths:
