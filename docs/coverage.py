@@ -194,7 +194,7 @@ def write() -> None:
         return
     if not WITH_PACKAGES.exists():
         raise SystemExit("make torch first: docs/coverage.md has torch and JAX")
-    words = [WITH_PACKAGES, "-m", "docs.coverage"]
+    words = [str(WITH_PACKAGES), "-m", "docs.coverage"]
     subprocess.run(words, cwd=PAGE.parents[1], check=True)
 
 

@@ -88,8 +88,8 @@ def run_then(
 cdef object counted(CallRunner runner, rest):
     """Make a call by ``rest()``, and count it if that raises before its program.
 
-    A call in the background has been counted, and the preparation of a persistent one
-    is no call.
+    A call in the background has been counted; the preparation of a persistent one does
+    not count.
     """
     cdef int64_t calls = runner.recorder.calls
     cdef bint repeats = runner.is_preparing() and runner.prepared.repeats
