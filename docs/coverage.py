@@ -1,9 +1,10 @@
 """The coverage of the calls: every dtype, op, collective and kind of array.
 
 ``make docs PAGES=coverage`` writes ``docs/coverage.md`` from calls on two ranks, in the
-environment of ``make torch`` if that exists, so that the page has torch and JAX.
+environment of ``make torch``, as the page has torch and JAX.
 """
 
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -157,9 +158,14 @@ def written_words(text: str) -> dict[tuple[str, str, str], str]:
     return found
 
 
-def differing(count: int) -> list[tuple[Cell, Outcome]]:
-    """The calls, of some at random, that are not as the page has them."""
-    rng, written = np.random.default_rng(), written_words(PAGE.read_text())
+def differing(count: int, seed: int | None = None) -> list[tuple[Cell, Outcome]]:
+    """The calls, of some at random, that are not as the page has them.
+
+    The seed of the choice, by default a new one, is printed.
+    """
+    seed = secrets.randbits(32) if seed is None else seed
+    sys.stdout.write(f"seed {seed}\n")
+    rng, written = np.random.default_rng(seed), written_words(PAGE.read_text())
     every = [*cells(EVERY, kinds=kinds_here())]
     chosen = [every[number] for number in rng.choice(len(every), count, replace=False)]
     found = outcomes(chosen)
@@ -182,21 +188,25 @@ def _is_so(
 
 
 def write() -> None:
-    """Write the page, by the Python with torch and JAX if that exists."""
-    has_packages = set(PACKAGES) <= set(kinds_here())
-    if WITH_PACKAGES.exists() and not has_packages:
-        words = [WITH_PACKAGES, "-m", "docs.coverage"]
-        subprocess.run(words, cwd=PAGE.parents[1], check=True)
-    else:
+    """Write the page, by the Python with torch and JAX."""
+    if set(PACKAGES) <= set(kinds_here()):
         write_page(PAGE, page())
+        return
+    if not WITH_PACKAGES.exists():
+        raise SystemExit("make torch first: docs/coverage.md has torch and JAX")
+    words = [str(WITH_PACKAGES), "-m", "docs.coverage"]
+    subprocess.run(words, cwd=PAGE.parents[1], check=True)
 
 
 def main(words: Sequence[str]) -> None:
-    """Write the page or, with a number, print as many calls that differ from it."""
+    """Write the page or, with a number, print which of as many calls differ from it.
+
+    A second number is the seed of their choice.
+    """
     if not words:
         write_page(PAGE, page())
         return
-    lines = [f"{cell} {found}\n" for cell, found in differing(int(words[0]))]
+    lines = [f"{cell} {found}\n" for cell, found in differing(*map(int, words))]
     sys.stdout.write("".join(lines))
 
 

@@ -43,7 +43,9 @@ def agreed_counts(
     rest: Rest = _itself,
     at_once: bool = False,
 ) -> Any:
-    """The rows that each rank sends to each, which all ranks exchange.
+    """Exchange the rows that each rank sends to each, then return ``rest(table)``.
+
+    In the background None: the exchange and the rest follow there.
 
     Parameters
     ----------
@@ -99,7 +101,9 @@ def exchanged_counts(
     rest: Rest = _itself,
     at_once: bool = False,
 ) -> Any:
-    """The counts of each rank, in rows of a table that all ranks get.
+    """Exchange the counts of each rank, then return ``rest(table)`` of their rows.
+
+    In the background None: the exchange and the rest follow there.
 
     Parameters
     ----------
@@ -197,7 +201,9 @@ def all_shapes(
     rest: Rest,
     at_once: bool,
 ) -> Any:
-    """The shapes of the arrays for all ranks, which all exchange.
+    """Exchange the shapes of the arrays for all ranks, then return ``rest(shapes)``.
+
+    In the background None: the exchange and the rest follow there.
 
     Parameters
     ----------

@@ -52,7 +52,8 @@ def broadcast_like(
     timeout
         The seconds to wait for the others.
     rest
-        Makes the broadcast of ``buf`` at the root, to new arrays elsewhere.
+        Makes the broadcast of ``buf`` at the root, to new arrays elsewhere. For those
+        of JAX, which cannot change, it makes others; their memory is never touched.
     """
     if isinstance(like, str):
         raise TypeError(

@@ -1,6 +1,6 @@
 """The forms of a call that do not wait for it: in the background, and persistent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial, update_wrapper
 from inspect import signature
 from typing import Any, ParamSpec, TypeVar
@@ -52,17 +52,28 @@ def persistent(function: Callable[P, Any]) -> Callable[P, Persistent]:
 
     def prepare(*args: P.args, **named: P.kwargs) -> Persistent:
         comm = args[place] if len(args) > place else named.get("comm")
-        if any(map(is_immutable, leaves_of([*args, *named.values()]))):
-            raise TypeError(
-                f"persistent_{name}: got an array of JAX, which is immutable; pass "
-                "NumPy arrays, whose elements may change between the calls"
-            )
+        check_mutable(name, args, named)
         call = partial(function, *args, **named)
         work: Persistent = runner_of(comm).submit(name, call, True)
         return work
 
     doc = f"Prepare the call :func:`{name}` to be made many times."
     return declared(prepare, function, f"persistent_{name}", Persistent, doc)
+
+
+def check_mutable(name: str, args: Iterable[Any], named: Mapping[str, Any]) -> None:
+    """Check that the arrays of a persistent call can change.
+
+    Raises
+    ------
+    TypeError
+        If one is immutable.
+    """
+    if any(map(is_immutable, leaves_of([*args, *named.values()]))):
+        raise TypeError(
+            f"persistent_{name}: got an array of JAX, which is immutable; pass NumPy "
+            "arrays, whose elements may change between the calls"
+        )
 
 
 def declared(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo._kernels.comm.work import Work
+from collalgo.comm.background import check_mutable
 
 if TYPE_CHECKING:
     from collalgo.comm.runner import Runner
@@ -39,24 +40,29 @@ class NeighborForms:
 
     def persistent_allgather(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`allgather` to be made many times."""
-        return self._prepare("allgather", partial(self.allgather, *args, **named))
+        return self._prepare(self.allgather, args, named)
 
     def persistent_allgatherv(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`allgatherv`; the ranks exchange lengths once."""
-        return self._prepare("allgatherv", partial(self.allgatherv, *args, **named))
+        return self._prepare(self.allgatherv, args, named)
 
     def persistent_alltoall(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`alltoall` to be made many times."""
-        return self._prepare("alltoall", partial(self.alltoall, *args, **named))
+        return self._prepare(self.alltoall, args, named)
 
     def persistent_alltoallv(self, *args: Any, **named: Any) -> Persistent:
         """Prepare the call :meth:`alltoallv`; the ranks exchange counts once."""
-        return self._prepare("alltoallv", partial(self.alltoallv, *args, **named))
+        return self._prepare(self.alltoallv, args, named)
 
     def _submit(self, name: str, call: Callable[[], Any]) -> Work:
         work: Work = self._runner.submit(name, call)
         return work
 
-    def _prepare(self, name: str, call: Callable[[], Any]) -> Persistent:
+    def _prepare(
+        self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any]
+    ) -> Persistent:
+        name = function.__name__
+        check_mutable(name, args, named)
+        call = partial(function, *args, **named)
         work: Persistent = self._runner.submit(name, call, True)
         return work

@@ -10,6 +10,7 @@ import numpy as np
 
 from collalgo._kernels.comm.persistent import Persistent
 from collalgo.comm.agreed_counts import agreed_counts
+from collalgo.comm.background import check_mutable
 from collalgo.comm.functions.sharing import alltoallv
 from collalgo.comm.types import ArrayLike, CountsLike
 from collalgo.engine.arrays import as_array
@@ -41,6 +42,7 @@ def persistent_alltoallv(
         As of :func:`alltoallv`. Every rank prepares the call at the same time.
     """
     runner = self._runner
+    check_mutable("alltoallv", (buf,), {"out": out})
     table = _table(runner, counts, receive_counts, timeout)
     if algorithm is None and table.shape == (runner.size, runner.size):
         array = as_array(buf, "alltoallv")

@@ -33,7 +33,7 @@ class RepeatedCall:
 
     def run(self, runner: Runner, source: NDArray[Any], target: NDArray[Any]) -> None:
         """Make the call, with contiguous arrays."""
-        runner.check_open(self._name)  # the first time the kind may exchange prices
+        runner.check_open(self._name)  # first, since a choice takes time
         if self._kind is None:
             self._kind = runner.programs.kind(self._call)
         call, name, counted = self._call, self._full_name, self._counted

@@ -161,6 +161,37 @@ def test_counts_that_differ_are_an_error_of_the_wait_on_all_ranks():
     assert threads(each, 3, timeout=60) == [3] * 3
 
 
+def alike_but_one(comm):
+    """Counts to be sent, and those that are expected; rank 1 expects another one."""
+    return [1] * comm.size, [1 + (comm.rank == 1)] * comm.size
+
+
+#: Calls whose exchange finds that the arguments of the ranks do not fit.
+FAILING = {
+    "alltoallv": lambda comm, form: form(comm, "alltoallv")(
+        np.zeros(comm.size), *alike_but_one(comm)
+    ),
+    "like": lambda comm, form: form(comm, "broadcast")({1.5: np.ones(1)}, like=None),
+    "shapes": lambda comm, form: form(comm, "alltoall")(
+        [np.zeros(1) for _ in range(comm.size)],
+        out=[np.empty(count) for count in alike_but_one(comm)[1]],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_call_whose_exchange_fails_counts_in_each_form(name):
+    def each(comm):
+        form = in_background if comm.rank % 2 else blocking
+        with pytest.raises((ValueError, TypeError, collalgo.CollalgoError)) as caught:
+            found = FAILING[name](comm, form)
+            found.wait()
+        comm.barrier()
+        return runner_of(comm).recorder.calls, getattr(caught.value, "sequence", 1)
+
+    assert {*threads(each, 3, timeout=60)} == {(2, 1)}
+
+
 def test_arrays_that_only_the_root_cannot_describe_are_an_error_of_the_wait():
     def each(comm):
         work = comm.broadcast_async({1.5: np.ones(1)}, like=None)

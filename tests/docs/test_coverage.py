@@ -1,6 +1,8 @@
 """The page of dtypes, ops and arrays: its cells are right, or a clear error."""
 
+import re
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,7 +24,22 @@ def test_some_cells_of_torch_and_jax_are_as_the_page_has_them():
         words, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert not done.stdout
+    assert re.fullmatch(r"seed \d+\n", done.stdout)
+
+
+def test_a_seed_chooses_the_same_cells_again(monkeypatch, capsys):
+    chosen = []
+    monkeypatch.setattr(coverage, "outcomes", lambda cells: chosen.append(cells) or {})
+    coverage.main(["50"])
+    coverage.main(["50", capsys.readouterr().out.removeprefix("seed ")])
+    assert chosen[0] == chosen[1]
+
+
+def test_the_page_is_not_written_without_torch_and_jax(monkeypatch):
+    monkeypatch.setattr(coverage, "kinds_here", lambda: ["array"])
+    monkeypatch.setattr(coverage, "WITH_PACKAGES", Path("absent"))
+    with pytest.raises(SystemExit, match="make torch first"):
+        coverage.write()
 
 
 def test_another_page_would_be_found(monkeypatch):

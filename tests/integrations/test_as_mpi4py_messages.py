@@ -87,6 +87,28 @@ def test_messages_with_a_rank_that_has_ended_fail():
     assert "all fail" in job.stdout, job.stdout + job.stderr
 
 
+#: Rank 1 leaves while a thread of rank 0 waits for a message of any rank: of its own.
+TO_ITSELF = """
+import sys, time
+from threading import Thread
+from mpi4py import MPI
+comm, found = MPI.COMM_WORLD, []
+if comm.rank:
+    sys.exit(0)
+thread = Thread(target=lambda: found.append(comm.recv()))
+thread.start()
+time.sleep(0.5)
+comm.send("own", 0)
+thread.join()
+print(*found, flush=True)
+"""
+
+
+def test_a_rank_may_send_to_itself_after_the_others_have_ended():
+    job = started(2, sys.executable, "-c", TO_ITSELF, seconds=60)
+    assert "own" in job.stdout, job.stdout + job.stderr
+
+
 ATTRIBUTE = """
 import sys
 from mpi4py import MPI

@@ -175,9 +175,9 @@ for number in range(40):
     found = comm.broadcast(np.full(3, number if rank == 0 else -1), algorithm="linear")
     assert (found == number).all()
     (folder / f"{rank} {number}").touch()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while number > 10 and len([*folder.glob(f"? {number}")]) < comm.size:
-        assert rank or time.monotonic() < until, f"broadcast {number} does not arrive"
+        assert time.monotonic() < until, f"broadcast {number} does not arrive"
         time.sleep(0.001)
 """
 

@@ -126,12 +126,22 @@ def check_refusals(comm):
     )
     assert "immutable" in refusal(comm.allreduce, [x], out=[x])
     assert "immutable" in refusal(comm.allreduce, x, "argmax", out=x.astype(int))
-    assert "immutable" in refusal(comm.persistent_allreduce, x)
     assert "io_callback" in refusal(jax.jit(comm.allreduce), x)
     into = np.empty(2 * comm.size, np.float32)
     assert comm.allreduce(x, out=into) is into
     assert into.tolist() == (x * comm.size).tolist()
     assert isinstance(comm.allreduce(jnp.zeros(0)), jax.Array)
+
+
+def check_persistent_calls(comm):
+    x = jnp.arange(2.0 * comm.size)
+    assert "immutable" in refusal(comm.persistent_allreduce, x)
+    counts, rows = [2] * comm.size, np.zeros(2 * comm.size)
+    assert "immutable" in refusal(comm.persistent_alltoallv, x, counts)
+    assert "immutable" in refusal(comm.persistent_alltoallv, rows, counts, out=x)
+    near = comm.neighbors(collalgo.cartesian((comm.size,), periodic=True))
+    for name in ("allgather", "allgatherv", "alltoall", "alltoallv"):
+        assert "immutable" in refusal(getattr(near, f"persistent_{name}"), x)
 
 
 def check_messages(comm):
@@ -164,6 +174,7 @@ def main(comm):
     check_structures(comm)
     check_further_calls(comm)
     check_refusals(comm)
+    check_persistent_calls(comm)
     check_messages(comm)
     check_await(comm)
     check_wide(comm)

@@ -144,7 +144,7 @@ cdef class CallRunner(CommunicatorBase):
     ):
         """Find the kind of a call that differs from the last one."""
         cdef LastCall call = LastCall()
-        self.check_open(collective)  # a first call may exchange prices
+        self.check_open(collective)  # first, since a choice takes time
         call.kind = self.find_kind(
             Call(collective, dtype, 0, op, root, algorithm, counts, reproducible)
         )

@@ -2,6 +2,7 @@
 """Calls of several programs, each of which needs what the one before has received."""
 
 from cpython.pythread cimport PyThread_get_thread_ident
+from libc.stdint cimport int64_t
 
 from collalgo._kernels.comm.call_runner cimport CallRunner
 from collalgo._kernels.comm.work cimport Work
@@ -44,7 +45,7 @@ def run_first(
 
 
 def end_by(Work work, rest):
-    """End a call by a function, whose result is that of the call without another."""
+    """End a call by a function, whose result is that of the call unless it has one."""
     found = rest()
     if work.value is None:
         work.value = found
@@ -77,11 +78,27 @@ def run_then(
     cdef double waiting = (<object>runner).waiting(timeout)
     if at_once or not runner.is_preparing() or runner.prepared.repeats:
         runner.run_now(program, source, target, waiting, caller)
-        return rest()
+        return counted(runner, rest)
     runner.prepared.continues = True
     then = partial(continue_call, runner, runner.prepared, rest)
     run_first(runner, program, source, target, waiting, caller, then)
     return None
+
+
+cdef object counted(CallRunner runner, rest):
+    """Make a call by ``rest()``, and count it if that raises before its program.
+
+    A call in the background has been counted; the preparation of a persistent one does
+    not count.
+    """
+    cdef int64_t calls = runner.recorder.calls
+    cdef bint repeats = runner.is_preparing() and runner.prepared.repeats
+    try:
+        return rest()
+    except BaseException:
+        if runner.recorder.calls == calls and not (repeats or runner.is_continuing()):
+            runner.recorder.calls += 1
+        raise
 
 
 def continue_call(CallRunner runner, Work work, rest):
@@ -99,10 +116,10 @@ def run_part(
     str caller
 ):
     """Run a program as a part of a call whose turn it is, and return 0."""
-    runner.recorder.change(work.sequence, program)
     continued, runner.continued = runner.continued, None  # not for a call by an op
-    program.users += 1
+    program.users += 1  # first, since the change may run other threads
     try:
+        runner.recorder.change(work.sequence, program)
         runner.run(program, source, target, waiting, caller)
     finally:
         program.users -= 1

@@ -119,7 +119,9 @@ cdef class PreparedCall(Task):
             size = cnp.PyArray_NBYTES(self.source)
         if self.target is not None:
             size = max(size, cnp.PyArray_NBYTES(self.target))
-        return size <= SHORT and self.pending_call is None
+        if self.continues or self.pending_call is not None:  # whose arrays are others
+            return False
+        return size <= SHORT
 
     cdef int find_arrays(self) except -1:
         """Find the addresses of the arrays, and whether they must be packed."""

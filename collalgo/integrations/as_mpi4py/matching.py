@@ -218,15 +218,12 @@ class Matching:
 
     def _read(self, sender: int, record: bytes) -> None:
         """Read a record that has come."""
-        kind, is_awaited, source, tag, context, nbytes, number = HEAD.unpack_from(
-            record
-        )
+        head = HEAD.unpack_from(record)
+        kind, is_awaited, source, tag, context, nbytes, number = head
         if kind == MATCHED:
             self._end_awaited(number)
             return
-        data = None
-        if kind == WHOLE:
-            data = record[HEAD.size :]
+        data = record[HEAD.size :] if kind == WHOLE else None
         self._arrive(
             context, Arrival(sender, source, tag, nbytes, number, is_awaited, data)
         )
@@ -271,7 +268,10 @@ class Matching:
         return float(self._world.timeout)
 
     def pause(self, message: Any = None, *operations: OfMessages) -> bool:
-        """Wait a moment for a record or a message, or for the end of a rank."""
+        """Wait a moment for a record or a message, and return whether one came.
+
+        At intervals end operations whose peers have ended.
+        """
         self._serving.count_call()
         try:
             found = self._mailbox.await_record(RECORDS, message, SLICE)
