@@ -54,12 +54,22 @@ def of_unknown_speed(is_needed):
     return topology
 
 
-@pytest.mark.parametrize("cost", ["crowding", "turning", "reduction"])
-def test_costs_that_depend_on_messages_are_priced_by_them(cost):
-    model = LinkModel(**{cost: 0.5e-9 if cost == "reduction" else 0.5})
+@pytest.mark.parametrize(
+    ("cost", "value"),
+    [
+        ("crowding", 0.5),
+        ("turning", 0.5),
+        ("reduction", 0.5e-9),
+        ("network_byte", 0.7e-9),
+        ("network_message", 13e-6),
+    ],
+)
+def test_costs_that_depend_on_messages_are_priced_by_them(cost, value):
+    model = LinkModel(**{cost: value})
     planner = Planner(Placement(network(5, seed=1), link_model=model))
     form = Form("blocks", 4)
     expected = rounds(planner.messages("allreduce", form), planner.routes.routing).line
     plain = Planner(Placement(network(5, seed=1))).price("allreduce", form)
     found = planner.price("allreduce", form)
-    assert found.per_byte == expected.per_byte > plain.per_byte
+    assert found == expected
+    assert found.seconds(1 << 20) > plain.seconds(1 << 20)
