@@ -10,12 +10,29 @@ from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
+
+def of_spines(*widths):
+    """Leaves of eight hosts of 25 GB/s, with links of some GB/s to each spine."""
+    topology = Topology("spines")
+    spines = [topology.add(f"spine{i}", Kind.SWITCH) for i in range(len(widths[0]))]
+    for i, up in enumerate(widths):
+        leaf = topology.add(f"leaf{i}", Kind.SWITCH)
+        for spine, width in zip(spines, up, strict=True):
+            topology.link(leaf, spine, LinkKind.NETWORK, width)
+        for j in range(8 * i, 8 * i + 8):
+            host = topology.add(f"host{j}", Kind.HOST)
+            topology.link(host, leaf, LinkKind.NETWORK, 25.0)
+    return topology
+
+
 MACHINES = {
     "equal hosts": lambda: Topology.load("dgx1v", hosts=2),
     "switches": lambda: Topology.load("dgx_a100", hosts=3),
     "one server": lambda: Topology.load("mi250x"),
     "a torus": lambda: Topology.load("torus", dims=(3, 4)),
     "a lost link": lambda: Topology.load("dgx1v").without("gpu0-gpu1"),
+    "spines": lambda: of_spines((100.0, 100.0), (125.0, 125.0)),
+    "unequal spines": lambda: of_spines((100.0, 100.0), (150.0, 50.0)),
     **{f"{size} hosts": lambda n=size: network(n, seed=n) for size in (2, 3, 5, 8, 17)},
 }
 
