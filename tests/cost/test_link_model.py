@@ -1,5 +1,7 @@
 """The costs of messages, read from a file."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -52,6 +54,22 @@ def test_prices_and_bounds_follow_the_link_model(mine):
     assert bound("barrier", machine, link_model=link_model).latency >= 9e-6
     chosen = select("barrier", 0, topology=TopologyPricer(machine, link_model))
     assert chosen.ratio >= 1
+
+
+@pytest.mark.parametrize("collective", ["allgather", "allreduce", "alltoall", "gather"])
+@pytest.mark.parametrize(
+    "machine", [Topology.load("dgx1v", hosts=2), Topology.load("torus", dims=(3, 3))]
+)
+def test_cuts_count_the_usable_bandwidth(collective, machine):
+    """Else other bounds, of the same links, seem to be the reason."""
+    half = LinkModel(efficiency=dict.fromkeys(LinkKind, 0.5))
+    plain = bound(collective, machine)
+    found = bound(collective, machine, link_model=half)
+    assert float(found.per_byte) == pytest.approx(2 * float(plain.per_byte))
+    assert found.witness == plain.witness
+    reasons = [re.sub(r"[\d.]+ GB/s", "", one.reason) for one in (found, plain)]
+    assert reasons[0] == reasons[1]
+    assert found.exact == plain.exact
 
 
 @pytest.mark.parametrize(
