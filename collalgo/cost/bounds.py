@@ -88,7 +88,7 @@ def bound(
         raise TopologyError(f"there is no bound for {collective!r}")
     machine = with_assumed_speeds(machine, link_model)
     links = used_links(machine) if kinds is None else None
-    network = Network(machine, kinds, links)
+    network = Network(machine, kinds, links, link_model)
     check_root(root, network.size)
     if isinstance(machine, UniformCluster):
         root %= len(machine.host_devices)

@@ -16,6 +16,7 @@ from collalgo.base.hostlist import fold
 from collalgo.base.units import counted
 from collalgo.cost.equitable import EquitablePartition
 from collalgo.cost.flows import DeviceSet, Ends, least_cut
+from collalgo.cost.link_model import DEFAULTS, LinkModel
 from collalgo.cost.uniform_cluster import OTHERS, UniformCluster
 from collalgo.errors import TopologyError
 from collalgo.topology.assumed import rules_of
@@ -46,6 +47,8 @@ class Network:
         The kinds of links; by default all.
     links
         The links, of the contracted topology of a cluster; by default all.
+    link_model
+        Gives the usable fraction of the bandwidth of each kind of link.
 
     Raises
     ------
@@ -58,6 +61,7 @@ class Network:
         machine: Topology | UniformCluster,
         kinds: Iterable[LinkKind] | None = None,
         links: Iterable[Link] | None = None,
+        link_model: LinkModel = DEFAULTS,
     ):
         topology, self.counts = (
             machine.contracted()
@@ -79,11 +83,12 @@ class Network:
         self.links = [link for link in some if link.kind in wanted]
         #: The capacity to each neighbour of each device, the same both ways.
         self.capacities: dict[str, dict[str, int]] = {rank: {} for rank in self.ranks}
-        self._add_links()
+        self._add_links(link_model)
 
-    def _add_links(self) -> None:
+    def _add_links(self, link_model: LinkModel) -> None:
         for link in self.links:
-            capacity = round((link.bandwidth or 0.0) * GRAIN)
+            usable = link_model.efficiency.get(link.kind, 1.0)
+            capacity = round((link.bandwidth or 0.0) * usable * GRAIN)
             capacity *= self._count(*link.ends)
             for a, b in (link.ends, link.ends[::-1]):
                 near = self.capacities.setdefault(a, {})

@@ -69,6 +69,9 @@ TCP_MESSAGE, TCP_BYTE = 13e-6, 0.7e-9
 class LinkModel:
     """The parameters of the price models.
 
+    Those between hosts, shared cores, crowding and turning are of the model of rounds
+    only.
+
     Attributes
     ----------
     latency : dict
@@ -78,7 +81,7 @@ class LinkModel:
         one message at a time.
     network_message : float or None
         The same for a message between hosts, which occupies its sender and its receiver
-        for half of it each; None for ``message``.
+        for half of it each: no less than ``message``, and None for as much.
     network_byte : float
         Likewise the seconds for each byte between hosts.
     reduction : float
@@ -111,6 +114,15 @@ class LinkModel:
     assumed: Mapping[str, float] = field(default_factory=dict)
     shared_cores: int = 0
 
+    def __post_init__(self) -> None:
+        """Refuse messages between hosts that cost less: one more would save time."""
+        given = self.network_message
+        if given is not None and given < self.message:
+            raise TopologyError(
+                f"network_message of {given} s is less than the {self.message} of "
+                "others (message)"
+            )
+
     @classmethod
     def of_host(cls, profile: HostProfile, shared_cores: int = 0) -> "LinkModel":
         """The model for ranks on CPUs that reach other hosts by TCP."""
@@ -120,7 +132,7 @@ class LinkModel:
         return cls(
             {**LATENCY, **inside, PathType.NET: TCP_LATENCY},
             profile.message,
-            network_message=TCP_MESSAGE,
+            network_message=max(TCP_MESSAGE, profile.message),
             network_byte=TCP_BYTE if shared_cores else 0.0,
             reduction=profile.reduce,
             efficiency={LinkKind.NETWORK: TCP_EFFICIENCY},

@@ -53,7 +53,8 @@ class Bound:
     """A lower bound of the time of a collective, and its reason.
 
     It is the greater of two terms, which may overlap: the time of all bytes across the
-    narrowest cut, and the time of the first word to reach all ranks.
+    narrowest cut, or of the best trees or flows over the routes of messages, and the
+    time of the first word to reach all ranks.
 
     Attributes
     ----------
@@ -63,9 +64,9 @@ class Bound:
         Seconds per 10^9 bytes of the buffer: of the whole buffer for an allgather,
         reduce-scatter, gather or scatter, of the buffer of a rank for an alltoall.
     witness : tuple of str
-        The devices on one side of the cut; all ranks for a partition.
+        The devices on one side of the cut; all ranks for a partition, trees or flows.
     reason : str
-        A description of the cut.
+        A description of the cut, the partition, or the programme of trees or flows.
     exact : bool
         Whether some schedule of trees or flows attains the bandwidth term.
     latency : float

@@ -1,10 +1,11 @@
 """The round-synchronous price of a schedule: alpha, beta, gamma and link loads.
 
 All ranks begin a step together. A step takes the longest latency of its messages, a gap
-for each further message of the busiest rank, the busy time of the most loaded link, and
-the reductions of the busiest rank. All but the latencies are proportional to the bytes,
-so the price of each step and of a schedule is linear in the bytes. Where all hosts
-share some cores, these do the work of all ranks.
+for each further message of the busiest rank, the busy time of the most loaded link, the
+reductions of the busiest rank, and the work of processors for bytes between hosts. All
+but the latencies are proportional to the bytes, so the price of each step and of a
+schedule is linear in the bytes. Where all hosts share some cores, these do the work of
+all ranks.
 """
 
 from collections.abc import Callable, Sequence
@@ -198,9 +199,11 @@ def _ends(messages: Messages) -> tuple[Ints, Ints, Reals]:
 def _network_gaps(far: Messages, pipeline: "Pipeline", routes: Routing) -> Reals:
     """What the further messages between hosts take longer in each step than others."""
     model = routes.link_model
+    if model.network_message is None:
+        return np.zeros(pipeline.all)
     step, rank, _ = _ends(far)
     messages = _busiest(step, rank, np.full(len(step), 0.5), pipeline, routes)
-    longer = (model.network_message or model.message) - model.message
+    longer = model.network_message - model.message
     gaps: Reals = longer * np.maximum(messages - 1, 0)
     return gaps
 

@@ -1,11 +1,12 @@
 """The least time of trees over the routes of messages, proved by prices of links.
 
 The messages that carry an element of an allgather, broadcast, reduce or reduce-scatter
-contain a tree from or to each rank that it comes from or goes to. Those of an allreduce
-contain two trees of edges without direction: contract ranks to k parts, and at least
-2 (k - 1) messages are between two parts (Harary and Schwenk, 1974); so with parts of
-ranks that are nearer to each other than a distance, for all distances, the messages
-together are at least twice as long as the least spanning tree (Kruskal, 1956).
+contain a tree from or to each rank that it comes from or goes to. Those of a scatter or
+gather contain a path. Those of an allreduce contain two trees of edges without
+direction: contract ranks to k parts, and at least 2 (k - 1) messages are between two
+parts (Harary and Schwenk, 1974); so with parts of ranks that are nearer to each other
+than a distance, for all distances, the messages together are at least twice as long as
+the least spanning tree (Kruskal, 1956).
 
 The links of a schedule are busy for at most its time. So for any prices of links that
 are 1 together, it takes at least the price of the bytes over the cheapest trees. For
@@ -14,7 +15,7 @@ cheapest trees find in turn: column generation (Gilmore and Gomory, 1961).
 """
 
 from collections.abc import Sequence
-from typing import Any
+from math import inf
 
 import numpy as np
 
@@ -81,6 +82,8 @@ class RoutedEdges:
     ----------
     count : int
         The number of links.
+    ways : int
+        The number of directions that count as one.
     """
 
     def __init__(self, routes: Routing, size: int, collective: str):
@@ -89,17 +92,21 @@ class RoutedEdges:
         limited = np.isfinite(routes.speed[loads.link])
         message, link = loads.message[limited], loads.link[limited]
         busy = loads.part[limited] / routes.speed[link]
-        if collective in BOTH_WAYS:
-            link, busy = link // 2, busy / 2
+        self.ways = 2 if collective in BOTH_WAYS else 1
+        way, link, busy = link % self.ways, link // self.ways, busy / self.ways
         if collective in REVERSED:
             source, target = target, source
         found, self._link = np.unique(link, return_inverse=True)
+        self._directed = self._link * self.ways + way
         self._pair, self._busy = (source * size + target)[message], busy
         self._trees, self._collective = Arborescence(size), collective
         self.size, self.count = size, len(found)
 
     def cheapest(self, prices: Reals, root: int) -> tuple[float, Reals]:
-        """The price of the cheapest tree, and the seconds of each link for a byte."""
+        """The price of the cheapest tree, and the seconds of each direction of links.
+
+        The seconds are those for a byte.
+        """
         size, pairs = self.size, self.size**2
         weights = self._busy * prices[self._link]
         of_pairs = np.bincount(self._pair, weights, pairs).astype(np.float64)
@@ -135,9 +142,10 @@ class RoutedEdges:
         return found
 
     def _loads(self, parts: Reals) -> Reals:
-        """The seconds of each link for parts of a byte between all ranks."""
-        busy = self._busy * parts.ravel()[self._pair]
-        return np.bincount(self._link, busy, self.count).astype(np.float64)
+        """The seconds of each direction for parts of a byte between all ranks."""
+        busy = self._busy * parts.ravel()[self._pair] * self.ways
+        directions = self.count * self.ways
+        return np.bincount(self._directed, busy, directions).astype(np.float64)
 
 
 class _Columns:
@@ -145,7 +153,8 @@ class _Columns:
 
     def __init__(self, links: RoutedEdges, roots: Sequence[int]):
         self._links, self._roots = links, roots
-        self.loads: list[Reals] = []
+        self._packing = _Packing(links.count, len(roots))
+        self._directed: list[Reals] = []
         self.steady = np.full(links.count, 1 / links.count)
         self.least = 0.0
 
@@ -153,12 +162,14 @@ class _Columns:
         """Add the cheapest trees; the seconds of each link for a byte."""
         found = [self._links.cheapest(prices, root) for root in self._roots]
         number = len(self._roots)
-        loads = [loads / number for _, loads in found]
+        directed = np.array([loads / number for _, loads in found])
+        loads = directed.reshape(number, self._links.count, -1).mean(axis=-1)
         proved = sum(price for price, _ in found) / number
         if proved > self.least:
             self.least, self.steady = proved, prices
-        self.loads += loads
-        total: Reals = np.sum(loads, axis=0)
+        self._packing.new.append(loads)
+        self._directed.append(directed)
+        total: Reals = loads.sum(axis=0)
         return total
 
     def begin(self) -> None:
@@ -169,46 +180,75 @@ class _Columns:
             prices = np.maximum((loads / loads.max()) ** POWER, ROUNDED)
             prices /= prices.sum()
 
+    def packed(self) -> tuple[float, Reals]:
+        """The time of the best packing of the trees, and the price of each link."""
+        return self._packing.best()
+
+    def are_attained(self) -> bool:
+        """Whether the trees attain the time that is proved, in each direction."""
+        if self._links.ways == 1:
+            return True
+        directed = _Packing(self._links.count * self._links.ways, len(self._roots))
+        directed.new = self._directed
+        return directed.best()[0] <= self.least * (1 + AS_GOOD)
+
 
 def _least_time(links: RoutedEdges, roots: Sequence[int]) -> tuple[float, bool]:
     """The seconds that the best prices prove, and whether trees attain them."""
     columns = _Columns(links, roots)
     columns.begin()
     for _ in range(ATTEMPTS):
-        time, prices = _packed(columns.loads, len(roots))
+        time, prices = columns.packed()
         if time <= columns.least * (1 + AS_GOOD):
-            return columns.least * (1 - ROUNDED), True
+            return columns.least * (1 - ROUNDED), columns.are_attained()
+        if not prices.any():
+            break
         steady = STEADY * columns.steady + (1 - STEADY) * prices
         columns.add(prices)
         columns.add(steady)
     return columns.least * (1 - ROUNDED), False
 
 
-def _packed(columns: Sequence[Reals], roots: int) -> tuple[float, Reals]:
-    """The time of the best packing of trees, and the price of each link.
+class _Packing:
+    """The least time of any part of each tree, one unit of trees from each root.
 
-    The roots take turns in the columns.
+    Attributes
+    ----------
+    new : list
+        The seconds of each link for each tree since the last packing; the roots take
+        turns.
     """
-    from scipy.optimize import linprog
 
-    found = linprog(**_programme(np.array(columns).T, roots), method="highs")
-    prices: Reals = np.maximum(-found.ineqlin.marginals, 0)
-    scale = np.max(columns)
-    return float(found.fun * scale), prices / prices.sum()
+    def __init__(self, links: int, roots: int):
+        from scipy.optimize import linprog
+        from scipy.sparse import csc_array, hstack
 
+        self._solve, self._sparse, self._beside = linprog, csc_array, hstack
+        self._busy = csc_array(-np.ones((links, 1)))  # the first column is the time
+        self._of_root = csc_array((roots, 1))
+        self._scale = 0.0
+        self.new: list[Reals] = []
 
-def _programme(loads: Reals, roots: int) -> dict[str, Any]:
-    """The least time of any part of each tree, one unit of trees from each root."""
-    from scipy.sparse import csr_array
+    def best(self) -> tuple[float, Reals]:
+        """The time, and the price of each link; infinite without prices if unsolved."""
+        self._join()
+        (links, columns), roots = self._busy.shape, self._of_root.shape[0]
+        cost = np.append(1.0, np.zeros(columns - 1))
+        limits = self._busy, np.zeros(links), self._of_root, np.ones(roots)
+        found = self._solve(cost, *limits, method="highs")
+        if not found.success:
+            return inf, np.zeros(links)
+        prices: Reals = np.maximum(-found.ineqlin.marginals, 0)
+        total = float(prices.sum())
+        return float(found.fun * self._scale), prices / total if total else prices
 
-    links, trees = loads.shape
-    busy = np.column_stack([loads / loads.max(), -np.ones(links)])
-    place = np.arange(trees)
-    of_root = csr_array((np.ones(trees), (place % roots, place)), (roots, trees + 1))
-    return {
-        "c": np.append(np.zeros(trees), 1.0),
-        "A_ub": csr_array(busy),
-        "b_ub": np.zeros(links),
-        "A_eq": of_root,
-        "b_eq": np.ones(roots),
-    }
+    def _join(self) -> None:
+        """Add the new trees to the programme."""
+        loads = np.concatenate(self.new).T
+        self._scale = self._scale or float(loads.max())
+        roots, trees = self._of_root.shape[0], loads.shape[1]
+        units = self._sparse(np.tile(np.eye(roots), trees // roots))
+        busy = self._sparse(loads / self._scale)
+        self._busy = self._beside([self._busy, busy], format="csc")
+        self._of_root = self._beside([self._of_root, units], format="csc")
+        self.new = []

@@ -6,6 +6,7 @@ number of hosts; see :mod:`collalgo.cost.cluster_routing`.
 """
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isclose
 from typing import NamedTuple
@@ -192,30 +193,42 @@ def _spines(topology: Topology, leaves: set[str]) -> set[str]:
 
 
 def never_blocks(topology: Topology) -> bool:
-    """Whether the fabric is one switch, or leaves with as much bandwidth up as down."""
+    """Whether the fabric is one switch, or leaves with as much bandwidth up as down.
+
+    All leaves divide it over the spines in the same proportions, as messages are.
+    """
+    switches = {device.id for device in topology.devices(Kind.SWITCH)}
+    links = [link for link in topology.links if switches.intersection(link.ends)]
+    if any(link.bandwidth is None or link.latency is not None for link in links):
+        return False
     down: dict[str, float] = defaultdict(float)
-    up: dict[str, dict[str, float]] = defaultdict(dict)
-    every = {device.id for device in topology.devices(Kind.SWITCH)}
-    for link in topology.links:
-        switches = [end for end in link.ends if end in every]
-        if switches and (link.bandwidth is None or link.latency is not None):
-            return False
-        if len(switches) == 1:
-            down[switches[0]] += link.bandwidth or 0.0
-        elif len(switches) == 2:
-            for a, b in (switches, switches[::-1]):
-                up[a][b] = up[a].get(b, 0.0) + (link.bandwidth or 0.0)
-    if len(down) == 1:
-        return True
+    up: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for link in links:
+        for a, b in (link.ends, link.ends[::-1]):
+            if a in switches and b in switches:
+                up[a][b] += link.bandwidth or 0.0
+            elif a in switches:
+                down[a] += link.bandwidth or 0.0
+    return len(down) == 1 or _is_even(up, down)
+
+
+def _is_even(up: Mapping[str, Mapping[str, float]], down: Mapping[str, float]) -> bool:
+    """Whether leaves reach all spines alike, with as much bandwidth up as down."""
     spines = set(up) - set(down)
+    leaves = [up.get(leaf, {}) for leaf in down]
+    totals = [sum(leaf.values()) for leaf in leaves]
     return bool(spines) and all(
-        set(up[leaf]) == spines and _carries(sum(up[leaf].values()), down[leaf])
-        for leaf in down
+        set(leaf) == spines
+        and (total >= least or isclose(total, least))
+        and _is_proportional(leaf, leaves[0])
+        for leaf, total, least in zip(leaves, totals, down.values(), strict=True)
     )
 
 
-def _carries(up: float, down: float) -> bool:
-    return up >= down or isclose(up, down)
+def _is_proportional(up: Mapping[str, float], other: Mapping[str, float]) -> bool:
+    """Whether the bandwidths to the same spines are in the same proportions."""
+    total, others = sum(up.values()), sum(other.values())
+    return all(isclose(up[one] * others, other[one] * total) for one in up)
 
 
 def port_bound(

@@ -24,7 +24,7 @@ LONGER, SHORTER = (
 )
 
 #: Further forms where paths of several hops are spread between direct ones.
-SPREAD = ((128, "half"), (256, "half"))
+SPREAD_FORMS = ((128, "half"), (256, "half"))
 
 #: Forms where a rank combines with several peers in a step, in ways other than waves.
 #: They are not tried where sums are sent back down the trees meanwhile: there they were
@@ -82,7 +82,7 @@ def forms(collective: str, way: str) -> list[Form]:
     if way == WAVES:
         return _in_waves(collective, stages[0])
     single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
-    single += SPREAD if way == EVENLY else ()
+    single += SPREAD_FORMS if way == EVENLY else ()
     joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.schedule.transfers import Ints, Reals
-from collalgo.synthesis.turning import PART_BITS, Loads, spread
+from collalgo.synthesis.turning import PART_BITS, Loads, mixed
 
 
 def joined(
@@ -47,7 +47,8 @@ def _joint(loads: Loads, speed: Reals) -> Ints:
     seconds = loads.part / speed[loads.link] * speed.max(initial=0.0)
     steps = np.rint(seconds * 2**PART_BITS).astype(np.uint64)
     content = np.zeros(len(speed), np.uint64)
-    np.add.at(content, loads.link, spread(loads.pair.astype(np.uint64)) * steps)
+    of_pair = mixed(loads.pair.astype(np.uint64))
+    np.add.at(content, loads.link, mixed(of_pair ^ steps))
     _, first, number = np.unique(content, return_index=True, return_inverse=True)
     found: Ints = first[number]
     return found

@@ -16,7 +16,8 @@ from collalgo.synthesis.plan import LANES, Plan
 
 def is_by_loads(model: LinkModel) -> bool:
     """Whether prices depend on loads and latencies alone, not on the messages."""
-    return not (model.crowding or model.turning or model.reduction)
+    of_network = model.network_message is not None or model.network_byte
+    return not (model.crowding or model.turning or model.reduction or of_network)
 
 
 def line_of(pairs: PairLinks, plan: Plan, model: LinkModel) -> Line:

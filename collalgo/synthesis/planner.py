@@ -23,8 +23,8 @@ from collalgo.synthesis.tree_transfers import most_transfers
 from collalgo.synthesis.wave_packing import edges_of_waves
 from collalgo.topology.model import Topology
 
-#: The most ranks that are planned for; those of most collectives, on equal hosts and on
-#: others: routes between many unlike hosts take long to find.
+#: The most ranks of an alltoall; of other collectives on equal hosts; of these on
+#: unlike hosts, between which routes take long to find.
 MOST_RANKS, MOST_ALIKE, MOST_UNLIKE = MANY, 1024, 320
 
 

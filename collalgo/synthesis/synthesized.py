@@ -15,7 +15,9 @@ from collalgo.synthesis.obstacles import OfMachine, OfSize
 from collalgo.synthesis.paces import EVEN, PACES
 from collalgo.synthesis.plan import OF_ONE, OF_SEVERAL
 from collalgo.synthesis.planner import (
+    MOST_ALIKE,
     MOST_RANKS,
+    MOST_UNLIKE,
     ONE,
     PEERS,
     PLANNED,
@@ -187,7 +189,8 @@ def synthesized_row(collective: str, name: str, placement: Placement) -> Algorit
     if not can_plan(collective, placement):
         raise AlgorithmNotApplicable(
             f"{collective}: {NAME} is for {', '.join(PLANNED)} on a topology, with 2 "
-            f"to {MOST_RANKS} ranks, and there are {placement.size}",
+            f"to {MOST_ALIKE} ranks on equal hosts, to {MOST_UNLIKE} on others and to "
+            f"{MOST_RANKS} of an alltoall, and there are {placement.size}",
             collective=collective,
         )
     return Synthesis(Planner(placement)).named(collective, name)

@@ -46,7 +46,7 @@ AHEAD = 2.0
 
 #: The part of all steps between these units where paths of several hops are spread
 #: between direct ones, since they take other links.
-SPREAD = 0.25
+SPREAD_PART = 0.25
 
 #: The steps by which trees that carry data in each step may carry it before its time.
 IN_WAVES = 4.0
@@ -242,7 +242,7 @@ def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
 
 def scatter_evenly(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """The same paths; direct ones carry data beside those of several hops."""
-    return scatter(pairs, root, to_combine)._replace(spread=SPREAD)
+    return scatter(pairs, root, to_combine)._replace(spread=SPREAD_PART)
 
 
 #: The name of the way in which paths of several hops are spread between direct ones.

@@ -19,8 +19,8 @@ from collalgo.schedule.transfers import Ints, Reals
 #: The parts of a message on a link are compared as multiples of 2 to minus this.
 PART_BITS = 30
 
-#: A factor that spreads numbers over 64 bits.
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
+#: A factor that mixes numbers over 64 bits.
+MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Loads(NamedTuple):
@@ -128,9 +128,10 @@ class _Search:
 
     def __init__(self, size: int, loads: Loads, speed: Reals):
         self._size, self._loads, self._speed = size, loads, speed
-        self._parts = np.rint(loads.part * 2**PART_BITS).astype(np.uint64)
-        self._names = spread(np.arange(size**2, dtype=np.uint64))
-        self._of_pairs = self._summed(loads.pair, spread(speed.view(np.uint64)))
+        parts = np.rint(loads.part * 2**PART_BITS).astype(np.uint64)
+        self._parts = mixed(parts) | np.uint64(1)  # as even factors lose bits
+        self._names = mixed(np.arange(size**2, dtype=np.uint64))
+        self._of_pairs = self._summed(loads.pair, mixed(speed.view(np.uint64)))
         self._alike = self._by_content(self._names)
         self.orbit = np.arange(len(speed))
 
@@ -197,9 +198,9 @@ def _divisors(number: int) -> list[int]:
     return [radix for radix in range(2, number + 1) if number % radix == 0]
 
 
-def spread(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Numbers that differ in all bits from those of similar numbers."""
     for shift in (29, 32):
-        numbers = (numbers ^ (numbers >> np.uint64(shift))) * SPREAD + np.uint64(shift)
-    mixed: NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))
-    return mixed
+        numbers = (numbers ^ (numbers >> np.uint64(shift))) * MIX + np.uint64(shift)
+    found: NDArray[np.uint64] = numbers ^ (numbers >> np.uint64(31))
+    return found

@@ -1,11 +1,14 @@
 """The costs of messages, read from a file."""
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
 from collalgo import Topology, TopologyError, select, simulate
 from collalgo.cli.main import main
 from collalgo.cost.bounds import bound
+from collalgo.cost.host_profile import HostProfile
 from collalgo.cost.link_model import DEFAULTS, LATENCY, LinkModel
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.model import LinkKind
@@ -53,6 +56,22 @@ def test_prices_and_bounds_follow_the_link_model(mine):
     assert chosen.ratio >= 1
 
 
+@pytest.mark.parametrize("collective", ["allgather", "allreduce", "alltoall", "gather"])
+@pytest.mark.parametrize(
+    "machine", [Topology.load("dgx1v", hosts=2), Topology.load("torus", dims=(3, 3))]
+)
+def test_cuts_count_the_usable_bandwidth(collective, machine):
+    """Else other bounds, of the same links, seem to be the reason."""
+    half = LinkModel(efficiency=dict.fromkeys(LinkKind, 0.5))
+    plain = bound(collective, machine)
+    found = bound(collective, machine, link_model=half)
+    assert float(found.per_byte) == pytest.approx(2 * float(plain.per_byte))
+    assert found.witness == plain.witness
+    reasons = [re.sub(r"[\d.]+ GB/s", "", one.reason) for one in (found, plain)]
+    assert reasons[0] == reasons[1]
+    assert found.exact == plain.exact
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
@@ -66,6 +85,7 @@ def test_prices_and_bounds_follow_the_link_model(mine):
         ("collalgo: figures/1\nefficiency: {pcie: 0}", "between 0.001 and 1"),
         ("collalgo: figures/1\nefficiency: {pcie: 2}", "pcie"),
         ("collalgo: figures/1\nalpha: 1", "unknown key alpha"),
+        ("collalgo: figures/1\nnetwork_message: 0", "less than the 3e-07 of others"),
         ("#" * (1 << 16) + "#", "more than 65536 bytes"),
     ],
 )
@@ -74,6 +94,16 @@ def test_an_invalid_file_is_refused(tmp_path, text, what):
     path.write_text(text)
     with pytest.raises(TopologyError, match=what):
         LinkModel.read(path)
+
+
+def test_messages_between_hosts_cost_no_less_than_others():
+    """Else a message more could lower the price."""
+    with pytest.raises(TopologyError, match="network_message of 0"):
+        LinkModel(network_message=0.0)
+    assert LinkModel(message=0.0, network_message=0.0).network_message == 0
+    slow = HostProfile(2e-3, 2e-6, 1e-3, 1e-10, 1e-10, cores=2)
+    model = LinkModel.of_host(slow)
+    assert model.network_message == model.message == 1e-3
 
 
 def test_the_commands_read_the_file(mine):

@@ -85,6 +85,55 @@ def test_prices_prove_the_time_of_the_best_of_all_trees(collective, size):
     assert seconds == pytest.approx(brute_force(collective, machine, root), rel=1e-4)
 
 
+def unmirrored(extra):
+    """Two hosts: most of a message takes other links than most of the one back.
+
+    Messages are divided at their ends, by the links there: a third of a host is behind
+    the one link of a switch. Maybe a third host has the slowest link.
+    """
+    machine = Topology("unmirrored", "a test")
+    switches = {name: machine.add(name, Kind.SWITCH) for name in "abcdef"}
+    hosts = [machine.add(f"host{i}", Kind.HOST) for i in range(2 + extra)]
+    pairs = [*product(hosts[:1], "abc"), *product(hosts[1:2], "def")]
+    for a, b in [*pairs, *("ad", "bd", "ce", "cf")]:
+        ends = switches.get(a, a), switches[b]
+        machine.link(*ends, LinkKind.NETWORK, 10.0)
+    for host in hosts[2:]:
+        machine.link(host, switches["d"], LinkKind.NETWORK, 2.0)
+    return machine
+
+
+@pytest.mark.parametrize("collective", ALL)
+@pytest.mark.parametrize("extra", [0, 1])
+def test_only_what_some_trees_attain_is_exact(monkeypatch, collective, extra):
+    monkeypatch.setattr(tree_bounds, "AS_GOOD", 1e-4)  # else prices are no proof
+    machine = unmirrored(extra)
+    size = len(machine.hosts)
+    best = brute_force(collective, machine, 0)
+    seconds, exact = tree_seconds(collective, Placement(machine).routes, size, 0)
+    assert seconds <= best
+    assert exact == (seconds == pytest.approx(best, rel=1e-3, abs=0.0))
+    assert exact == (collective not in BOTH_WAYS or extra == 1)
+
+
+@pytest.mark.parametrize("failure", [{"success": False}, {"marginals": 0.0}])
+def test_without_a_packing_the_prices_before_are_the_proof(monkeypatch, failure):
+    marginals = failure.pop("marginals", None)
+
+    def failing(*given, **named):
+        found = linprog(*given, **named)
+        found.update(failure)
+        if marginals is not None:
+            found.ineqlin.marginals *= marginals
+        return found
+
+    monkeypatch.setattr("scipy.optimize.linprog", failing)
+    routes = Placement(uneven(4)).routes
+    seconds, exact = tree_seconds("allgather", routes, 4, 0)
+    assert 0 < seconds <= brute_force("allgather", uneven(4), 0)
+    assert not exact
+
+
 @pytest.mark.parametrize("collective", ALL)
 def test_no_algorithm_is_faster_than_trees_over_its_routes(collective):
     """Not even those of an allreduce whose messages are no trees."""
@@ -115,6 +164,8 @@ def test_without_scipy_the_cut_is_taken(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     by_cut = bound("allreduce", machine)
     assert 0 < by_cut.per_byte < by_trees.per_byte
+    monkeypatch.setattr(tree_bounds.RoutedEdges, "cheapest", None)  # for nothing
+    assert bound("allreduce", machine) == by_cut
     assert "linear programme" not in by_cut.reason
 
 

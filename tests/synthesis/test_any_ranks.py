@@ -1,7 +1,7 @@
 """Plans for any set of ranks: some devices, unlike hosts, broken and slow links."""
 
 import random
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -11,12 +11,14 @@ from collalgo import Topology, verify
 from collalgo._kernels.synthesis.ordering import Ordering
 from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
-from collalgo.errors import TopologyError
+from collalgo.errors import AlgorithmNotApplicable, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.planner import (
     MOST_RANKS,
+    MOST_UNLIKE,
+    OF_MANY,
     ONE,
     PACES,
     PEERS,
@@ -26,6 +28,7 @@ from collalgo.synthesis.planner import (
     can_plan,
 )
 from collalgo.synthesis.rank_routes import RankRoutes
+from collalgo.synthesis.synthesized import synthesized_row
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
@@ -180,11 +183,24 @@ def test_paths_that_are_found_together_load_the_links_evenly(size):
     proof_of(planner, "scatter", Form("paths", 4), root=size - 1)
 
 
-def test_up_to_128_ranks_are_planned_for():
-    for collective in PLANNED:
-        most = Placement(network(MOST_RANKS))
-        assert can_plan(collective, most)
-    assert not can_plan("alltoall", Placement(network(MOST_RANKS + 1)))
+def test_an_alltoall_of_unlike_hosts_is_planned_for_up_to_128_and_others_up_to_320():
+    for size in (MOST_RANKS, MOST_RANKS + 1, MOST_UNLIKE):
+        placement = Placement(row(size))
+        able = {name for name in PLANNED if can_plan(name, placement)}
+        assert able == {*(PLANNED if size == MOST_RANKS else OF_MANY)}
+    beyond = Placement(row(MOST_UNLIKE + 1))
+    assert not any(can_plan(name, beyond) for name in PLANNED)
+    with pytest.raises(AlgorithmNotApplicable, match="to 320 on others"):
+        synthesized_row("broadcast", "synthesized", beyond)
+
+
+def row(size):
+    """Hosts in a row, which are unlike."""
+    topology = Topology("a row")
+    hosts = [topology.add(f"host{i}", Kind.HOST) for i in range(size)]
+    for a, b in pairwise(hosts):
+        topology.link(a, b, LinkKind.NETWORK, 5.0)
+    return topology
 
 
 @pytest.mark.slow

@@ -38,3 +38,11 @@ def test_a_joint_link_is_assumed_if_one_of_its_links_is():
     loads = Loads(zero, np.arange(2), np.array([0.25, 0.75]))
     _, speed, assumed = joined(loads, np.array([1.0, 3.0]), np.array([False, True]))
     assert (speed.tolist(), assumed.tolist()) == ([4.0], [True])
+
+
+def test_links_are_told_apart_beside_one_that_is_much_faster():
+    """The seconds of slow links end in many zeros, by which mixed numbers lose bits."""
+    number = np.arange(64)
+    loads = Loads(number, number, np.ones(64))
+    speed = np.where(number, 1.0, 2.0**30)
+    assert len(joined(loads, speed, np.zeros(64, np.bool_))[1]) == 64

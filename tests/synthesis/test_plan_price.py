@@ -10,12 +10,29 @@ from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
+
+def of_spines(*widths):
+    """Leaves of eight hosts of 25 GB/s, with links of some GB/s to each spine."""
+    topology = Topology("spines")
+    spines = [topology.add(f"spine{i}", Kind.SWITCH) for i in range(len(widths[0]))]
+    for i, up in enumerate(widths):
+        leaf = topology.add(f"leaf{i}", Kind.SWITCH)
+        for spine, width in zip(spines, up, strict=True):
+            topology.link(leaf, spine, LinkKind.NETWORK, width)
+        for j in range(8 * i, 8 * i + 8):
+            host = topology.add(f"host{j}", Kind.HOST)
+            topology.link(host, leaf, LinkKind.NETWORK, 25.0)
+    return topology
+
+
 MACHINES = {
     "equal hosts": lambda: Topology.load("dgx1v", hosts=2),
     "switches": lambda: Topology.load("dgx_a100", hosts=3),
     "one server": lambda: Topology.load("mi250x"),
     "a torus": lambda: Topology.load("torus", dims=(3, 4)),
     "a lost link": lambda: Topology.load("dgx1v").without("gpu0-gpu1"),
+    "spines": lambda: of_spines((100.0, 100.0), (125.0, 125.0)),
+    "unequal spines": lambda: of_spines((100.0, 100.0), (150.0, 50.0)),
     **{f"{size} hosts": lambda n=size: network(n, seed=n) for size in (2, 3, 5, 8, 17)},
 }
 
@@ -54,12 +71,22 @@ def of_unknown_speed(is_needed):
     return topology
 
 
-@pytest.mark.parametrize("cost", ["crowding", "turning", "reduction"])
-def test_costs_that_depend_on_messages_are_priced_by_them(cost):
-    model = LinkModel(**{cost: 0.5e-9 if cost == "reduction" else 0.5})
+@pytest.mark.parametrize(
+    ("cost", "value"),
+    [
+        ("crowding", 0.5),
+        ("turning", 0.5),
+        ("reduction", 0.5e-9),
+        ("network_byte", 0.7e-9),
+        ("network_message", 13e-6),
+    ],
+)
+def test_costs_that_depend_on_messages_are_priced_by_them(cost, value):
+    model = LinkModel(**{cost: value})
     planner = Planner(Placement(network(5, seed=1), link_model=model))
     form = Form("blocks", 4)
     expected = rounds(planner.messages("allreduce", form), planner.routes.routing).line
     plain = Planner(Placement(network(5, seed=1))).price("allreduce", form)
     found = planner.price("allreduce", form)
-    assert found.per_byte == expected.per_byte > plain.per_byte
+    assert found == expected
+    assert found.seconds(1 << 20) > plain.seconds(1 << 20)

@@ -109,7 +109,7 @@ def test_each_rank_turns_its_own_transfers(make, collective, way):
         assert sorted(found.tolist()) == sorted(expected.tolist())
 
 
-def test_up_to_128_ranks_are_planned_for_and_1024_on_equal_hosts():
+def test_up_to_1024_ranks_of_equal_hosts_are_planned_for_and_fewer_of_unlike_ones():
     equal = Placement(Topology.load("dgx_h100", hosts=16))
     assert all(can_plan(name, equal) for name in PLANNED)
     unlike = Placement(equal.machine.without("host3/nic0"))
