@@ -195,10 +195,8 @@ def _commit() -> str:
 def own_command() -> str:
     """The command of this process."""
     module = sys.modules["__main__"].__spec__
-    name = Path(sys.argv[0]).name
-    if module is not None:
-        name = "python -m " + module.name.removesuffix(".__main__")
-    return " ".join([name, *sys.argv[1:]])
+    of_module = module and "python -m " + module.name.removesuffix(".__main__")
+    return " ".join([of_module or Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def as_json(records: Sequence[Record], conditions: dict[str, Any]) -> str:
