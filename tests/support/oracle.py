@@ -9,6 +9,9 @@ from collalgo.engine.ufuncs import UFUNCS
 #: What an array holds before the library writes into it.
 JUNK = 7
 
+#: Ops whose results are 0 and 1.
+LOGICAL = "land", "lor", "lxor"
+
 
 def dtype_of(name):
     """The dtype of a name, which may be one of ``ml_dtypes``."""
@@ -35,6 +38,8 @@ def reduced(inputs, op):
     total = inputs[0].astype(wide)
     for other in inputs[1:]:
         total = UFUNCS[op](total, other.astype(wide), dtype=None).astype(wide)
+    if op in LOGICAL:  # of a single input, too
+        total = (total != 0).astype(wide)
     if op == "avg":
         size = len(inputs)
         if dtype.kind in "iu":
