@@ -42,6 +42,9 @@ MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
 #: on how their total is split between the two.
 BARRIERS = 16
 
+#: The operations whose results are 0 and 1.
+LOGICAL = ("land", "lor", "lxor")
+
 #: The content of an output array before the call.
 JUNK = 7
 
@@ -222,6 +225,8 @@ class Bench:
             wide = np.dtype(f"{wide.kind}8")
         data = (self._data(rank, self.count).astype(wide) for rank in ranks)
         total = reduce(lambda a, b: UFUNCS[op](a, b).astype(wide), data)
+        if op in LOGICAL:  # of a single contribution, too
+            total = (total != 0).astype(wide)
         if op == "avg":
             size = self.comm.size
             total = total // size if wide.kind in "iu" else total / wide.type(size)

@@ -10,7 +10,7 @@ def test_an_algorithm_for_a_late_rank_runs_only_if_it_is_named():
     pricer = TopologyPricer(Topology.load("dgx1v"))
     chosen = select("allreduce", GIB, topology=pricer)
     obstacles = {c.algorithm: c.obstacle for c in chosen.candidates if c.obstacle}
-    assert "late rank; name it" in obstacles["late_rank"]
+    assert "late rank: select --topology" in obstacles["late_rank"]
     assert "late_rank" not in {one.row.base_name for one in chosen.able}
     on_host = select("allreduce", GIB, size=4)
     assert "late_rank" not in {one.row.base_name for one in on_host.able}

@@ -155,7 +155,7 @@ def refused(comm, store):
             raise AssertionError(words)
     splits = [2, 2] if rank else [1, 3]
     try:
-        group.all_to_all_single(torch.ones(4), torch.ones(4), [2, 2], splits)
+        group.all_to_all_single(torch.ones(4), torch.ones(4), [2, 2], splits).wait()
     except collalgo.MismatchError as error:
         assert "rank 0 sends 1 rows to rank 0, which expects 2" in str(error)
     else:
