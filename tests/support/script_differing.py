@@ -89,7 +89,7 @@ def _fails(comm, part, name, call):
         if part is not None:
             part.allreduce(np.ones(3))
             call(part)
-            part.barrier()
+            part.barrier(algorithm="dissemination")  # in which the root is awaited
             raise AssertionError(f"{name}: nothing was found")
     except MismatchError as error:
         print(f"told {comm.rank} {name}: {error}.\n", end="", flush=True)
