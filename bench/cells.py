@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from collalgo import Communicator
 from collalgo.engine.reduction import OPS
-from collalgo.engine.ufuncs import UFUNCS
+from collalgo.engine.ufuncs import LOGICAL, UFUNCS
 from collalgo.schedule.collective import COLLECTIVES
 
 Array = NDArray[Any]
@@ -41,9 +41,6 @@ MUTUAL = ("allreduce", "allgather", "reduce_scatter", "alltoall", "barrier")
 #: Barriers timed together. A single one starts at another barrier, and its time depends
 #: on how their total is split between the two.
 BARRIERS = 16
-
-#: The operations whose results are 0 and 1.
-LOGICAL = ("land", "lor", "lxor")
 
 #: The content of an output array before the call.
 JUNK = 7
@@ -225,7 +222,7 @@ class Bench:
             wide = np.dtype(f"{wide.kind}8")
         data = (self._data(rank, self.count).astype(wide) for rank in ranks)
         total = reduce(lambda a, b: UFUNCS[op](a, b).astype(wide), data)
-        if op in LOGICAL:  # of a single contribution, too
+        if op in LOGICAL:
             total = (total != 0).astype(wide)
         if op == "avg":
             size = self.comm.size

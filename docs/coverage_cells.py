@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import collalgo
 from collalgo.comm.current import runner_of
-from collalgo.engine.ufuncs import UFUNCS
+from collalgo.engine.ufuncs import LOGICAL, UFUNCS
 from docs.coverage_kinds import KINDS, Missing, is_of_kind, values_of
 
 #: By the name of a row, its dtypes.
@@ -46,14 +46,8 @@ OPS = (
 
 #: NumPy's form of an op for two contributions.
 EXPECTED: dict[str, Callable[[Any, Any], Any]] = {
-    **{name: UFUNCS[name] for name in ("sum", "prod", "min", "max")},
+    **UFUNCS,
     "avg": lambda a, b: (a + b) // 2 if a.dtype.kind in "iu" else (a + b) / 2,
-    "band": np.bitwise_and,
-    "bor": np.bitwise_or,
-    "bxor": np.bitwise_xor,
-    "land": np.logical_and,
-    "lor": np.logical_or,
-    "lxor": np.logical_xor,
     "minloc": lambda a, b: np.where(a["f0"] <= b["f0"], a, b),
     "maxloc": lambda a, b: np.where(a["f0"] >= b["f0"], a, b),
     "argmin": lambda a, b: (b < a).astype("i8"),
@@ -64,8 +58,6 @@ EXPECTED: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 PLACES = ("argmin", "argmax")  # whose results are ranks
-
-LOGICAL = ("land", "lor", "lxor")  # whose results are 0 and 1
 
 REDUCING = ("allreduce", "reduce", "reduce_scatter", "scan", "exscan")
 

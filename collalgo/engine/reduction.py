@@ -15,6 +15,7 @@ from collalgo._kernels.engine.reduction.reduce import (
 from collalgo.base.foreign import package_of
 from collalgo.engine.dtypes import FLOAT8, dtype_code, dtype_text, kind_of
 from collalgo.engine.pair_ops import ARG_OPS, PAIR_OPS
+from collalgo.engine.ufuncs import LOGICAL
 from collalgo.engine.user_op import Op, op_name_of_code
 
 #: The ops of the public API; ``avg`` is a sum, divided by the number of ranks.
@@ -60,7 +61,7 @@ EXACT_DTYPES = (
     "complex128",
     *FLOAT8,
 )
-_ALWAYS_EXACT = ("min", "max", "land", "lor", "lxor")
+_ALWAYS_EXACT = ("min", "max", *LOGICAL)
 
 _OTHER_OPS = PAIR_OPS | ARG_OPS
 

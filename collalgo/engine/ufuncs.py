@@ -16,3 +16,6 @@ UFUNCS: dict[str, np.ufunc] = {
     "lor": np.logical_or,
     "lxor": np.logical_xor,
 }
+
+#: The ops whose results are 0 and 1, of a single contribution, too.
+LOGICAL = ("land", "lor", "lxor")

@@ -4,13 +4,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from collalgo.engine.ufuncs import UFUNCS
+from collalgo.engine.ufuncs import LOGICAL, UFUNCS
 
 #: What an array holds before the library writes into it.
 JUNK = 7
-
-#: Ops whose results are 0 and 1.
-LOGICAL = "land", "lor", "lxor"
 
 
 def dtype_of(name):
@@ -38,7 +35,7 @@ def reduced(inputs, op):
     total = inputs[0].astype(wide)
     for other in inputs[1:]:
         total = UFUNCS[op](total, other.astype(wide), dtype=None).astype(wide)
-    if op in LOGICAL:  # of a single input, too
+    if op in LOGICAL:
         total = (total != 0).astype(wide)
     if op == "avg":
         size = len(inputs)

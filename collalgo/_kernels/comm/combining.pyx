@@ -19,12 +19,12 @@ from collalgo.engine.call import Call, Part
 from collalgo._kernels.engine.reduction.reduce import OPERATIONS
 from collalgo.engine.conversion import conversion_of, invariant_conversion
 from collalgo.engine.reduction import INVARIANT, op_of
+from collalgo.engine.ufuncs import LOGICAL
 from collalgo.selection.applicability import combine_at_once
 
 cnp.import_array()
 
 cdef frozenset PLAIN_OPS = frozenset(OPERATIONS)
-cdef tuple LOGICAL = ("land", "lor", "lxor")
 
 
 cdef class Combining(Rooted):
