@@ -16,15 +16,16 @@ from collalgo.bench.starting import starting_barrier
 
 from collalgo import Communicator
 
-#: The most sizes of a cell, and of one whose arrays are longer than LONG bytes.
-MOST, MOST_LONG, LONG = 60, 12, 1 << 20
+#: The most sizes of a cell, and of one whose arrays are longer than LONG bytes. Around a
+#: size of a few elements there are fewer than LEAST: their median would be chance.
+LEAST, MOST, MOST_LONG, LONG = 8, 60, 12, 1 << 20
 
 
 def sizes_around(cell: Cell, ranks: int) -> list[Cell]:
     """The cells of different sizes around one, without it, in random order.
 
     They are distributed evenly in the logarithm, from its size divided by the root of
-    two to its size times that.
+    two to its size times that. None where there are fewer than LEAST.
     """
     block, count = cell.counts(ranks)
     rng = np.random.default_rng(cell.nbytes)
@@ -32,6 +33,8 @@ def sizes_around(cell: Cell, ranks: int) -> list[Cell]:
     blocks = np.rint(block * 2 ** rng.uniform(-0.5, 0.5, most)).astype(int).tolist()
     unit = dtype_of(cell.dtype).itemsize * count // max(block, 1)
     different = dict.fromkeys(one for one in blocks if one and one != block)
+    if len(different) < LEAST:
+        return []
     return [cell._replace(nbytes=one * unit) for one in different]
 
 

@@ -5,7 +5,7 @@ import json
 import numpy as np
 from collalgo.bench.cells import PLACES, Cell
 from collalgo.bench.measuring import measure
-from collalgo.bench.new_sizes import first_calls, sizes_around
+from collalgo.bench.new_sizes import LEAST, first_calls, sizes_around
 from collalgo.bench.peers import worker
 from collalgo.bench.peers.worker import Job
 from collalgo.bench.records import (
@@ -29,6 +29,13 @@ def test_new_sizes_are_near_and_all_different():
             assert block not in blocks
             assert all(0.7 * block - 1 <= one <= 1.42 * block + 1 for one in blocks)
     assert sizes_around(Cell("barrier", 0), 3) == []
+
+
+def test_a_few_new_sizes_are_none():
+    for elements in range(1, 40):
+        around = sizes_around(Cell("allreduce", 4 * elements, "float32"), 3)
+        assert not around or len(around) >= LEAST
+    assert sizes_around(Cell("allreduce", 8, "float32"), 3) == []
 
 
 def test_new_sizes_are_a_column():
