@@ -122,10 +122,15 @@ def carried_over(
     seen: dict[tuple[str, int], list[float]] = defaultdict(list)
     for one in found:
         seen[one.collective, one.ranks].append(one.distance)
+
+    def is_replaced(one: Ratio) -> bool:
+        apart = seen[one.collective, one.ranks]
+        return any(not x or _is_same(one.distance, x) for x in apart)
+
     return [
         _by_profile(one, old, profile)
         for one in known(old).ratios
-        if not any(_is_same(one.distance, x) for x in seen[one.collective, one.ranks])
+        if not is_replaced(one)
     ]
 
 
@@ -176,7 +181,12 @@ def _samples(comm: Communicator, some: Iterable[Cell]) -> list[Sample | None]:
 
 
 def of_cores(comm: Communicator) -> float:
-    """The distance of the cores now, on all ranks, of which the others wait for one."""
+    """The distance of the cores now, on all ranks, of which the others wait for one.
+
+    0 if ranks share cores: their turns take longer than any handoff.
+    """
+    if comm.size > cores():
+        return 0.0
     found = np.array([distance_now() if comm.rank == 0 else 0.0])
     return float(comm.broadcast(found)[0])
 

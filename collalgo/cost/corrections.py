@@ -8,7 +8,8 @@ the predicted time corrects the predicted times of all its algorithms, and leave
 order as it is.
 
 On a virtual machine the ratios also depend on the :mod:`.distance` of the cores at the
-moment, so that each distance that was seen has ratios of its own.
+moment, so that each distance that was seen has ratios of its own. Ranks that share
+cores wait for their turns on them, whatever the distance.
 """
 
 import json
@@ -43,7 +44,8 @@ class Ratio(NamedTuple):
     """The measured over the predicted time of a cell, and the spread of measurements.
 
     The spread is the range of the middle half of the measurements, as a part of their
-    median. The distance of the cores is in seconds; 0 on one core.
+    median. The distance of the cores is in seconds; 0 if it makes no difference, as on
+    one core and where ranks share cores.
     """
 
     collective: str
@@ -77,7 +79,7 @@ class Corrections:
         self.ratios = tuple(sorted(ratios))
         #: The levels of the distances that were seen: those of each number of ranks
         #: differ a little even if the cores have not moved.
-        self.distances = levels({one.distance for one in self.ratios}, few=0)
+        self.distances = levels({one.distance for one in self.ratios} - {0.0}, few=0)
         self._rows: dict[str, dict[int, dict[float, list[Ratio]]]] = {}
         for one in self.ratios:
             by_ranks = self._rows.setdefault(one.collective, {})

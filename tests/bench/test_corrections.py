@@ -157,6 +157,30 @@ def test_calibrate_keeps_what_another_profile_was_measured_at_other_distances(
     price = select("scan", 64, size=2, machine=own_corrections).seconds
     assert price * kept[0].ratio == pytest.approx(seconds)
     assert carried_over(own_corrections, own_corrections, []) == []
+    everywhere = near._replace(distance=0.0)
+    assert carried_over(earlier, own_corrections, [everywhere])[0].ranks == 8
+
+
+def test_ranks_that_share_cores_have_one_ratio_whatever_the_distance(
+    own_corrections, distances, monkeypatch
+):
+    monkeypatch.setattr(measuring, "cores", lambda: 2)
+    monkeypatch.setattr(measuring, "TURNS", 3)
+    monkeypatch.setattr(measuring, "FURTHER", 0)
+
+    def measured(comm, cell):
+        if comm.rank == 0:
+            distances.append(5e-7 - distances[-1])
+        return 2e-6
+
+    monkeypatch.setattr(measuring, "seconds_of", measured)
+    (found,) = measure_ratios(own_corrections, chosen=SOME, ranks=[3])
+    assert [one.distance for one in found] == [0.0] * len(SOME)
+    keep(own_corrections, [*found, Ratio("allreduce", 2, 64, 5.0, 0.0, 1e-7)])
+    assert known(own_corrections).distances == (1e-7,)
+    for apart in (1e-7, 4e-7):
+        distances.append(apart)
+        assert select("allreduce", 64, size=3).seconds == pytest.approx(2e-6)
 
 
 @pytest.fixture
