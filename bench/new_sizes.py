@@ -16,8 +16,8 @@ from collalgo.bench.starting import starting_barrier
 
 from collalgo import Communicator
 
-#: The most sizes of a cell, and of one whose arrays are longer than LONG bytes. Around a
-#: size of a few elements there are fewer than LEAST: their median would be chance.
+#: The most sizes of a cell, and of one whose arrays are longer than LONG bytes. Around
+#: a few elements there are fewer than LEAST sizes, whose median would be chance.
 LEAST, MOST, MOST_LONG, LONG = 8, 60, 12, 1 << 20
 
 
