@@ -6,10 +6,11 @@ add their results by one allreduce in bfloat16. The libraries alternate in one r
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from socket import gethostname
+from socket import create_connection
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ import collalgo
 from collalgo import Communicator
 from collalgo.base.console import wide_console
 from collalgo.base.units import counted, human
+from collalgo.bootstrap.interfaces import addresses
 from collalgo.cli.options import force_option, writes
 
 #: The widths of the two blocks of a layer, in hidden sizes: as many weights as those of
@@ -33,6 +35,9 @@ WIDTHS = (2, 4)
 
 #: Rows of allreduces, and those of a row, which are timed one by one.
 ROWS, ROW = 50, 20
+
+#: Seconds in which an address answers that can be reached.
+CONNECTS = 5
 
 #: Adds a tensor over the ranks, in place.
 Allreduce = Callable[[Any], object]
@@ -150,11 +155,14 @@ def process_groups(comm: Communicator) -> dict[str, Any]:
     """A process group of torch for each backend, over a store of rank 0."""
     import torch.distributed as dist
 
-    host = gethostname() if len({*comm.hosts}) > 1 else "127.0.0.1"
-    store = dist.TCPStore(host, 0, None, True, wait_for_workers=False)
-    host, port = comm.broadcast_object((store.host, store.port))
+    hosts, port = ["127.0.0.1"], 0
+    if comm.rank == 0:
+        store = dist.TCPStore(hosts[0], 0, None, True, wait_for_workers=False)
+        hosts += addresses() if len({*comm.hosts}) > 1 else []
+        port = store.port
+    hosts, port = comm.broadcast_object((hosts[::-1], port))
     if comm.rank:
-        store = dist.TCPStore(host, port, None, False)
+        store = dist.TCPStore(reached(hosts, port), port, None, False)
     dist.init_process_group(
         "collalgo", store=store, rank=comm.rank, world_size=comm.size
     )
@@ -162,6 +170,14 @@ def process_groups(comm: Communicator) -> dict[str, Any]:
     if dist.is_gloo_available():
         groups[GLOO] = dist.new_group(backend="gloo")
     return groups
+
+
+def reached(hosts: Sequence[str], port: int) -> str:
+    """The first of some addresses of a host at which it answers; else the last one."""
+    for host in hosts[:-1]:
+        with suppress(OSError), create_connection((host, port), CONNECTS):
+            return host
+    return hosts[-1]
 
 
 def libraries(comm: Communicator, groups: dict[str, Any]) -> dict[str, Allreduce | str]:

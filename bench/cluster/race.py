@@ -102,12 +102,11 @@ class Extent(NamedTuple):
 
 
 def gloo_of(comm: Communicator, store: Path) -> Gloo:
-    """The gloo of torch for the same ranks, on the NIC that UCX uses."""
+    """The gloo of torch for the same ranks."""
     os.environ |= {
         "RANK": str(comm.rank),
         "WORLD_SIZE": str(comm.size),
         "STORE": str(store),
-        "GLOO_SOCKET_IFNAME": os.environ.get("UCX_NET_DEVICES", ""),
     }
     return Gloo()
 

@@ -29,10 +29,11 @@ UCX = {
     "UCX_LOG_LEVEL": "error",
 }
 
-#: Each rank uses the interface with its local rank as number.
+#: Each rank uses the interface with its local rank as number, in UCX and in gloo.
 TAKE_NIC = (
     "nic=$((${{MPI_LOCALRANKID:-${{OMPI_COMM_WORLD_LOCAL_RANK:-0}}}} % {count})); "
-    'export UCX_NET_DEVICES={kind}$nic; exec "$@"'
+    "export UCX_NET_DEVICES={kind}$nic GLOO_SOCKET_IFNAME={kind}$nic; "
+    'exec "$@"'
 )
 
 
