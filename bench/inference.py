@@ -70,6 +70,13 @@ class Row(NamedTuple):
     tokens: list[float]
     calls: list[float]
 
+    def rounded(self) -> "Row":
+        """The same in whole nanoseconds, the steps of the clock."""
+        tokens, calls = (
+            [round(one, 9) for one in times] for times in (self.tokens, self.calls)
+        )
+        return self._replace(tokens=tokens, calls=calls)
+
 
 def inference_on_each_rank(
     comm: Communicator, decoder: Decoder, tokens: int
@@ -295,6 +302,6 @@ def inference(
     found, ranks = done
     wide_console().print(table(found, decoder, ranks))
     if file is not None:
-        rows = [row._asdict() for row in found]
+        rows = [row.rounded()._asdict() for row in found]
         conditions = environment(ranks, **decoder._asdict())
         keep(file, {**conditions, "rows": rows}, force=force)
