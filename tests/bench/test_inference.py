@@ -2,7 +2,7 @@
 
 import socket
 
-from collalgo.bench.inference import reached
+from collalgo.bench.torch_libraries import reached
 
 
 def test_the_first_address_that_answers_is_taken():

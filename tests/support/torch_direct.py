@@ -6,17 +6,8 @@ from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from collalgo.bench.inference import (
-    ALONE,
-    DIRECT,
-    GLOO,
-    MPI,
-    OURS,
-    VLLM,
-    Decoder,
-    figures,
-    replay,
-)
+from collalgo.bench.inference import Decoder, figures, replay
+from collalgo.bench.torch_libraries import ALONE, DIRECT, GLOO, MPI, OURS, VLLM
 
 import collalgo
 from collalgo.comm.current import runner_of
