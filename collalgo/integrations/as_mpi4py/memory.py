@@ -5,10 +5,11 @@ import mmap
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from collalgo.integrations.as_mpi4py.dlpack import memory_of_dlpack
+from collalgo.integrations.as_mpi4py.cuda_interface import memory_of_cuda
+from collalgo.integrations.as_mpi4py.dlpack import is_on_device, memory_of_dlpack
+from collalgo.integrations.as_mpi4py.raw_memory import RawMemory
 
 Bytes = NDArray[np.uint8]
 
@@ -58,6 +59,9 @@ def is_in_place(buf: Any) -> bool:
 class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
     """Bytes that share their memory with an object; ``MPI.buffer``."""
 
+    #: Whether the object says that its memory is that of a device.
+    _is_on_device = False
+
     def __new__(cls, buf: Any = b"") -> "Buffer":
         return cls.frombuffer(buf)
 
@@ -67,6 +71,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         found = memory_of(obj, writable=False)[0].view(cls)
         if readonly:
             found.flags.writeable = False
+        found._is_on_device = _is_on_device(obj)
         return found
 
     @classmethod
@@ -103,10 +108,12 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         return self if self.size else None
 
     def __getitem__(self, item: Any) -> Any:
+        self._check_host()
         found = super().__getitem__(item)
         return found if isinstance(item, slice) else int(found)
 
     def __setitem__(self, item: Any, value: Any) -> None:
+        self._check_host()
         if isinstance(item, slice) and not isinstance(value, int):
             value = memory_of(value, writable=False)[0]
             if len(value) != len(self[item]):
@@ -121,7 +128,12 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 
     __hash__ = None
 
+    def _check_host(self) -> None:
+        if self._is_on_device:
+            raise BufferError("the buffer is that of a device; copy it to the host")
+
     def _view(self) -> Any:
+        self._check_host()
         return memoryview(np.asarray(self).data)
 
     def cast(self, format: str, *shape: Any) -> Any:  # noqa: A002
@@ -131,6 +143,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
     def tobytes(self, order: Any = None) -> bytes:
         """A copy."""
         del order
+        self._check_host()
         return np.asarray(self).tobytes()
 
     def toreadonly(self) -> "Buffer":
@@ -145,6 +158,8 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
 def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
     """The bytes of a buffer, and the code of its elements.
 
+    The code begins with ``>`` if they have the other byte order.
+
     Those of ``BOTTOM`` begin at :func:`origin`: no array begins at address 0.
 
     Raises
@@ -155,7 +170,7 @@ def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
         If it is not contiguous, or cannot be written to.
     """
     if type(obj) is np.ndarray:
-        found, code = _of_array(obj), obj.dtype.char
+        found, code = _of_array(obj), _code_of(obj.dtype)
     elif obj is None:
         return np.empty(0, np.uint8), "B"
     elif obj is BOTTOM:
@@ -174,14 +189,15 @@ def origin(buf: Any) -> int:
     return -PAGE if buf is BOTTOM else 0
 
 
+def _code_of(dtype: np.dtype[Any]) -> str:
+    """The code of elements, which begins with ``>`` if they have the other order."""
+    return dtype.char if dtype.isnative else f">{dtype.char}"
+
+
 def _of_array(array: NDArray[Any]) -> Bytes:
     flags = array.flags
     if not flags.forc:
         raise BufferError("the array is not contiguous; pass a copy, or a datatype")
-    if not array.dtype.isnative:
-        raise BufferError(
-            f"{array.dtype} has the other byte order; convert it to the native one"
-        )
     return (array if flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
 
 
@@ -194,11 +210,6 @@ def _of_other(obj: Any) -> tuple[Bytes, str]:
     if not view.contiguous:
         raise BufferError("the buffer is not contiguous; pass a copy, or a datatype")
     code = view.format or "B"
-    if code[0] == ">":
-        raise BufferError(
-            f"elements {code!r} have the other byte order; convert them "
-            "to the native one"
-        )
     if not view.c_contiguous:
         return _of_array(np.asarray(view)), code.lstrip("@<=")
     return np.frombuffer(view, np.uint8), code.lstrip("@<=")
@@ -206,33 +217,32 @@ def _of_other(obj: Any) -> tuple[Bytes, str]:
 
 def _of_interface(obj: Any) -> tuple[Bytes, str]:
     """The bytes of an object with DLPack or the interface of CUDA arrays."""
+    found = _raw(obj)
+    if found is None:
+        raise TypeError(
+            f"{type(obj).__name__} is not a buffer; pass an array, or a list of one "
+            "and its count or datatype"
+        )
+    _check_mapped(found.address, found.nbytes)
+    array = at_address(found.address, found.nbytes, found.owner)
+    array.flags.writeable = not found.is_readonly
+    return array, found.code
+
+
+def _raw(obj: Any) -> RawMemory | None:
+    """The memory of an object that has an interface, if it has one."""
     if hasattr(obj, "__dlpack_device__") and hasattr(obj, "__dlpack__"):
-        address, nbytes, code, owner = memory_of_dlpack(obj)
-        _check_mapped(address, nbytes)
-        return at_address(address, nbytes, owner), code
-    if (interface := getattr(obj, "__cuda_array_interface__", None)) is not None:
-        return _of_cuda(obj, interface)
-    raise TypeError(
-        f"{type(obj).__name__} is not a buffer; pass an array, or a list of one and "
-        "its count or datatype"
-    )
+        return memory_of_dlpack(obj)
+    if getattr(obj, "__cuda_array_interface__", None) is not None:
+        return memory_of_cuda(obj)
+    return None
 
 
-def _of_cuda(obj: Any, interface: dict[str, Any]) -> tuple[Bytes, str]:
-    """The bytes of an array of CUDA, where the host can read them."""
-    dtype = np.dtype(interface["typestr"])
-    if interface.get("mask") is not None or not dtype.isnative:
-        raise BufferError("the array has a mask, or the other byte order")
-    address, is_readonly = interface["data"]
-    nbytes = int(np.prod(interface["shape"], dtype=np.int64)) * dtype.itemsize
-    if (strides := interface.get("strides")) is not None:
-        like = as_strided(np.empty(0, dtype), tuple(interface["shape"]), strides)
-        if not like.flags.forc:
-            raise BufferError("the array is not contiguous; pass a copy")
-    _check_mapped(address, nbytes)
-    found = at_address(address, nbytes, obj)
-    found.flags.writeable = not is_readonly
-    return found, dtype.char
+def _is_on_device(obj: Any) -> bool:
+    """Whether an object says that its memory is that of a device."""
+    if hasattr(obj, "__dlpack_device__"):
+        return is_on_device(obj)
+    return hasattr(obj, "__cuda_array_interface__")
 
 
 def _check_mapped(address: int, nbytes: int) -> None:
