@@ -11,6 +11,7 @@ from collalgo.bootstrap.agreement import FailureAgreement
 from collalgo.bootstrap.differences import difference_on_host
 from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
+from collalgo.bootstrap.last_calls import LastCalls
 from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import BootstrapError
 
@@ -170,6 +171,12 @@ class Context:
         if agreement is not None:
             return agreement.group_calls
         return GroupCalls(self.shared, self.transport.rank)
+
+    @property
+    def last_calls(self) -> LastCalls | None:
+        """The last calls of ranks; None on one host, whose memory has them."""
+        agreement = self._failure_agreement
+        return None if agreement is None else agreement.last_calls
 
     @property
     def shared(self) -> SharedMemory:
