@@ -27,6 +27,7 @@ from collalgo._kernels.comm.persistent cimport Persistent
 from collalgo._kernels.comm.work cimport Work
 
 from collalgo.bootstrap.timeouts import seconds as seconds_of
+from collalgo.comm.failures import in_signal_handler
 from collalgo.engine.call import Call, Part
 
 cnp.import_array()
@@ -164,6 +165,8 @@ cdef class CallRunner(CommunicatorBase):
         kind = Persistent if persistent else Work
         cdef Work work = kind(self, name, self.progress, self.handle_status)
         work.check_open()
+        if self.is_preparing():  # code of an array makes this call
+            raise in_signal_handler(self.rank, name)
         with self.lock:
             self.prepared, self.preparer = work, <unsigned long>PyThread_get_thread_ident()
             try:
