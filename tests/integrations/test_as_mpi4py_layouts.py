@@ -5,6 +5,7 @@ import pytest
 
 from collalgo.integrations.as_mpi4py import (
     arrangements,
+    buffers,
     datatypes,
     layouts,
     memory,
@@ -261,7 +262,7 @@ def test_interfaces_without_sense_are_refused(changes, error):
 
 
 def test_bytes_of_a_device_are_not_read():
-    buffer = memory.Buffer.frombuffer(Interface(np.zeros(3)))
+    buffer = buffers.Buffer.frombuffer(Interface(np.zeros(3)))
     for read in (lambda: buffer[0], buffer.tobytes, lambda: buffer.cast("B")):
         with pytest.raises(BufferError, match="is that of a device"):
             read()

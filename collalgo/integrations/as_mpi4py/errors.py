@@ -24,7 +24,10 @@ CLASS_OF = (
 )
 
 #: The text of each code, and the class of each code that a program has added.
-_texts = dict(enumerate(ERROR_CLASSES.values()))
+_texts = {
+    number: f"MPI_{name}: {text}"
+    for number, (name, text) in enumerate(ERROR_CLASSES.items())
+}
 _classes: dict[int, int] = {}
 _names = dict(enumerate(ERROR_CLASSES))
 
@@ -45,13 +48,16 @@ class MpiException(RuntimeError):
     is_named = False
 
     def __init__(self, code: int | str = 0, text: str = ""):
-        self._code = ERRORS[code] if isinstance(code, str) else int(code)
+        number = ERRORS[code] if isinstance(code, str) else int(code)
+        self._code = number if number in _texts else ERRORS["ERR_UNKNOWN"]
         self._text = text
         super().__init__(self._code, text) if text else super().__init__(self._code)
 
     def __str__(self) -> str:
-        name = _names.get(self.error_class, "error")
-        return f"MPI_{name}: {self.error_string}"
+        return self.error_string
+
+    def __repr__(self) -> str:
+        return f"MPI.Exception({', '.join(map(repr, self.args))})"
 
     def __int__(self) -> int:
         return self._code
@@ -78,7 +84,9 @@ class MpiException(RuntimeError):
 
     def Get_error_string(self) -> str:
         """What happened."""
-        return self._text or error_string(self._code)
+        if not self._text:
+            return error_string(self._code)
+        return f"MPI_{_names.get(self.error_class, 'error')}: {self._text}"
 
     error_code = property(Get_error_code)
     error_class = property(Get_error_class)
@@ -211,6 +219,8 @@ def remove_error_string(errorcode: int) -> None:
 def remove_error_code(errorcode: int) -> None:
     """Remove a code or a class that a program has added."""
     _check_added(errorcode)
+    if _texts[errorcode]:
+        fail("ERR_OTHER", f"code {errorcode} has a string; remove that first")
     if errorcode in _classes.values():
         fail("ERR_OTHER", f"class {errorcode} has codes; remove them first")
     del _texts[errorcode]

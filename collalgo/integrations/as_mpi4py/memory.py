@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collalgo.integrations.as_mpi4py.cuda_interface import memory_of_cuda
-from collalgo.integrations.as_mpi4py.dlpack import is_on_device, memory_of_dlpack
+from collalgo.integrations.as_mpi4py.dlpack import memory_of_dlpack
 from collalgo.integrations.as_mpi4py.raw_memory import RawMemory
 
 Bytes = NDArray[np.uint8]
@@ -21,10 +21,15 @@ MOST_ADDRESS = 1 << 56
 
 
 class Special:
-    """A constant in place of a buffer."""
+    """A constant in place of a buffer; each class has one."""
 
-    def __init__(self, name: str, number: int):
-        self._name, self._number = name, number
+    _name, _number = "", 0
+    _only: "Special | None" = None
+
+    def __new__(cls) -> "Special":
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
 
     def __repr__(self) -> str:
         return self._name
@@ -45,114 +50,33 @@ class Special:
         return hash(self._number)
 
 
+class BottomType(Special):
+    """The type of ``MPI.BOTTOM``."""
+
+    _name = "BOTTOM"
+
+
+class InPlaceType(Special):
+    """The type of ``MPI.IN_PLACE``."""
+
+    _name, _number = "IN_PLACE", -1
+
+
+class BufferAutomaticType(Special):
+    """The type of ``MPI.BUFFER_AUTOMATIC``."""
+
+    _name, _number = "BUFFER_AUTOMATIC", -2
+
+
 #: All memory: datatypes of it have addresses in place of displacements.
-BOTTOM = Special("BOTTOM", 0)
-IN_PLACE = Special("IN_PLACE", -1)
-BUFFER_AUTOMATIC = Special("BUFFER_AUTOMATIC", -2)
+BOTTOM = BottomType()
+IN_PLACE = InPlaceType()
+BUFFER_AUTOMATIC = BufferAutomaticType()
 
 
 def is_in_place(buf: Any) -> bool:
     """Whether a rank contributes the present content of the result buffer."""
     return buf is None or (isinstance(buf, Special) and buf == IN_PLACE)
-
-
-class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
-    """Bytes that share their memory with an object; ``MPI.buffer``."""
-
-    #: Whether the object says that its memory is that of a device.
-    _is_on_device = False
-
-    def __new__(cls, buf: Any = b"") -> "Buffer":
-        return cls.frombuffer(buf)
-
-    @classmethod
-    def frombuffer(cls, obj: Any, readonly: bool = False) -> "Buffer":
-        """The bytes of an object."""
-        found = memory_of(obj, writable=False)[0].view(cls)
-        if readonly:
-            found.flags.writeable = False
-        found._is_on_device = _is_on_device(obj)
-        return found
-
-    @classmethod
-    def allocate(cls, nbytes: int, clear: bool = False) -> "Buffer":
-        """New memory."""
-        if nbytes < 0:
-            raise ValueError(f"the number of bytes is {nbytes}; pass 0 or more")
-        return (np.zeros if clear else np.empty)(nbytes, np.uint8).view(cls)
-
-    @classmethod
-    def fromaddress(cls, address: int, nbytes: int, readonly: bool = False) -> "Buffer":
-        """The bytes at an address."""
-        if nbytes < 0 or (nbytes and not address):
-            raise ValueError(f"no buffer of {nbytes} bytes can be at address {address}")
-        found = at_address(address, nbytes, None).view(cls)
-        if readonly:
-            found.flags.writeable = False
-        return found
-
-    @property
-    def address(self) -> int:
-        return int(self.ctypes.data)
-
-    @property
-    def readonly(self) -> bool:
-        return not self.flags.writeable
-
-    @property
-    def format(self) -> str:
-        return "B"
-
-    @property
-    def obj(self) -> Any:
-        return self if self.size else None
-
-    def __getitem__(self, item: Any) -> Any:
-        self._check_host()
-        found = super().__getitem__(item)
-        return found if isinstance(item, slice) else int(found)
-
-    def __setitem__(self, item: Any, value: Any) -> None:
-        self._check_host()
-        if isinstance(item, slice) and not isinstance(value, int):
-            value = memory_of(value, writable=False)[0]
-            if len(value) != len(self[item]):
-                raise ValueError(f"{len(self[item])} bytes are set to {len(value)}")
-        super().__setitem__(item, value)
-
-    def __eq__(self, other: Any) -> Any:
-        return self._view() == other
-
-    def __ne__(self, other: Any) -> Any:
-        return not self == other
-
-    __hash__ = None
-
-    def _check_host(self) -> None:
-        if self._is_on_device:
-            raise BufferError("the buffer is that of a device; copy it to the host")
-
-    def _view(self) -> Any:
-        self._check_host()
-        return memoryview(np.asarray(self).data)
-
-    def cast(self, format: str, *shape: Any) -> Any:  # noqa: A002
-        """The same bytes with another format, as of a memoryview."""
-        return self._view().cast(format, *shape)
-
-    def tobytes(self, order: Any = None) -> bytes:
-        """A copy."""
-        del order
-        self._check_host()
-        return np.asarray(self).tobytes()
-
-    def toreadonly(self) -> "Buffer":
-        """The same bytes, which cannot be changed."""
-        return type(self).frombuffer(self, readonly=True)
-
-    def release(self) -> None:
-        """Release the object, whose memory is left alone."""
-        self.resize(0, refcheck=False) if self.base is None else None
 
 
 def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
@@ -236,13 +160,6 @@ def _raw(obj: Any) -> RawMemory | None:
     if getattr(obj, "__cuda_array_interface__", None) is not None:
         return memory_of_cuda(obj)
     return None
-
-
-def _is_on_device(obj: Any) -> bool:
-    """Whether an object says that its memory is that of a device."""
-    if hasattr(obj, "__dlpack_device__"):
-        return is_on_device(obj)
-    return hasattr(obj, "__cuda_array_interface__")
 
 
 def _check_mapped(address: int, nbytes: int) -> None:

@@ -57,8 +57,10 @@ class ObjectCollectives:
         return _loaded(object_exchange.scatter(self.state.engine, packed, root))
 
     def _dumped(self, objects: Any) -> list[bytes]:
-        """The pickles of an object for each rank."""
-        found = [PICKLE.dumps(obj) for obj in (() if objects is None else objects)]
+        """The pickles of an object for each rank; of None for None."""
+        if objects is None:
+            objects = [None] * self.state.size
+        found = [PICKLE.dumps(obj) for obj in objects]
         if len(found) != self.state.size:
             raise ValueError(
                 f"{len(found)} objects are given for {self.state.size} ranks"

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.integrations.as_mpi4py.memory import Buffer, Bytes
+from collalgo.integrations.as_mpi4py.buffers import Buffer
+from collalgo.integrations.as_mpi4py.memory import Bytes
 
 
 class Pickle:

@@ -91,12 +91,12 @@ class Request(Handle):
 
     def Wait(self, status: Any = None) -> bool:
         """Wait until the operation has completed."""
-        self.wait(status)
+        Request.wait(self, status)  # which a class of the program may replace
         return True
 
     def Test(self, status: Any = None) -> bool:
         """Whether the operation has completed."""
-        return self.test(status)[0]
+        return Request.test(self, status)[0]
 
     def Get_status(self, status: Any = None) -> bool:
         """Whether the operation has completed; the request remains valid."""
@@ -182,33 +182,33 @@ class Request(Handle):
     @classmethod
     def Waitany(cls, requests: Sequence[Any], status: Any = None) -> int:
         """Wait until one has completed; return its index, or UNDEFINED."""
-        return cls.waitany(requests, status)[0]
+        return Request.waitany(requests, status)[0]
 
     @classmethod
     def Testany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, bool]:
         """The index of a completed one or UNDEFINED, and the flag."""
-        return cls.testany(requests, status)[:2]
+        return Request.testany(requests, status)[:2]
 
     @classmethod
     def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
         """Wait until all are over."""
-        cls.waitall(requests, statuses)
+        Request.waitall(requests, statuses)
         return True
 
     @classmethod
     def Testall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
         """Whether all are over."""
-        return cls.testall(requests, statuses)[0]
+        return Request.testall(requests, statuses)[0]
 
     @classmethod
     def Waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
         """Wait until some are over: their places; None without requests."""
-        return cls.waitsome(requests, statuses)[0]
+        return Request.waitsome(requests, statuses)[0]
 
     @classmethod
     def Testsome(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
         """The places of those that are over; None without requests."""
-        return cls.testsome(requests, statuses)[0]
+        return Request.testsome(requests, statuses)[0]
 
     # ---- the same without an end of the requests
 
