@@ -151,6 +151,39 @@ def test_the_errors_of_arguments_name_the_call():
     assert "is right" not in job.stdout
 
 
+#: What programs take of the package besides its communicators.
+PACKAGE = """
+import mpi4py.rc
+mpi4py.rc.thread_level = "multiple"
+assert type(mpi4py.rc)(threads=False).threads is False
+from mpi4py import MPI
+from mpi4py.typing import BufSpec  # of an mpi4py that is installed
+assert type(MPI.BOTTOM) is MPI.BottomType and MPI.InPlaceType() is MPI.IN_PLACE
+class Mine(MPI.Request):
+    def test(self):
+        return super().Test()
+    def wait(self):
+        return super().Wait()
+comm = MPI.COMM_SELF
+request = Mine(comm.Irecv(bytearray(1), 0))
+assert not request.test()
+comm.Send(b"a", 0)
+assert request.wait()
+assert comm.scatter(None) is None and comm.alltoall(None) == [None]
+error = MPI.Exception(MPI.ERR_RANK)
+assert str(error) == MPI.Get_error_string(MPI.ERR_RANK) == "MPI_ERR_RANK: invalid rank"
+assert repr(error) == f"MPI.Exception({MPI.ERR_RANK})"
+assert MPI.Exception(-5) == MPI.ERR_UNKNOWN
+print("all there")
+"""
+
+
+def test_programs_find_the_parts_of_the_package():
+    pytest.importorskip("mpi4py")
+    job = started(1, sys.executable, "-c", PACKAGE, seconds=30)
+    assert "all there" in job.stdout, job.stdout + job.stderr
+
+
 #: The program joins in another thread, with long arguments, and ends by a code.
 THREAD = """
 import sys, threading

@@ -268,6 +268,21 @@ def test_bytes_of_a_device_are_not_read():
             read()
 
 
+def test_a_buffer_knows_its_object_until_it_is_released():
+    obj = bytearray(b"abc")
+    buffer = buffers.Buffer(obj)
+    assert (buffer.obj, buffer.nbytes, buffer.readonly) == (obj, 3, False)
+    assert buffer.toreadonly().obj is obj
+    buffer[1:] = b"yz"
+    assert obj == b"ayz"
+    with pytest.raises(TypeError, match="read-only"):
+        buffer.toreadonly()[:] = 0
+    buffer.release()
+    assert (buffer.obj, buffer.nbytes, buffer.address) == (None, 0, 0)
+    with pytest.raises(TypeError, match="None is not a buffer"):
+        buffers.Buffer(None)
+
+
 def test_a_message_of_types_has_counts_or_one_of_each():
     integer, array = datatypes.TYPECODES["i"], np.zeros(4, "i4")
     for message in ([array, [integer]], [array, None, None, [integer]]):

@@ -49,7 +49,7 @@ class MpiException(RuntimeError):
 
     def __init__(self, code: int | str = 0, text: str = ""):
         number = ERRORS[code] if isinstance(code, str) else int(code)
-        self._code = number if number in _texts else ERRORS["ERR_UNKNOWN"]
+        self._code = number if number >= 0 else ERRORS["ERR_UNKNOWN"]
         self._text = text
         super().__init__(self._code, text) if text else super().__init__(self._code)
 
