@@ -11,13 +11,13 @@ from collalgo.bootstrap.agreement import FailureAgreement
 from collalgo.bootstrap.differences import difference_on_host
 from collalgo.bootstrap.group_calls import GroupCalls
 from collalgo.bootstrap.host_memory import HostMemory
-from collalgo.bootstrap.last_calls import LastCalls
 from collalgo.cost.host_profile import HostProfile
 from collalgo.errors import BootstrapError
 
 if TYPE_CHECKING:  # as few worlds need them
     from collalgo._kernels.engine.transport.composite import Composite
     from collalgo.bootstrap.host_inventory import PlacedTopology
+    from collalgo.bootstrap.last_calls import LastCalls
     from collalgo.bootstrap.survivors import SurvivorRounds
 
 #: Seconds that a rank waits for the others to connect, by default.
@@ -173,7 +173,7 @@ class Context:
         return GroupCalls(self.shared, self.transport.rank)
 
     @property
-    def last_calls(self) -> LastCalls | None:
+    def last_calls(self) -> "LastCalls | None":
         """The last calls of ranks; None on one host, whose memory has them."""
         agreement = self._failure_agreement
         return None if agreement is None else agreement.last_calls

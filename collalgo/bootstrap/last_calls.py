@@ -1,8 +1,10 @@
 """The ranks of a world on several hosts that make their last call, over the store."""
 
 from time import monotonic
+from typing import TYPE_CHECKING
 
-from collalgo.bootstrap.failure_reports import HasStore
+if TYPE_CHECKING:  # jobs on one host need no store
+    from collalgo.bootstrap.failure_reports import HasStore
 
 
 class LastCalls:
@@ -18,7 +20,7 @@ class LastCalls:
         This rank.
     """
 
-    def __init__(self, job: HasStore, name: str, rank: int):
+    def __init__(self, job: "HasStore", name: str, rank: int):
         self._store, self._key = job.store, f"last/{name}:{rank}"
         self._noted: dict[int, float] = {}
 

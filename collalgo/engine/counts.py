@@ -30,12 +30,11 @@ def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
     if len(checked) != size:
         raise ValueError(f"{caller}: counts {shown(checked)} must be {wanted}")
-    for place, count in enumerate(checked):
-        if count < 0:
-            raise ValueError(
-                f"{caller}: the count for {of} {place} is {count}; pass {wanted}, none "
-                "negative"
-            )
+    if (least := min(checked, default=0)) < 0:
+        raise ValueError(
+            f"{caller}: the count for {of} {checked.index(least)} is {least}; pass "
+            f"{wanted}, none negative"
+        )
     return checked
 
 

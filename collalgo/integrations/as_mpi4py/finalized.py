@@ -17,7 +17,7 @@ FINALIZE = "MPI_Finalize"
 OF_LIBRARY = "collalgo", "mpi4py messages"
 
 #: Seconds in which the last messages of a rank of another host arrive, and in which a
-#: program may test in vain for a message that it then gives up.
+#: program may test for a message that does not arrive, and then give it up.
 ARRIVAL_SECONDS, TEST_SECONDS = 1.0, 2.0
 
 
@@ -45,7 +45,7 @@ class FinalizedRanks:
             self._lose(operations[0], message)
 
     def end_tested(self, operations: Sequence[Operation]) -> None:
-        """The same for operations that a program has tested in vain for long."""
+        """The same for operations that a program has tested for some seconds."""
         message, first = self._hopeless(operations), operations[0]
         now = time.monotonic()
         if message is None:

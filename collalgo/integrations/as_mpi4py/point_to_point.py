@@ -172,6 +172,11 @@ class BufferMessages(Sending):
 
     # ---- probes
 
+    def _probing(self, source: int, tag: int, take: bool) -> Probing:
+        matching, context = PROCESS.matching, self.state.context
+        senders = senders_of(self.state, source, tag)
+        return Probing(matching, senders, context, source, tag, is_taking=take)
+
     def _probe(
         self, source: int, tag: int, status: Any, *, take: bool, forever: bool
     ) -> Any:
@@ -181,16 +186,12 @@ class BufferMessages(Sending):
                 status.set(*Empty.envelope)
             return MESSAGE_NO_PROC.state
         state, key = self.state, (source, tag, take)
-        if (probe := state.vain_probes.pop(key, None)) is None:
-            senders = senders_of(state, source, tag)
-            probe = Probing(
-                PROCESS.matching, senders, state.context, source, tag, is_taking=take
-            )
+        probe = state.empty_probes.pop(key, None) or self._probing(*key)
         if forever:
             probe.wait()
         elif not probe.is_over():
             note_test([probe])
-            state.keep_vain(key, probe)
+            state.keep_empty(key, probe)
             return None
         if probe.error is not None:
             raise probe.error

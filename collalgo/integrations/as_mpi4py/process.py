@@ -89,9 +89,9 @@ class Process:
             call()
         self.is_finalized = True
         runner = self.world._runner
-        if (last_calls := runner.context.last_calls) is not None:
-            last_calls.announce()
         with suppress(CollalgoError):
+            if (last_calls := runner.context.last_calls) is not None:
+                last_calls.announce()
             runner.exchange_as_call(np.zeros(1, np.uint8), FINALIZE)
         atexit.unregister(self._end)
 
