@@ -236,9 +236,11 @@ def test_the_package_comes_first_on_the_path():
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", MOST_FAILURES)
 def test_tests_of_mpi4py_pass(name, ranks):
+    # A rank with failures must not end the tests of the others by its status.
+    command = '"$0" main.py -q --no-builddir -i "$1"; true'
     job = started(
         ranks,
-        *(sys.executable, "main.py", "-q", "--no-builddir", "-i", rf"^test_{name}\.py"),
+        *("sh", "-c", command, sys.executable, rf"^test_{name}\.py"),
         cwd=os.environ[FOLDER],
         seconds=1000,
     )

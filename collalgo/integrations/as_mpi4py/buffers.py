@@ -58,7 +58,7 @@ class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
         return 0 if self._is_released else int(self.ctypes.data)
 
     @property
-    def nbytes(self) -> int:  # type: ignore[override]
+    def nbytes(self) -> int:
         return 0 if self._is_released else self.size
 
     @property

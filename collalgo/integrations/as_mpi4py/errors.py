@@ -54,7 +54,7 @@ class MpiException(RuntimeError):
         super().__init__(self._code, text) if text else super().__init__(self._code)
 
     def __str__(self) -> str:
-        return self.error_string
+        return self.Get_error_string()
 
     def __repr__(self) -> str:
         return f"MPI.Exception({', '.join(map(repr, self.args))})"

@@ -85,7 +85,7 @@ class Request(Handle):
     def test(self, status: Any = None) -> tuple[bool, Any]:
         """Whether the operation has completed, and its value."""
         if not self.is_over():
-            note_test([self.operation])
+            note_test([self._state.operation])
             return False, None
         return True, self.take(status)
 
@@ -101,7 +101,7 @@ class Request(Handle):
     def Get_status(self, status: Any = None) -> bool:
         """Whether the operation has completed; the request remains valid."""
         if not self.is_over():
-            note_test([self.operation])
+            note_test([self._state.operation])
             return False
         fill(status, self.operation)
         return True

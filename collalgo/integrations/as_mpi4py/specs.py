@@ -65,7 +65,8 @@ def _typed(buf: Any, datatype: Any, *, writable: bool) -> tuple[Bytes, Any]:
 @cache
 def _bytes_together(nbytes: int) -> Any:
     """The datatype of elements that NumPy does not have, which can only move."""
-    return BYTE.Create_contiguous(nbytes).Commit()
+    byte: Any = BYTE
+    return byte.Create_contiguous(nbytes).Commit()
 
 
 def _committed(datatype: Any) -> Any:
