@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from collalgo.bootstrap.group_calls import GroupCalls
 
 if TYPE_CHECKING:  # as few worlds need it
+    from collalgo.bootstrap.last_calls import LastCalls
     from collalgo.bootstrap.survivors import Survivors
 
 
@@ -12,6 +13,7 @@ class FailureAgreement(Protocol):
     """The agreement of the ranks of a world on several hosts on a failure."""
 
     group_calls: GroupCalls
+    last_calls: "LastCalls"
 
     def decision(self, failure: dict[str, Any]) -> dict[str, Any]:
         """The failure that all ranks agree on, from the one that this rank sees."""

@@ -17,6 +17,7 @@ from collalgo.errors import BootstrapError
 if TYPE_CHECKING:  # as few worlds need them
     from collalgo._kernels.engine.transport.composite import Composite
     from collalgo.bootstrap.host_inventory import PlacedTopology
+    from collalgo.bootstrap.last_calls import LastCalls
     from collalgo.bootstrap.survivors import SurvivorRounds
 
 #: Seconds that a rank waits for the others to connect, by default.
@@ -170,6 +171,12 @@ class Context:
         if agreement is not None:
             return agreement.group_calls
         return GroupCalls(self.shared, self.transport.rank)
+
+    @property
+    def last_calls(self) -> "LastCalls | None":
+        """The last calls of ranks; None on one host, whose memory has them."""
+        agreement = self._failure_agreement
+        return None if agreement is None else agreement.last_calls
 
     @property
     def shared(self) -> SharedMemory:

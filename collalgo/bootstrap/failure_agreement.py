@@ -16,6 +16,7 @@ from collalgo._kernels.engine.transport.composite import Composite
 from collalgo.bootstrap.differences import CallsMade, calls_of, differ, difference
 from collalgo.bootstrap.failure_reports import FailureReports, Job
 from collalgo.bootstrap.group_calls import GroupCalls
+from collalgo.bootstrap.last_calls import LastCalls
 from collalgo.bootstrap.store.protocol import ABSENT, StoreError
 from collalgo.bootstrap.survivors import StoreSurvivors
 
@@ -58,6 +59,7 @@ class FailureAgreement:
         self._is_decided = Event()
         self._store_lost = ""
         self.group_calls = GroupCalls(transport.shared, transport.rank)
+        self.last_calls = LastCalls(job, name, transport.rank)
         self._reports = FailureReports(job, name, transport, len(ranks))
 
     # ---- events

@@ -79,7 +79,8 @@ class FailureReports:
         """Add the details of a time-out or a mismatch that only other hosts have."""
         if failure["kind"] == "timeout":
             reports = self._reports()
-            if not self._is_mismatch(failure, reports):
+            differs = self._is_mismatch(failure, reports)
+            if not differs and not self._is_earlier_mismatch(failure, reports):
                 self._add_missing(failure, reports)
         if failure["kind"] == "mismatch":
             self._find_first(failure)
@@ -111,6 +112,21 @@ class FailureReports:
         for rank, (_, _, theirs) in reports.items():
             if theirs and theirs["fingerprint"] != failure["mine"]["fingerprint"]:
                 failure.update(kind="mismatch", culprit=int(rank), theirs=theirs)
+                return True
+        return False
+
+    def _is_earlier_mismatch(
+        self, failure: dict[str, Any], reports: dict[str, Any]
+    ) -> bool:
+        """The same of the call that a late rank is in, which this one has left."""
+        shared = self._transport.shared
+        for rank, (entered, theirs, _) in reports.items():
+            mine = theirs and shared.call(shared.rank, theirs["sequence"])
+            if mine and entered < failure["sequence"] and differ(mine, theirs):
+                failure.update(
+                    kind="mismatch", rank=self._transport.rank, culprit=int(rank),
+                    sequence=theirs["sequence"], mine=mine, theirs=theirs,
+                )  # fmt: skip
                 return True
         return False
 

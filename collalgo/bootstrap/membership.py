@@ -104,6 +104,7 @@ class Membership:
                 "alive/": self._alive,
                 "twice/": self._twice,
                 "left/": self._left,
+                "last/": self._makes_last_call,
                 "failed/": self._passing_on(FailureAgreement.failed),
                 "decision/": self._passing_on(FailureAgreement.decided),
                 "waiting/": self._passing_on(FailureAgreement.compare),
@@ -234,10 +235,19 @@ class Membership:
             return next((each for each in self._claimed_twice if each in ranks), None)
 
     def _left(self, change: Change) -> None:
-        name, _, rank = change.key.partition("/")[2].rpartition(":")
-        failure_agreement = self._agreements.get(name)
+        failure_agreement, rank = self._of_rank(change)
         if failure_agreement is not None and change.value is not None:
-            failure_agreement.left(int(rank), **json.loads(change.value))
+            failure_agreement.left(rank, **json.loads(change.value))
+
+    def _makes_last_call(self, change: Change) -> None:
+        failure_agreement, rank = self._of_rank(change)
+        if failure_agreement is not None and change.value is not None:
+            failure_agreement.last_calls.note(rank)
+
+    def _of_rank(self, change: Change) -> tuple[FailureAgreement | None, int]:
+        """The world and the rank of a key of both."""
+        name, _, rank = change.key.partition("/")[2].rpartition(":")
+        return self._agreements.get(name), int(rank)
 
     def _passing_on(
         self, react: Callable[[FailureAgreement, Any], None]

@@ -77,8 +77,9 @@ def in_signal_handler(rank: int, call: str = "a call") -> CollalgoError:
     """The error of a call by code of the user that another call runs."""
     return CollalgoError(
         f"{call}: rank {rank} is in another call on this communicator, in which a "
-        "signal handler, a done-callback, an op or an object that is unpickled makes "
-        "this one; make it later, or on a communicator of its own (comm.dup())",
+        "signal handler, a done-callback, an op, an array that is read or an object "
+        "that is unpickled makes this one; make it later, or on a communicator of its "
+        "own (comm.dup())",
         rank=rank,
     )
 

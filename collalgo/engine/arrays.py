@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,16 @@ from numpy.typing import NDArray
 from collalgo.base.foreign import is_immutable, package_of
 from collalgo.base.hooks import hook
 from collalgo.engine.devices.arrays import Shadow, is_on_device, offers, shadow_of
+from collalgo.errors import CollalgoError
 
 Array = NDArray[Any]
 
 #: The limit of NumPy's search for an overlap of strided arrays.
 WORK = 100_000
+
+
+#: The threads that run the code of an object to find its array; it may make calls.
+READING: list[int] = []
 
 
 def as_array(buf: Any, caller: str) -> Array:
@@ -31,6 +37,16 @@ def as_array(buf: Any, caller: str) -> Array:
         return buf
     if isinstance(buf, np.ndarray):
         return buf if isinstance(buf, Shadow) else plain(buf, caller)
+    me = get_ident()
+    READING.append(me)
+    try:
+        return _of_other(buf, caller)
+    finally:
+        READING.remove(me)
+
+
+def _of_other(buf: Any, caller: str) -> Array:
+    """The array on an object of another package, which runs code of its own."""
     if is_on_device(buf):
         return shadow_of(buf, caller)
     if is_immutable(buf):
@@ -87,7 +103,9 @@ def _of_scalar(buf: "np.generic[Any]") -> Array:
 def _shared(load: Callable[[Any], Array], buf: Any, caller: str) -> Array:
     try:
         return load(buf)
-    except Exception as error:  # of the object's own code
+    except CollalgoError:  # of a call that the object's own code makes
+        raise
+    except Exception as error:  # of that code
         if package_of(buf) == "torch":  # which has dtypes that DLPack does not have
             narrow: Array | None = hook("narrow array of torch")(buf)
             if narrow is not None:

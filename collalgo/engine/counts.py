@@ -28,9 +28,12 @@ def check_counts(counts: Any, size: int, caller: str, of: str = "rank") -> list[
     if not _is_row(counts):
         raise TypeError(f"{caller}: counts is {shown(counts)}; pass {wanted}")
     checked = [integer(count, "a count", caller, -INT64_MAX) for count in counts]
-    if len(checked) != size or min(checked, default=0) < 0:
+    if len(checked) != size:
+        raise ValueError(f"{caller}: counts {shown(checked)} must be {wanted}")
+    if (least := min(checked, default=0)) < 0:
         raise ValueError(
-            f"{caller}: counts {shown(checked)} must be {wanted}, none negative"
+            f"{caller}: the count for {of} {checked.index(least)} is {least}; pass "
+            f"{wanted}, none negative"
         )
     return checked
 

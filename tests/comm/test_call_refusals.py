@@ -24,8 +24,13 @@ def test_what_an_alltoall_refuses_before_it_sends():
             comm.alltoallv(x, np.ones((3, 3), int))
         with pytest.raises(ValueError, match=r"counts of shape \(2,\) must be the 3"):
             comm.alltoallv(x, [2, 2])
-        with pytest.raises(ValueError, match="none negative"):
+        with pytest.raises(ValueError, match=r"rank 0 sends -1 rows to rank 0; .*"):
             comm.alltoallv(x, [[-1, 5, 0]] * 3)
+        counts = [2, 2, 0] if comm.rank != 1 else [5, 0, -1]
+        with pytest.raises(ValueError, match=r"rank 1 sends -1 rows to rank 2; .*"):
+            comm.alltoallv(x, counts)
+        with pytest.raises(ValueError, match=r"count for rank 1 is -1; .* 3 numbers"):
+            comm.allgatherv(x, [4, -1, 4])
 
     threads(on_each_rank, RANKS)
 

@@ -91,6 +91,46 @@ def test_a_call_by_an_op_in_the_background_is_refused(call):
     threads(on_each_rank, 2, timeout=20)
 
 
+class Calling:
+    """An array whose code makes a call."""
+
+    def __init__(self, call):
+        self.call, self.array = call, np.ones(4)
+
+    @property
+    def __array_interface__(self):
+        self.call()
+        return self.array.__array_interface__
+
+
+@pytest.mark.parametrize("form", ["allreduce_async", "persistent_allreduce"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda comm: comm.allreduce(np.ones(1)),
+        lambda comm: comm.allreduce_async(np.ones(1)),
+        lambda comm: comm.allgatherv(np.ones(comm.rank)),
+        lambda comm: comm.persistent_allreduce(np.ones(1)),
+    ],
+)
+def test_a_call_by_an_array_that_a_call_in_the_background_reads_is_refused(call, form):
+    def on_each_rank(comm):
+        with pytest.raises(CollalgoError, match="an array that is read"):
+            getattr(comm, form)(Calling(lambda: call(comm)))
+        return comm.allreduce(np.ones(1)).tolist()
+
+    assert threads(on_each_rank, 2, timeout=20) == [[2.0], [2.0]]
+
+
+def test_an_array_may_make_calls_before_the_call_that_reads_it():
+    def on_each_rank(comm):
+        array = Calling(lambda: comm.allreduce(np.ones(1)))
+        comm.allreduce(array)
+        return array.array.tolist()
+
+    assert threads(on_each_rank, 2, timeout=20) == [[2.0] * 4] * 2
+
+
 def test_a_call_by_an_op_of_arrays_in_the_background_is_refused():
     def on_each_rank(comm):
         def calls(a, b):

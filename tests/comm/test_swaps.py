@@ -103,7 +103,7 @@ def test_receive_counts_of_some_ranks_only_are_a_mismatch():
 @pytest.mark.parametrize("bad", [[1], [1, 1, 1], [-1, 1], 2])
 def test_receive_counts_are_checked(bad):
     def on_each_rank(comm):
-        with pytest.raises((TypeError, ValueError), match="alltoallv: counts"):
+        with pytest.raises((TypeError, ValueError), match=r"alltoallv: .*counts?"):
             comm.alltoallv(np.ones(2), [1, 1], bad)
 
     threads(on_each_rank, 2)

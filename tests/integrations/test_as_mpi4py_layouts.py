@@ -129,8 +129,7 @@ def test_messages_have_committed_datatypes():
 
 def test_elements_of_bottom_have_a_count_and_addresses():
     integer = datatypes.TYPECODES["i"]
-    with pytest.raises(ValueError, match="has no length; pass a count"):
-        specs.simple([memory.BOTTOM, integer])
+    assert specs.simple([memory.BOTTOM, integer]).count == 0
     with pytest.raises(KeyError, match=r"elements 'MPI\.BOTTOM'; pass one"):
         specs.simple([memory.BOTTOM, 3])
     displaced = integer.Create_hindexed([1], [4]).Commit()
@@ -167,7 +166,6 @@ def test_the_bytes_of_any_buffer_are_shared():
     [
         (b"abc", BufferError),
         (np.zeros(4)[::2], BufferError),
-        (np.zeros(2, ">i4"), BufferError),
         ([1, 2], TypeError),
         (memory.IN_PLACE, TypeError),
     ],
@@ -175,6 +173,16 @@ def test_the_bytes_of_any_buffer_are_shared():
 def test_what_is_no_buffer_for_a_result_is_refused(obj, error):
     with pytest.raises(error):
         memory.memory_of(obj, writable=True)
+
+
+def test_a_message_of_types_has_counts_or_one_of_each():
+    integer, array = datatypes.TYPECODES["i"], np.zeros(4, "i4")
+    for message in ([array, [integer]], [array, None, None, [integer]]):
+        assert specs.vector_of_types(message, 1).sizes == [4]
+    for counts in ((None, [0]), ([1], None)):
+        for buffer in (array, memory.BOTTOM):
+            with pytest.raises(ValueError, match="are missing"):
+                specs.vector_of_types([buffer, *counts, [integer]], 1)
 
 
 def test_a_grid_knows_its_neighbors():

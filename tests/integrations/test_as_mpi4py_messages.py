@@ -50,18 +50,52 @@ os._exit(0)
 """
 
 
-#: Rank 1 leaves while rank 0 waits for it, in each way; a posted receive may wait.
+#: Rank 1 leaves while rank 0 waits for it, in each way; a posted receive may wait, and
+#: so may one beside another that rank 2 serves.
 LEAVES = """
-import sys
+import os, sys, time
 import numpy as np
+if sys.argv[1] == "several":
+    os.environ["COLLALGO_HOST"] = os.environ["RANK"]
 from mpi4py import MPI
+from collalgo.integrations.as_mpi4py import finalized
+finalized.TEST_SECONDS = 0.2
 comm, room, long = MPI.COMM_WORLD, np.zeros(1), np.zeros(1 << 20)
-if comm.rank:
+if comm.rank == 1:
     comm.send("last", 0)
+    sys.exit(0)
+if comm.rank == 2:
+    comm.recv(source=0)
+    time.sleep(0.5)
+    comm.send("later", 0)
+    comm.recv(source=0)
     sys.exit(0)
 posted = comm.Irecv(room, 1, 7)
 assert comm.recv(source=1) == "last"
+try:
+    comm.Recv(room, 1)
+except MPI.Exception:
+    comm.send("go", 2)
+other = comm.irecv(source=2)
+assert MPI.Request.waitany([posted, other]) == (1, "later")
+comm.send("end", 2)
+def receives():
+    return [comm.Irecv(room, 1, 11), comm.Irecv(room, 1, 12)]
+def until(test):
+    while not test():
+        pass
 calls = [
+    lambda: MPI.Request.Waitany(receives()),
+    lambda: MPI.Request.Waitsome(receives()),
+    lambda: comm.Irecv(room, 1).Wait(),
+    lambda: MPI.Request.Waitall([comm.irecv(source=1)]),
+    lambda: until(comm.Irecv(room, 1, 9).Test),
+    lambda: until(lambda: MPI.Request.Testany([r])[1]),
+    lambda: until(lambda: MPI.Request.Testsome([r])),
+    lambda: until(lambda: MPI.Request.Testall([r])),
+    lambda: (until(r.Get_status), r.Wait()),
+    lambda: until(lambda: comm.Iprobe(1)),
+    lambda: until(comm.Ialltoallv([room, (0, 0, 0)], [room, (1, 0, 0)]).Test),
     lambda: comm.Recv(room, 1),
     lambda: comm.Recv(room),
     lambda: comm.Probe(1),
@@ -70,6 +104,7 @@ calls = [
     lambda: comm.recv(),
 ]
 for call in calls:
+    r = comm.Irecv(room, 1, 10)
     try:
         call()
     except MPI.Exception as error:
@@ -82,8 +117,9 @@ print("all fail", flush=True)
 """
 
 
-def test_messages_with_a_rank_that_has_ended_fail():
-    job = started(2, sys.executable, "-c", LEAVES, seconds=60)
+@pytest.mark.parametrize("hosts", ["one", "several"])
+def test_messages_with_a_rank_that_has_ended_fail(hosts):
+    job = started(3, sys.executable, "-c", LEAVES, hosts, seconds=60)
     assert "all fail" in job.stdout, job.stdout + job.stderr
 
 

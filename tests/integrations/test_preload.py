@@ -86,6 +86,13 @@ def test_results_are_right_and_most_calls_are_taken(compiled, name, compiler, si
             assert passed_on > 30, rank  # of long double, pairs and an op of the user
 
 
+def test_a_program_may_clear_its_environment(compiled):
+    done, counts = run("mpich", 2, compiled("mpich", "mpicc"), "cleared")
+    assert done.stdout == "right on 2 ranks\n", done.stderr
+    assert len(counts) == 12, done.stderr
+    assert all(taken > 9 for taken, _ in counts.values())
+
+
 @pytest.mark.skipif(shutil.which("mpifort") is None, reason="there is no mpifort")
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_a_program_in_fortran_is_right(tmp_path, size):
@@ -198,7 +205,7 @@ def test_a_call_fails_also_where_its_error_cannot_be_written(compiled):
 @pytest.mark.parametrize(("name", "compiler"), COMPILERS)
 def test_the_code_of_an_error_has_its_sentence(compiled, name, compiler):
     done, _ = run(name, 2, compiled(name, compiler), "mismatch")
-    assert done.stdout.startswith("allreduce #"), done.stderr
+    assert done.stdout.startswith("allreduce #21: "), done.stderr  # after 20 barriers
     assert {"1000", "1001"} <= set(done.stdout.split()), done.stdout
 
 

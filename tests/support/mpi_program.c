@@ -259,6 +259,12 @@ static void mismatch(void) {
     if (rank == 0) puts(text);
 }
 
+/* The program has no environment when its first calls are taken. */
+static void cleared(void) {
+    clearenv();
+    check();
+}
+
 /* Calls that a program of another language makes, too. */
 static void count(void) {
     long mine[500], total[500];
@@ -296,6 +302,8 @@ int main(int argc, char **argv) {
         mismatch();
     else if (!strcmp(asked, "asleep"))
         asleep();
+    else if (!strcmp(asked, "cleared"))
+        cleared();
     else if (!strcmp(asked, "count"))
         count();
     else

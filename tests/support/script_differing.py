@@ -77,19 +77,22 @@ def differ_in_groups(comm):
 def differ_unasked(comm):
     """What nobody has asked for is found when the time is up."""
     FailureAgreement.ask = lambda _: None
-    part = comm.dup()
-    part.timeout = 1.0
     call = _differing(lambda c: int(c.rank == c.size - 1))["root"]
-    _fails(comm, part, f"root, rank {comm.size - 1}", call)
+    for barrier in ("dissemination", "recursive_doubling"):
+        part = comm.dup()
+        part.timeout = 1.0
+        _fails(
+            comm, part, f"root before {barrier}, rank {comm.size - 1}", call, barrier
+        )
 
 
-def _fails(comm, part, name, call):
+def _fails(comm, part, name, call, barrier=None):
     """Make a right call, a wrong one that some rank waits in, and one more."""
     try:
         if part is not None:
             part.allreduce(np.ones(3))
             call(part)
-            part.barrier(algorithm="dissemination")  # in which the root is awaited
+            part.barrier(algorithm=barrier)
             raise AssertionError(f"{name}: nothing was found")
     except MismatchError as error:
         print(f"told {comm.rank} {name}: {error}.\n", end="", flush=True)

@@ -27,6 +27,7 @@ from collalgo._kernels.comm.persistent cimport Persistent
 from collalgo._kernels.comm.work cimport Work
 
 from collalgo.bootstrap.timeouts import seconds as seconds_of
+from collalgo.comm.failures import in_signal_handler
 from collalgo.engine.call import Call, Part
 
 cnp.import_array()
@@ -78,8 +79,7 @@ cdef class CallRunner(CommunicatorBase):
     def __init__(
         self, Transport transport, find_kind, handle_status, interrupted, double seconds
     ):
-        self.rank, self.size = transport.rank, transport.size
-        self.transport = transport
+        self.transport, self.rank, self.size = transport, transport.rank, transport.size
         self.find_kind, self.handle_status = find_kind, handle_status
         self.interrupted, self.seconds, self.last = interrupted, seconds, {}
         self.hosts, self.scratch = (0,) * self.size, NO_SCRATCH
@@ -99,8 +99,7 @@ cdef class CallRunner(CommunicatorBase):
         cdef LastCall last = self.latest
         cdef object dtype = dtype_of(like)
         cdef double waiting = self.seconds if timeout is None else seconds_of(timeout)
-        if count < 0:
-            count = size_of(like)
+        count = size_of(like) if count < 0 else count
         caller = collective if caller is None else caller
         if is_on_device(source) or is_on_device(target):
             fields = collective, dtype, count, op, root, algorithm, counts, reproducible
@@ -125,8 +124,7 @@ cdef class CallRunner(CommunicatorBase):
     ) except -1:
         """Make a call that differs from the last one at most in its length, else False.
 
-        That one had the same dtype and op, so that nothing has to be converted.
-        """
+        That one had the same dtype and op, so nothing has to be converted."""
         cdef LastCall last = self.latest
         cdef object dtype = dtype_of(source)
         if is_on_device(source) or is_on_device(target) or not is_like(
@@ -149,8 +147,8 @@ cdef class CallRunner(CommunicatorBase):
             Call(collective, dtype, 0, op, root, algorithm, counts, reproducible)
         )
         call.collective, call.dtype, call.op, call.root = collective, dtype, op, root
-        call.algorithm, call.has_counts = algorithm, counts is not None
-        call.reproducible = reproducible
+        call.algorithm, call.reproducible = algorithm, reproducible
+        call.has_counts = counts is not None
         if not isinstance(algorithm, list):  # whose items may change
             self.last[collective] = self.latest = call
         return call
@@ -164,6 +162,8 @@ cdef class CallRunner(CommunicatorBase):
         kind = Persistent if persistent else Work
         cdef Work work = kind(self, name, self.progress, self.handle_status)
         work.check_open()
+        if self.is_preparing():  # code of an array makes this call
+            raise in_signal_handler(self.rank, name)
         with self.lock:
             self.prepared, self.preparer = work, <unsigned long>PyThread_get_thread_ident()
             try:

@@ -88,16 +88,20 @@ def run_then(
 cdef object counted(CallRunner runner, rest):
     """Make a call by ``rest()``, and count it if that raises before its program.
 
-    A call in the background has been counted; the preparation of a persistent one does
-    not count.
+    A recorded call in the background has been counted; the preparation of a persistent
+    one does not count.
     """
     cdef int64_t calls = runner.recorder.calls
     cdef bint repeats = runner.is_preparing() and runner.prepared.repeats
+    host = getattr(runner.transport, "shared", runner.transport)
+    number = host.number
     try:
         return rest()
     except BaseException:
         if runner.recorder.calls == calls and not (repeats or runner.is_continuing()):
             runner.recorder.calls += 1
+        if host.number == number and not repeats:
+            host.number = number + 1
         raise
 
 
@@ -106,7 +110,7 @@ def continue_call(CallRunner runner, Work work, rest):
     runner.continued = partial(run_part, runner, work)
     runner.continuer = <unsigned long>PyThread_get_thread_ident()
     try:
-        return rest()
+        return counted(runner, rest)
     finally:
         runner.continued = None
 

@@ -13,10 +13,12 @@ from collalgo._kernels.engine.rows cimport NEEDS_PACKING
 from collalgo._kernels.engine.transport.transport cimport CLOSED, GO_ON
 
 from functools import partial
+from threading import get_ident
 
 from collalgo._kernels.comm.done_callbacks import raise_in_main_thread
 from collalgo._kernels.engine.program import RUN_BUSY
-from collalgo.engine.arrays import check_packable, packed
+from collalgo.comm.failures import in_signal_handler
+from collalgo.engine.arrays import READING, check_packable, packed
 from collalgo.errors import CommunicatorClosed
 
 cnp.import_array()
@@ -79,6 +81,8 @@ cdef class PreparedCall(Task):
         cnp.ndarray scratch, double waiting
     ) except -1:
         """Set the program and the arrays of the call, or of one that follows it."""
+        if READING and get_ident() in READING:  # code of an array makes this call
+            raise in_signal_handler(self.owner.rank, self.name)
         if self.program is not None:
             return self.follow(program, source, target, waiting)
         self.program, self.source, self.target = program, source, target

@@ -45,7 +45,7 @@ cdef class Sharing(CallRunner):
         cdef cnp.ndarray source = array_of(buf, "broadcast")
         cdef int64_t number = self.root_of(root, "broadcast")
         cdef cnp.ndarray target = None if self.rank == number else source
-        if target is not None and needs_result(buf, None, source):
+        if target is not None and buf is not source and needs_result(buf, None, source):
             buf, target = in_place_of(buf, source, "broadcast")
         self.move("broadcast", source, target, timeout, algorithm, number)
         return buf
@@ -125,11 +125,16 @@ cdef class Sharing(CallRunner):
 
     cdef int check_row(self, table, int64_t rows) except -1:
         """Check the rows that each rank sends to each; this one has ``rows``."""
-        if table.shape != (self.size, self.size) or (table.size and table.min() < 0):
+        if table.shape != (self.size, self.size):
             raise ValueError(
                 f"alltoallv: counts of shape {table.shape} must be the "
                 f"{self.size} numbers of rows for the ranks, or those of all ranks as "
                 f"a table of {self.size} x {self.size}, none negative"
+            )
+        for source, target in np.argwhere(table < 0)[:1]:
+            raise ValueError(
+                f"alltoallv: rank {source} sends {table[source, target]} rows to rank "
+                f"{target}; pass counts of which none is negative"
             )
         sent = sum(table[self.rank].tolist())
         if sent != rows:

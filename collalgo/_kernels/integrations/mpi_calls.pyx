@@ -35,7 +35,7 @@ cdef extern from "mpi_preload.h" nogil:
     ctypedef struct preload_interface:
         int (*allgather)(intptr_t comm, const void *mine, int nbytes, void *all) noexcept nogil
         unsigned (*poll)(void *) noexcept nogil
-        void *(*connect)(intptr_t comm, int rank, int size) noexcept nogil
+        void *(*connect)(intptr_t comm, int rank, int size, int earlier) noexcept nogil
         int (*call)(void *connection, const preload_call *call) noexcept nogil
         void (*disconnect)(void *connection) noexcept nogil
         char *sentence
@@ -210,26 +210,31 @@ cdef void keep_sentence(object error) noexcept:
     strncpy(library.sentence, text, PRELOAD_SENTENCE)
 
 
-cdef object connected(MpiRanks ranks):
-    """The connection of ranks; None where they are on several hosts, or if this one fails."""
+cdef object connected(MpiRanks ranks, int earlier):
+    """The connection of ranks after some calls that MPI has made.
+
+    None where they are on several hosts, or if this one fails.
+    """
     cdef Connection made = None
     try:
         found = communicator_of(ranks)
         if found is not None:
             made = Connection.__new__(Connection)
             made.comm, made.runner = found, runner_of(found)
+            made.runner.recorder.calls += earlier
+            made.runner.transport.number += earlier
     except BaseException:
         report("MPI makes the calls of a communicator")
         return None
     return made
 
 
-cdef void *connect_with_gil(intptr_t comm, int rank, int size) noexcept with gil:
+cdef void *connect_with_gil(intptr_t comm, int rank, int size, int earlier) noexcept with gil:
     """Connect the ranks of a communicator of MPI, with a reference; NULL if not."""
     cdef MpiRanks ranks = MpiRanks.__new__(MpiRanks)
     ranks.comm, ranks.rank, ranks.size = comm, rank, size
     try:
-        made = ranks.agreed(connected(ranks))
+        made = ranks.agreed(connected(ranks, earlier))
     except BaseException:
         report("MPI makes the calls of a communicator")
         return NULL

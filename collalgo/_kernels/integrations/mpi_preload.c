@@ -36,6 +36,23 @@ static __thread struct {
 #define NAME(number, name) name,
 static const char *const NAMES[] = {PRELOAD_EACH(NAME)};
 
+/* What the user has set, of which the program may clear its environment. */
+#define SETTING_EACH(F) \
+    F(TAKEN, "COLLALGO_PRELOAD") \
+    F(LIBRARY, "COLLALGO_PRELOAD_LIBRARY") \
+    F(PYTHON, "COLLALGO_PRELOAD_PYTHON") \
+    F(REPORT, "COLLALGO_PRELOAD_REPORT")
+enum { SETTING_EACH(PRELOAD_NUMBER) SETTINGS };
+static const char *const VARIABLES[] = {SETTING_EACH(NAME)};
+static char *settings[SETTINGS];
+
+__attribute__((constructor)) static void keep_settings(void) {
+    for (int i = 0; i < SETTINGS; i++) {
+        const char *value = getenv(VARIABLES[i]);
+        settings[i] = value ? strdup(value) : NULL;
+    }
+}
+
 /* ---- what the engine calls */
 
 static int allgather(intptr_t comm, const void *mine, int nbytes, void *all) {
@@ -85,7 +102,7 @@ static void begin(void) {
     has_wide_forms = find_next("MPI_Allreduce_c") != NULL;
     found_mpi = find_mpi(&mpi) && !mpi.Comm_create_keyval(keep_none, forget, &key, NULL);
     for (int i = 0; found_mpi && i < PRELOAD_COLLECTIVES; i++)
-        if (is_wanted(getenv("COLLALGO_PRELOAD"), NAMES[i])) taken_collectives |= 1u << i;
+        if (is_wanted(settings[TAKEN], NAMES[i])) taken_collectives |= 1u << i;
 }
 
 static void start_engine(void) {
@@ -93,8 +110,7 @@ static void start_engine(void) {
     interface.allgather = allgather, interface.poll = poll_mpi;
     snprintf(command, sizeof command,
              "from collalgo.integrations.preload import start; start(%zu)", (size_t)&interface);
-    int found = run_in_python(getenv("COLLALGO_PRELOAD_LIBRARY"),
-                              getenv("COLLALGO_PRELOAD_PYTHON"), command);
+    int found = run_in_python(settings[LIBRARY], settings[PYTHON], command);
     if (!found) fprintf(stderr, "collalgo: its interpreter cannot start; MPI makes all calls\n");
 }
 
@@ -122,7 +138,7 @@ static connection *connection_of(word comm) {
     }
     if (mine->calls <= PASSED_AT_FIRST && mine->size > 1 &&
         mine->calls++ == PASSED_AT_FIRST && all_have_engine(comm, mine->size))
-        mine->engine = interface.connect(comm, mine->rank, mine->size);
+        mine->engine = interface.connect(comm, mine->rank, mine->size, PASSED_AT_FIRST);
     return mine;
 }
 

@@ -40,10 +40,10 @@ typedef struct {
        during a call. */
     int (*allgather)(intptr_t comm, const void *mine, int nbytes, void *all);
     unsigned (*poll)(void *);
-    /* Of the engine: a connection, or NULL on all ranks if one of them cannot connect or they
-       are on several hosts; a call on it (0, or -1 once the error is written, also to its
+    /* Of the engine: a connection after some earlier calls, or NULL on all ranks if one of them
+       cannot connect or they are on several hosts; a call on it (0, or -1 once the error is written, also to its
        sentence); its end. */
-    void *(*connect)(intptr_t comm, int rank, int size);
+    void *(*connect)(intptr_t comm, int rank, int size, int earlier);
     int (*call)(void *connection, const preload_call *call);
     void (*disconnect)(void *connection);
     char sentence[PRELOAD_SENTENCE];

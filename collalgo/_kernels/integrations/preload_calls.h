@@ -255,7 +255,7 @@ int MPI_Barrier(word comm) {
 
 /* Tells which calls were taken, if the user asks for it. */
 static void report(void) {
-    const char *asked = getenv("COLLALGO_PRELOAD_REPORT");
+    const char *asked = settings[REPORT];
     if (!asked || !*asked || !strcmp(asked, "0")) return;
     int rank = -1;
     if (found_mpi) mpi.Comm_rank(mpi.world, &rank);

@@ -22,6 +22,8 @@ from collalgo.engine.devices.peers import Bases
 from collalgo.engine.devices.program import lower
 from collalgo.engine.devices.runtime import Mark, Runtime
 from collalgo.engine.devices.streams import Grouped, Streamed
+from collalgo.engine.dtypes import kind_of
+from collalgo.engine.ufuncs import LOGICAL
 
 
 class Lowered:
@@ -51,6 +53,15 @@ class Lowered:
         """The program for ranks that read each other's memory."""
         rank, size = self._programs.rank, self._programs.size
         return Streamed(self.call, lower(self._programs.plans(self.call))[rank], size)
+
+    @cached_property
+    def is_single(self) -> bool:
+        """Whether the result of this rank is 0 or 1 by a single contribution."""
+        rank, size = self._programs.rank, self._programs.size
+        if self.call.op not in LOGICAL:
+            return False
+        first = {"scan": 0, "exscan": 1}.get(self.call.collective)
+        return size == 1 if first is None else rank == first
 
     @cached_property
     def grouped(self) -> Grouped | None:
@@ -89,6 +100,8 @@ class PendingCall:
         self._begun: Mark | None = None
         self._end: Mark | None = None
         with runtime.current():
+            if lowered.is_single:
+                runtime.load(kind_of(lowered.call.dtype), "lor", whole=False)
             self.mine = _padded(self._offer(runtime))
             if background or context.peers.crowded:
                 # Before the exchange: on a stream that they share, no rank may wait for
@@ -113,6 +126,8 @@ class PendingCall:
 
     def _put(self, runtime: Runtime) -> None:
         fill = self._way(runtime)
+        if fill is not None and self._lowered.is_single:
+            fill = partial(self._put_single, fill)
         if fill is None:
             if self._begun is not None:
                 runtime.after(self._begun)
@@ -243,6 +258,19 @@ class PendingCall:
         self._run(self._program_of_host(), source, target)
         if self._arrays.target is not None and target is not None:
             runtime.to_device(self._arrays.target.pointer, _bytes(target))
+            if self._lowered.is_single:
+                self._make_truth(runtime)
+
+    def _put_single(self, fill: Fill, runtime: Runtime) -> None:
+        fill(runtime)
+        self._make_truth(runtime)
+
+    def _make_truth(self, runtime: Runtime) -> None:
+        """Make 0 or 1 of a single contribution on the stream: it or itself."""
+        target = self._arrays.target
+        if target is not None:
+            place, kind = target.pointer, kind_of(target.dtype)
+            runtime.reduce(kind, "lor", place, [place, place], target.size, 0)
 
     def _program_of_host(self) -> Program:
         call, programs = self._lowered.call, self._context.programs

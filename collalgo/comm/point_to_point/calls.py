@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from collalgo._kernels.comm.method import method
-from collalgo.bootstrap.timeouts import seconds
 from collalgo.comm.runner import Runner
 from collalgo.engine.arrays import as_array, check_overlap
 
@@ -75,7 +74,7 @@ class Messages:
         CommunicatorClosed
             If this communicator is closed.
         """
-        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        waiting = self._runner.waiting(timeout)
         return self._mailbox.send(buf, to, tag, waiting)
 
     @method
@@ -91,7 +90,7 @@ class Messages:
 
         With ``source`` None, receive from the first sender; :meth:`irecv` reports it.
         """
-        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        waiting = self._runner.waiting(timeout)
         return self._mailbox.recv(buf, source, tag, waiting)
 
     @method
@@ -128,7 +127,7 @@ class Messages:
         array
             ``out``.
         """
-        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        waiting = self._runner.waiting(timeout)
         arrays = as_array(buf, "sendrecv"), as_array(out, "sendrecv")
         check_overlap(*arrays, None, "sendrecv")
         expected = tag if recv_tag is None else recv_tag
@@ -170,7 +169,7 @@ class Messages:
         PeerFailed
             If the sender has left.
         """
-        waiting = self._runner.seconds if timeout is None else seconds(timeout)
+        waiting = self._runner.waiting(timeout)
         return Envelope(*self._mailbox.probe(source, tag, waiting))
 
     @method

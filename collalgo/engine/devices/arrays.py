@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from collalgo.engine.devices.runtime import Memory, Runtime
+from collalgo.errors import CollalgoError
 
 #: DLPack's number of CUDA devices.
 CUDA = 2
@@ -95,7 +96,9 @@ def offers(buf: Any, protocol: str) -> bool:
     """Whether an object has an attribute that raises nothing when it is read."""
     try:
         return hasattr(buf, protocol)
-    except Exception:  # of the object's own code
+    except CollalgoError:  # of a call that the object's own code makes
+        raise
+    except Exception:  # of that code
         return False
 
 

@@ -11,6 +11,7 @@ from collalgo.integrations.as_mpi4py import (
     internals,
     packing,  # noqa: F401  # which adds calls to datatypes
 )
+from collalgo.integrations.as_mpi4py.buffers import Buffer
 from collalgo.integrations.as_mpi4py.comm import Comm, Intracomm
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.datatypes import DATATYPES, TYPECODES, Datatype
@@ -24,8 +25,9 @@ from collalgo.integrations.as_mpi4py.memory import (
     BOTTOM,  # noqa: F401
     BUFFER_AUTOMATIC,  # noqa: F401
     IN_PLACE,  # noqa: F401
-    Buffer,
-    Special,
+    BottomType,
+    BufferAutomaticType,
+    InPlaceType,
 )
 from collalgo.integrations.as_mpi4py.messages import Message
 from collalgo.integrations.as_mpi4py.ops import Op
@@ -50,7 +52,7 @@ CLASSES: dict[str, Any] = {
             *(Datatype, Status, Request, Prequest, Grequest, Message, Op, Group),
             *(Info, Errhandler, Comm, Intracomm, Topocomm, Cartcomm, Graphcomm),
             *(Distgraphcomm, Pickle, Intercomm, absent.Win, absent.File),
-            absent.Session,
+            *(absent.Session, BottomType, InPlaceType, BufferAutomaticType),
         )
     },
     "buffer": Buffer,
@@ -59,7 +61,6 @@ CLASSES: dict[str, Any] = {
 
 for _name, _class in CLASSES.items():  # so that they are shown and pickled as such
     _class.__module__, _class.__name__, _class.__qualname__ = __name__, _name, _name
-Special.__module__ = __name__
 
 globals().update(NUMBERS)
 globals().update(CLASSES)

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from collalgo.integrations.as_mpi4py.memory import BUFFER_AUTOMATIC, Buffer
+from collalgo.integrations.as_mpi4py.buffers import Buffer
+from collalgo.integrations.as_mpi4py.memory import BUFFER_AUTOMATIC, memory_of
 from collalgo.integrations.as_mpi4py.operations import Operation
 from collalgo.integrations.as_mpi4py.process import PROCESS
 from collalgo.integrations.as_mpi4py.requests import Request
@@ -10,7 +11,10 @@ from collalgo.integrations.as_mpi4py.requests import Request
 
 def _kept(buf: Any) -> Any:
     """A buffer that is attached."""
-    return buf if buf is None or buf is BUFFER_AUTOMATIC else Buffer.frombuffer(buf)
+    if buf is None or buf is BUFFER_AUTOMATIC:
+        return buf
+    memory_of(buf, writable=True)  # which raises
+    return Buffer.frombuffer(buf)
 
 
 def attach_buffer(buf: Any) -> None:

@@ -14,6 +14,9 @@ from collalgo.integrations.as_mpi4py.errhandlers import ERRORS_RETURN, Errhandle
 from collalgo.integrations.as_mpi4py.handles import State
 from collalgo.integrations.as_mpi4py.process import PROCESS
 
+#: The most probes that are kept.
+MOST_PROBES = 64
+
 
 def context_of(*parts: object) -> int:
     """The id of a communicator in its messages, on which its ranks agree.
@@ -43,6 +46,8 @@ class CommState(State):
         The same ranks with messages of their own; ``private_calls`` have used it.
     under_way : set of Operation
         The collectives in the background.
+    empty_probes : dict
+        The last probes that have found no message, by what they expect.
     """
 
     is_inter: ClassVar[bool] = False
@@ -60,6 +65,7 @@ class CommState(State):
         self.errhandler = Errhandler(ERRORS_RETURN)
         self.attached: Any = None
         self.under_way: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.empty_probes: dict[Any, Any] = {}
         self.private: Any = None
         self.private_calls = 0
         self.local: Any = None
@@ -80,6 +86,12 @@ class CommState(State):
         made = world.group(self.members)
         made.timeout = world.timeout
         return made
+
+    def keep_empty(self, key: Any, probe: Any) -> None:
+        """Keep a probe that has found no message, as others may follow."""
+        if len(self.empty_probes) == MOST_PROBES:
+            self.empty_probes.clear()
+        self.empty_probes[key] = probe
 
     def lock(self, call: Any) -> Lock:
         """The lock of a call, which threads make one after the other."""

@@ -1,18 +1,24 @@
 """The memory of objects with DLPack, of any dtype, as NumPy's reader has fewer."""
 
 import ctypes
-import math
+from collections.abc import Sequence
+from operator import index
 from typing import Any, ClassVar
 
-import numpy as np
+from collalgo.integrations.as_mpi4py.raw_memory import (
+    RawMemory,
+    check_contiguous,
+    code_of,
+    count_of,
+)
 
 CPU, PINNED = 1, 3
 
-#: The bytes in front of the tensor, by the name of the capsule.
-HEADS = {b"dltensor": 0, b"dltensor_versioned": 32}
-
 #: The kinds of NumPy of the codes of DLPack.
 KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
+
+#: The bit of the flags of a tensor that must not be changed.
+READ_ONLY = 1
 
 
 class Tensor(ctypes.Structure):
@@ -32,60 +38,97 @@ class Tensor(ctypes.Structure):
     ]
 
 
+class Versioned(ctypes.Structure):
+    """The content of a capsule since version 1."""
+
+    _fields_: ClassVar = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    ]
+
+
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-_name = ctypes.pythonapi.PyCapsule_GetName
-_name.restype = ctypes.c_char_p
-_name.argtypes = [ctypes.py_object]
+_is_valid = ctypes.pythonapi.PyCapsule_IsValid
+_is_valid.restype = ctypes.c_int
+_is_valid.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-def memory_of_dlpack(obj: Any) -> tuple[int, int, str, Any]:
-    """The address and the bytes of a tensor, its code in NumPy, and its capsule.
+def memory_of_dlpack(obj: Any) -> RawMemory:
+    """The memory of a tensor.
 
     Raises
     ------
     BufferError
-        If it is not contiguous, or of a dtype that NumPy does not have.
+        If it has gaps, or its capsule is invalid.
     """
-    on_host = obj.__dlpack_device__()[0] in (CPU, PINNED)
-    capsule = obj.__dlpack__() if on_host else obj.__dlpack__(stream=-1)
-    if (name := _name(capsule)) not in HEADS:
-        raise BufferError("the DLPack capsule has been consumed, or is of another kind")
-    tensor = Tensor.from_address(_pointer(capsule, name) + HEADS[name])
-    shape = tensor.shape[: tensor.ndim]
-    if tensor.strides and not _is_contiguous(shape, tensor.strides[: tensor.ndim]):
-        raise BufferError("the tensor is not contiguous")
-    dtype = _dtype_of(tensor)
+    capsule = _capsule(obj)
+    tensor, is_readonly = _tensor(capsule)
+    shape = _integers(tensor.shape, tensor.ndim)
+    if shape is None:
+        raise BufferError(f"the DLPack tensor has {tensor.ndim} axes and no shape")
+    count = count_of(shape)
+    strides = _integers(tensor.strides, tensor.ndim)
+    if strides is not None:
+        check_contiguous(shape, strides, 1)
+    nbytes = (tensor.bits * tensor.lanes + 7) // 8
     address = (tensor.data or 0) + tensor.byte_offset
-    return address, math.prod(shape) * dtype.itemsize, dtype.char, capsule
+    return RawMemory(
+        address, count * nbytes, _code(tensor, nbytes), capsule, is_readonly
+    )
 
 
-def _dtype_of(tensor: Tensor) -> np.dtype[Any]:
-    """The dtype of NumPy; pairs of floats are complex numbers."""
-    kind, nbytes = KINDS.get(tensor.code), tensor.bits * tensor.lanes // 8
+def is_on_device(obj: Any) -> bool:
+    """Whether a tensor says that its memory is that of a device."""
+    return _device_type(obj) not in (CPU, PINNED)
+
+
+def _device_type(obj: Any) -> int:
+    device_type, device = map(index, obj.__dlpack_device__())
+    del device
+    return device_type
+
+
+def _capsule(obj: Any) -> Any:
+    """The capsule of the tensor, of the latest version that it has."""
+    stream = {"stream": -1} if is_on_device(obj) else {}
+    try:
+        return obj.__dlpack__(**stream, max_version=(1, 0), copy=False)
+    except TypeError:  # older than version 1
+        return obj.__dlpack__(**stream)
+
+
+def _tensor(capsule: Any) -> tuple[Tensor, bool]:
+    """The tensor of a capsule, and whether it must not be changed."""
+    if _is_valid(capsule, b"dltensor"):
+        return Tensor.from_address(_pointer(capsule, b"dltensor")), False
+    if not _is_valid(capsule, b"dltensor_versioned"):
+        raise BufferError("the DLPack capsule has been consumed, or is of another kind")
+    found = Versioned.from_address(_pointer(capsule, b"dltensor_versioned"))
+    if found.major != 1:
+        raise BufferError(f"the DLPack capsule has version {found.major} instead of 1")
+    return found.tensor, bool(found.flags & READ_ONLY)
+
+
+def _integers(pointer: Any, number: int) -> Sequence[int] | None:
+    """The lengths or the strides of some axes; None if they are not given."""
+    if number < 0:
+        raise BufferError(f"the DLPack tensor has {number} axes")
+    if not number:
+        return ()
+    return pointer[:number] if pointer else None
+
+
+def _code(tensor: Tensor, nbytes: int) -> str:
+    """The code of the elements in NumPy; pairs of floats are complex numbers."""
+    kind = KINDS.get(tensor.code)
     if kind == "f" and tensor.lanes == 2:
-        return np.dtype(f"c{nbytes}")
-    if kind is None or tensor.lanes != 1:
-        raise BufferError(
-            f"NumPy has no dtype for {tensor.lanes} elements of {tensor.bits} bits "
-            f"with the DLPack type code {tensor.code}"
-        )
-    return np.dtype(f"{kind}{nbytes}")
-
-
-def _is_contiguous(shape: list[int], strides: list[int]) -> bool:
-    """Whether the elements follow each other, in the order of C or of Fortran."""
-    if 0 in shape:
-        return True
-    axes = [(n, step) for n, step in zip(shape, strides, strict=True) if n > 1]
-    return _is_nested(axes[::-1]) or _is_nested(axes)
-
-
-def _is_nested(axes: list[tuple[int, int]]) -> bool:
-    expected = 1
-    for length, step in axes:
-        if step != expected:
-            return False
-        expected *= length
-    return True
+        kind = "c"
+    elif tensor.lanes != 1:
+        kind = None
+    return code_of(kind, nbytes)

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from collalgo._version import __version__
+from collalgo.integrations.as_mpi4py.buffers import Buffer
 from collalgo.integrations.as_mpi4py.comm import connect_world
 from collalgo.integrations.as_mpi4py.constants import NUMBERS
 from collalgo.integrations.as_mpi4py.errors import fail, raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.infos import INFO_NULL, Info
-from collalgo.integrations.as_mpi4py.memory import Buffer, Special, memory_of
+from collalgo.integrations.as_mpi4py.memory import Special, memory_of
 from collalgo.integrations.as_mpi4py.process import (
     PROCESS,
     is_thread_main,
@@ -114,6 +115,7 @@ def Free_mem(mem: Any) -> None:
     """Leave the memory to the garbage collector."""
     if not isinstance(mem, Buffer):
         raise TypeError(f"{type(mem).__name__} is not what Alloc_mem returned")
+    mem.release()
 
 
 def Get_address(location: Any) -> int:

@@ -1,6 +1,6 @@
 """Errors as ``MPI.Exception``, with the class and the text of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import total_ordering, wraps
 from typing import Any, NoReturn, TypeVar
 
@@ -24,7 +24,10 @@ CLASS_OF = (
 )
 
 #: The text of each code, and the class of each code that a program has added.
-_texts = dict(enumerate(ERROR_CLASSES.values()))
+_texts = {
+    number: f"MPI_{name}: {text}"
+    for number, (name, text) in enumerate(ERROR_CLASSES.items())
+}
 _classes: dict[int, int] = {}
 _names = dict(enumerate(ERROR_CLASSES))
 
@@ -41,14 +44,20 @@ class MpiException(RuntimeError):
         What happened; by default the text of the code.
     """
 
+    #: Whether the text begins with the name of a call.
+    is_named = False
+
     def __init__(self, code: int | str = 0, text: str = ""):
-        self._code = ERRORS[code] if isinstance(code, str) else int(code)
+        number = ERRORS[code] if isinstance(code, str) else int(code)
+        self._code = number if number >= 0 else ERRORS["ERR_UNKNOWN"]
         self._text = text
         super().__init__(self._code, text) if text else super().__init__(self._code)
 
     def __str__(self) -> str:
-        name = _names.get(self.error_class, "error")
-        return f"MPI_{name}: {self.error_string}"
+        return self.Get_error_string()
+
+    def __repr__(self) -> str:
+        return f"MPI.Exception({', '.join(map(repr, self.args))})"
 
     def __int__(self) -> int:
         return self._code
@@ -75,7 +84,9 @@ class MpiException(RuntimeError):
 
     def Get_error_string(self) -> str:
         """What happened."""
-        return self._text or error_string(self._code)
+        if not self._text:
+            return error_string(self._code)
+        return f"MPI_{_names.get(self.error_class, 'error')}: {self._text}"
 
     error_code = property(Get_error_code)
     error_class = property(Get_error_class)
@@ -88,7 +99,7 @@ def fail(name: str, text: str) -> NoReturn:
 
 
 def raises_mpi_exceptions(function: Function) -> Function:
-    """Raise errors of the library as ``MPI.Exception``."""
+    """Raise errors of the library as ``MPI.Exception``; name the call in others."""
 
     @wraps(function)
     def wrapped(*arguments: Any, **named: Any) -> Any:
@@ -96,6 +107,10 @@ def raises_mpi_exceptions(function: Function) -> Function:
             return function(*arguments, **named)
         except errors.CollalgoError as error:
             raise as_mpi_exception(error) from error
+        except OF_ARGUMENTS as error:
+            if is_raised_here(error):
+                add_name(error, _name_of(wrapped, arguments))
+            raise
 
     return wrapped  # type: ignore[return-value]
 
@@ -104,8 +119,51 @@ def as_mpi_exception(error: BaseException) -> BaseException:
     """The ``MPI.Exception`` of an error of the library; other errors as they are."""
     for kind, name in CLASS_OF:
         if isinstance(error, kind):
-            return MpiException(name, str(error))
+            found = MpiException(name, str(error))
+            found.is_named = True
+            return found
     return error
+
+
+# ---- the names of calls
+
+#: The types of the errors of arguments.
+OF_ARGUMENTS = MpiException, TypeError, ValueError, KeyError, BufferError
+
+
+def is_raised_here(error: BaseException) -> bool:
+    """Whether this package has raised an error, and not what the program passes."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    package = __name__.rpartition(".")[0]
+    module = "" if trace is None else trace.tb_frame.f_globals.get("__name__", "")
+    return str(module).startswith(package)
+
+
+def add_name(error: Any, call: str) -> None:
+    """Put the name of a call in front of the text of an error, if it has none."""
+    *code, text = error.args or ("",)
+    if isinstance(error, MpiException):
+        if error.is_named or not code:
+            return
+        error._text = f"{call}: {text}"
+    elif getattr(error, "is_named", False) or not isinstance(text, str):
+        return
+    error.is_named = True
+    error.args = (*code, f"{call}: {text}")
+
+
+def _name_of(method: Any, arguments: Sequence[Any]) -> str:
+    """The name of a method that several calls may share the code of."""
+    for kind in type(arguments[0]).__mro__[::-1] if arguments else ():
+        for name, value in vars(kind).items():
+            if value is method:
+                return name
+    return str(method.__name__)
+
+
+# ---- the codes
 
 
 def error_class(code: int) -> int:
@@ -161,6 +219,8 @@ def remove_error_string(errorcode: int) -> None:
 def remove_error_code(errorcode: int) -> None:
     """Remove a code or a class that a program has added."""
     _check_added(errorcode)
+    if _texts[errorcode]:
+        fail("ERR_OTHER", f"code {errorcode} has a string; remove that first")
     if errorcode in _classes.values():
         fail("ERR_OTHER", f"class {errorcode} has codes; remove them first")
     del _texts[errorcode]

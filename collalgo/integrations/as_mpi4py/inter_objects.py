@@ -7,7 +7,7 @@ from collalgo.integrations.as_mpi4py.constants import PROC_NULL, ROOT
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.inter_collectives import at_place
 from collalgo.integrations.as_mpi4py.ops import SUM, combined
-from collalgo.integrations.as_mpi4py.pickling import PICKLE
+from collalgo.integrations.as_mpi4py.pickling import PICKLE, pickles_of
 
 
 class InterObjects:
@@ -18,7 +18,7 @@ class InterObjects:
     @raises_mpi_exceptions
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """Swap objects with the other group."""
-        return self._swapped([PICKLE.dumps(obj) for obj in sendobj])
+        return self._swapped(pickles_of(sendobj, len(self.state.remote)))
 
     def _swapped(self, sent: Sequence[bytes]) -> list[Any]:
         """The objects of the other group; some bytes go to each of its ranks."""
@@ -45,7 +45,7 @@ class InterObjects:
         number = len(self.state.remote)
         packed = at_place(root, number, b"", b"")
         if root == ROOT:
-            packed = [PICKLE.dumps(obj) for obj in sendobj]
+            packed = pickles_of(sendobj, number)
         found = self._swapped(packed)
         return None if root in (ROOT, PROC_NULL) else found[root]
 

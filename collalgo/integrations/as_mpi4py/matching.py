@@ -67,7 +67,7 @@ class Matching:
         self._records: deque[tuple[int, bytes]] = deque()
         self._room: dict[int, int] = {}
         self._pauses = 0
-        self._finalized = FinalizedRanks(world)
+        self.finalized = FinalizedRanks(world)
 
     # ---- sending
 
@@ -194,10 +194,8 @@ class Matching:
         if arrival.data is not None:
             receive.take(arrival.data)
             return
-        room = receive.room(arrival.nbytes)
-        receive.message = self._mailbox.start_receive(
-            room, arrival.sender, arrival.number
-        )
+        room, number = receive.room(arrival.nbytes), arrival.number
+        receive.message = self._mailbox.start_receive(room, arrival.sender, number)
 
     # ---- records
 
@@ -267,10 +265,10 @@ class Matching:
         """The timeout of the world in seconds."""
         return float(self._world.timeout)
 
-    def pause(self, message: Any = None, *operations: OfMessages) -> bool:
+    def pause(self, message: Any = None, *operations: Operation) -> bool:
         """Wait a moment for a record or a message, and return whether one came.
 
-        At intervals end operations whose peers have ended.
+        At intervals end operations whose peers have ended, if none can end otherwise.
         """
         self._serving.count_call()
         try:
@@ -281,10 +279,10 @@ class Matching:
         if self._pauses == SLICES:
             self._pauses = 0
             self.end_lost(*operations)
-            self._finalized.end(operations)
+            self.finalized.end(operations)
         return found
 
-    def end_lost(self, *operations: OfMessages) -> None:
+    def end_lost(self, *operations: Operation) -> None:
         """End the messages and waits whose peers have ended."""
         lost = self._mailbox.lost("a message")
         if not lost:

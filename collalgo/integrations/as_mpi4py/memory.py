@@ -5,10 +5,11 @@ import mmap
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
+from collalgo.integrations.as_mpi4py.cuda_interface import memory_of_cuda
 from collalgo.integrations.as_mpi4py.dlpack import memory_of_dlpack
+from collalgo.integrations.as_mpi4py.raw_memory import RawMemory
 
 Bytes = NDArray[np.uint8]
 
@@ -20,10 +21,15 @@ MOST_ADDRESS = 1 << 56
 
 
 class Special:
-    """A constant in place of a buffer."""
+    """A constant in place of a buffer; each class has one."""
 
-    def __init__(self, name: str, number: int):
-        self._name, self._number = name, number
+    _name, _number = "", 0
+    _only: "Special | None" = None
+
+    def __new__(cls) -> "Special":
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
 
     def __repr__(self) -> str:
         return self._name
@@ -44,10 +50,28 @@ class Special:
         return hash(self._number)
 
 
+class BottomType(Special):
+    """The type of ``MPI.BOTTOM``."""
+
+    _name = "BOTTOM"
+
+
+class InPlaceType(Special):
+    """The type of ``MPI.IN_PLACE``."""
+
+    _name, _number = "IN_PLACE", -1
+
+
+class BufferAutomaticType(Special):
+    """The type of ``MPI.BUFFER_AUTOMATIC``."""
+
+    _name, _number = "BUFFER_AUTOMATIC", -2
+
+
 #: All memory: datatypes of it have addresses in place of displacements.
-BOTTOM = Special("BOTTOM", 0)
-IN_PLACE = Special("IN_PLACE", -1)
-BUFFER_AUTOMATIC = Special("BUFFER_AUTOMATIC", -2)
+BOTTOM = BottomType()
+IN_PLACE = InPlaceType()
+BUFFER_AUTOMATIC = BufferAutomaticType()
 
 
 def is_in_place(buf: Any) -> bool:
@@ -55,95 +79,10 @@ def is_in_place(buf: Any) -> bool:
     return buf is None or (isinstance(buf, Special) and buf == IN_PLACE)
 
 
-class Buffer(np.ndarray[Any, np.dtype[np.uint8]]):
-    """Bytes that share their memory with an object; ``MPI.buffer``."""
-
-    def __new__(cls, buf: Any = b"") -> "Buffer":
-        return cls.frombuffer(buf)
-
-    @classmethod
-    def frombuffer(cls, obj: Any, readonly: bool = False) -> "Buffer":
-        """The bytes of an object."""
-        found = memory_of(obj, writable=False)[0].view(cls)
-        if readonly:
-            found.flags.writeable = False
-        return found
-
-    @classmethod
-    def allocate(cls, nbytes: int, clear: bool = False) -> "Buffer":
-        """New memory."""
-        if nbytes < 0:
-            raise ValueError(f"the number of bytes is {nbytes}; pass 0 or more")
-        return (np.zeros if clear else np.empty)(nbytes, np.uint8).view(cls)
-
-    @classmethod
-    def fromaddress(cls, address: int, nbytes: int, readonly: bool = False) -> "Buffer":
-        """The bytes at an address."""
-        if nbytes < 0 or (nbytes and not address):
-            raise ValueError(f"no buffer of {nbytes} bytes can be at address {address}")
-        found = at_address(address, nbytes, None).view(cls)
-        if readonly:
-            found.flags.writeable = False
-        return found
-
-    @property
-    def address(self) -> int:
-        return int(self.ctypes.data)
-
-    @property
-    def readonly(self) -> bool:
-        return not self.flags.writeable
-
-    @property
-    def format(self) -> str:
-        return "B"
-
-    @property
-    def obj(self) -> Any:
-        return self if self.size else None
-
-    def __getitem__(self, item: Any) -> Any:
-        found = super().__getitem__(item)
-        return found if isinstance(item, slice) else int(found)
-
-    def __setitem__(self, item: Any, value: Any) -> None:
-        if isinstance(item, slice) and not isinstance(value, int):
-            value = memory_of(value, writable=False)[0]
-            if len(value) != len(self[item]):
-                raise ValueError(f"{len(self[item])} bytes are set to {len(value)}")
-        super().__setitem__(item, value)
-
-    def __eq__(self, other: Any) -> Any:
-        return self._view() == other
-
-    def __ne__(self, other: Any) -> Any:
-        return not self == other
-
-    __hash__ = None
-
-    def _view(self) -> Any:
-        return memoryview(np.asarray(self).data)
-
-    def cast(self, format: str, *shape: Any) -> Any:  # noqa: A002
-        """The same bytes with another format, as of a memoryview."""
-        return self._view().cast(format, *shape)
-
-    def tobytes(self, order: Any = None) -> bytes:
-        """A copy."""
-        del order
-        return np.asarray(self).tobytes()
-
-    def toreadonly(self) -> "Buffer":
-        """The same bytes, which cannot be changed."""
-        return type(self).frombuffer(self, readonly=True)
-
-    def release(self) -> None:
-        """Release the object, whose memory is left alone."""
-        self.resize(0, refcheck=False) if self.base is None else None
-
-
 def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
     """The bytes of a buffer, and the code of its elements.
+
+    The code begins with ``>`` if they have the other byte order.
 
     Those of ``BOTTOM`` begin at :func:`origin`: no array begins at address 0.
 
@@ -155,7 +94,7 @@ def memory_of(obj: Any, *, writable: bool) -> tuple[Bytes, str]:
         If it is not contiguous, or cannot be written to.
     """
     if type(obj) is np.ndarray:
-        found, code = _of_array(obj), obj.dtype.char
+        found, code = _of_array(obj), _code_of(obj.dtype)
     elif obj is None:
         return np.empty(0, np.uint8), "B"
     elif obj is BOTTOM:
@@ -174,14 +113,15 @@ def origin(buf: Any) -> int:
     return -PAGE if buf is BOTTOM else 0
 
 
+def _code_of(dtype: np.dtype[Any]) -> str:
+    """The code of elements, which begins with ``>`` if they have the other order."""
+    return dtype.char if dtype.isnative else f">{dtype.char}"
+
+
 def _of_array(array: NDArray[Any]) -> Bytes:
     flags = array.flags
     if not flags.forc:
         raise BufferError("the array is not contiguous; pass a copy, or a datatype")
-    if not array.dtype.isnative:
-        raise BufferError(
-            f"{array.dtype} has the other byte order; convert it to the native one"
-        )
     return (array if flags.c_contiguous else array.T).reshape(-1).view(np.uint8)
 
 
@@ -194,11 +134,6 @@ def _of_other(obj: Any) -> tuple[Bytes, str]:
     if not view.contiguous:
         raise BufferError("the buffer is not contiguous; pass a copy, or a datatype")
     code = view.format or "B"
-    if code[0] == ">":
-        raise BufferError(
-            f"elements {code!r} have the other byte order; convert them "
-            "to the native one"
-        )
     if not view.c_contiguous:
         return _of_array(np.asarray(view)), code.lstrip("@<=")
     return np.frombuffer(view, np.uint8), code.lstrip("@<=")
@@ -206,33 +141,25 @@ def _of_other(obj: Any) -> tuple[Bytes, str]:
 
 def _of_interface(obj: Any) -> tuple[Bytes, str]:
     """The bytes of an object with DLPack or the interface of CUDA arrays."""
+    found = _raw(obj)
+    if found is None:
+        raise TypeError(
+            f"{type(obj).__name__} is not a buffer; pass an array, or a list of one "
+            "and its count or datatype"
+        )
+    _check_mapped(found.address, found.nbytes)
+    array = at_address(found.address, found.nbytes, found.owner)
+    array.flags.writeable = not found.is_readonly
+    return array, found.code
+
+
+def _raw(obj: Any) -> RawMemory | None:
+    """The memory of an object that has an interface, if it has one."""
     if hasattr(obj, "__dlpack_device__") and hasattr(obj, "__dlpack__"):
-        address, nbytes, code, owner = memory_of_dlpack(obj)
-        _check_mapped(address, nbytes)
-        return at_address(address, nbytes, owner), code
-    if (interface := getattr(obj, "__cuda_array_interface__", None)) is not None:
-        return _of_cuda(obj, interface)
-    raise TypeError(
-        f"{type(obj).__name__} is not a buffer; pass an array, or a list of one and "
-        "its count or datatype"
-    )
-
-
-def _of_cuda(obj: Any, interface: dict[str, Any]) -> tuple[Bytes, str]:
-    """The bytes of an array of CUDA, where the host can read them."""
-    dtype = np.dtype(interface["typestr"])
-    if interface.get("mask") is not None or not dtype.isnative:
-        raise BufferError("the array has a mask, or the other byte order")
-    address, is_readonly = interface["data"]
-    nbytes = int(np.prod(interface["shape"], dtype=np.int64)) * dtype.itemsize
-    if (strides := interface.get("strides")) is not None:
-        like = as_strided(np.empty(0, dtype), tuple(interface["shape"]), strides)
-        if not like.flags.forc:
-            raise BufferError("the array is not contiguous; pass a copy")
-    _check_mapped(address, nbytes)
-    found = at_address(address, nbytes, obj)
-    found.flags.writeable = not is_readonly
-    return found, dtype.char
+        return memory_of_dlpack(obj)
+    if getattr(obj, "__cuda_array_interface__", None) is not None:
+        return memory_of_cuda(obj)
+    return None
 
 
 def _check_mapped(address: int, nbytes: int) -> None:

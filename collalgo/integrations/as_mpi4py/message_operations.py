@@ -16,6 +16,9 @@ from collalgo.integrations.as_mpi4py.operations import Operation, as_error
 #: Where and how a message goes: an array for some bytes, and what follows.
 Target = Callable[[int], tuple[Bytes, Callable[[], None] | None]]
 
+#: The number of tests of an operation until one looks for ranks that have ended.
+TESTS = 100
+
 NO_BYTES: Bytes = np.empty(0, np.uint8)
 
 
@@ -46,9 +49,9 @@ class OfMessages(Operation):
         """Whether a wait has lasted longer than the timeout of the world."""
         return bool(time.monotonic() - begun >= self.matching.timeout)
 
-    def lose(self, error: BaseException) -> None:
-        """End it with the error of another rank."""
-        raise NotImplementedError
+    def messages(self) -> Sequence["OfMessages"]:
+        """Itself."""
+        return (self,)
 
 
 class Send(OfMessages):
@@ -246,15 +249,28 @@ def wait_for_any(operations: Sequence[Operation]) -> None:
         If all are messages, and the timeout of the world passes.
     """
     looks, begun = 0, time.monotonic()
-    messages = [one for one in operations if isinstance(one, OfMessages)]
+    messages = [one.messages() for one in operations]
     while not any(one.is_over() for one in operations):
         looks += 1
-        if len(messages) == len(operations):
-            messages[0].matching.pause()
-            if messages[0].is_late(begun):
-                messages[0].give_up()
+        if all(messages):
+            first = messages[0][0]
+            first.matching.pause(None, *operations)
+            if first.is_late(begun):
+                first.give_up()
         else:
             time.sleep(0 if looks < 200 else 5e-5)
+
+
+def note_test(operations: Sequence[Operation]) -> None:
+    """Note that a test has found none of some operations to have ended.
+
+    One of many such tests looks whether they can still end.
+    """
+    first = operations[0]
+    first.tests += 1
+    if first.tests % TESTS == 0:
+        for message in first.messages()[:1]:
+            message.matching.finalized.end_tested(operations)
 
 
 #: A send that was over at once.

@@ -9,7 +9,7 @@ from collalgo.integrations.as_mpi4py.collectives import is_root
 from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.memory import Bytes
 from collalgo.integrations.as_mpi4py.ops import SUM, combined
-from collalgo.integrations.as_mpi4py.pickling import PICKLE
+from collalgo.integrations.as_mpi4py.pickling import PICKLE, pickles_of
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -58,7 +58,7 @@ class ObjectCollectives:
 
     def _dumped(self, objects: Any) -> list[bytes]:
         """The pickles of an object for each rank."""
-        found = [PICKLE.dumps(obj) for obj in (() if objects is None else objects)]
+        found = pickles_of(objects, self.state.size)
         if len(found) != self.state.size:
             raise ValueError(
                 f"{len(found)} objects are given for {self.state.size} ranks"

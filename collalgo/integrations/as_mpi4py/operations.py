@@ -24,6 +24,10 @@ class Operation:
         The ranks of the world one of which must live until it has completed.
     purpose : str
         What a wait for it was for.
+    tests : int
+        The tests that found that it had not ended.
+    hopeless_since : float or None
+        The time since when such tests have found that it cannot complete.
     """
 
     error: BaseException | None = None
@@ -33,6 +37,8 @@ class Operation:
     is_cancelled = False
     others: Sequence[int] = ()
     purpose = "a call"
+    tests = 0
+    hopeless_since: float | None = None
 
     def is_over(self) -> bool:
         """Whether it has ended, with a result or an error."""
@@ -46,6 +52,17 @@ class Operation:
 
     def free(self) -> None:
         """Record that its request has ended."""
+
+    def messages(self) -> Sequence[Any]:
+        """The messages all of which must end before it does; none if there are others.
+
+        They are :class:`~.message_operations.OfMessages`.
+        """
+        return ()
+
+    def lose(self, error: BaseException) -> None:
+        """End it with the error of another rank."""
+        raise NotImplementedError
 
 
 class Empty(Operation):
@@ -126,6 +143,16 @@ class Several(Operation):
         """Give up those for which that is still possible."""
         for one in self._operations:
             one.cancel()
+
+    def messages(self) -> Sequence[Any]:
+        """The messages that have not ended."""
+        waiting = [one for one in self._operations if not one.is_over()]
+        return [message for one in waiting for message in one.messages()]
+
+    def lose(self, error: BaseException) -> None:
+        """End it with the error of another rank; give up the others."""
+        self.cancel()
+        self.error, self._over = error, True
 
     def _end(self) -> None:
         self._over = True

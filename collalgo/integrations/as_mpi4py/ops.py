@@ -10,9 +10,9 @@ import numpy as np
 from collalgo.engine.reduction import op_of, reduction_of
 from collalgo.engine.ufuncs import UFUNCS
 from collalgo.engine.user_op import Op as EngineOp
+from collalgo.integrations.as_mpi4py.buffers import Buffer
 from collalgo.integrations.as_mpi4py.errors import fail
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
-from collalgo.integrations.as_mpi4py.memory import Buffer
 from collalgo.integrations.as_mpi4py.parts import Part
 from collalgo.integrations.as_mpi4py.specs import simple
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from collalgo.integrations.as_mpi4py.memory import Buffer, Bytes
+from collalgo.integrations.as_mpi4py.buffers import Buffer
+from collalgo.integrations.as_mpi4py.memory import Bytes
 
 
 class Pickle:
@@ -31,12 +32,21 @@ class Pickle:
         protocol: int | None = None,
         threshold: int | None = None,
     ):
-        self.THRESHOLD = 1 << 18 if threshold is None else threshold
+        self.THRESHOLD = threshold
         self._dumps, self._loads = dumps or pickle.dumps, loads or pickle.loads
         is_own = self._dumps is pickle.dumps
         self.PROTOCOL = pickle.HIGHEST_PROTOCOL if is_own else protocol
         if protocol is not None:
             self.PROTOCOL = protocol
+
+    @property
+    def THRESHOLD(self) -> int:
+        """The fewest bytes of a buffer that stays outside; by default 256 KiB."""
+        return self._threshold
+
+    @THRESHOLD.setter
+    def THRESHOLD(self, threshold: int | None) -> None:
+        self._threshold = 1 << 18 if threshold is None else threshold
 
     def dumps(self, obj: Any) -> bytes:
         """The bytes of an object."""
@@ -68,6 +78,12 @@ class Pickle:
 
 #: What all calls on objects use.
 PICKLE = Pickle()
+
+
+def pickles_of(objects: Iterable[Any] | None, number: int) -> list[bytes]:
+    """The pickles of the objects for some ranks; of None for all of them if None."""
+    given = [None] * number if objects is None else objects
+    return [PICKLE.dumps(each) for each in given]
 
 
 def object_of(data: Bytes) -> Any:

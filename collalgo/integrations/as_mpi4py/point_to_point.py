@@ -12,6 +12,7 @@ from collalgo.integrations.as_mpi4py.errors import raises_mpi_exceptions
 from collalgo.integrations.as_mpi4py.message_operations import (
     SENT,
     Probing,
+    note_test,
 )
 from collalgo.integrations.as_mpi4py.messages import (
     MESSAGE_NO_PROC,
@@ -53,6 +54,7 @@ def _sends(mode: str) -> list[Callable[..., Any]]:
         """Send a buffer to a rank in the background."""
         return Request.of(start(self, buf, dest, tag))
 
+    @raises_mpi_exceptions
     def send_init(self: Any, buf: Any, dest: int, tag: int = 0) -> Any:
         """Prepare a send for many repetitions."""
         simple(buf, rank=dest)
@@ -88,6 +90,7 @@ class BufferMessages(Sending):
         """Receive a message in the background."""
         return Request.of(self._receive(buf, source, tag))
 
+    @raises_mpi_exceptions
     def Recv_init(self, buf: Any, source: int = ANY_SOURCE, tag: int = ANY_TAG) -> Any:
         """Prepare a receive for many repetitions."""
         simple(buf, writable=True, rank=source)
@@ -143,12 +146,18 @@ class BufferMessages(Sending):
         recvtag: int = ANY_TAG,
     ) -> Any:
         """Send a buffer and receive a message into it, in the background."""
+        return Request.of(self._replace(buf, dest, sendtag, source, recvtag))
+
+    def _replace(
+        self, buf: Any, dest: int, sendtag: int, source: int, recvtag: int
+    ) -> Operation:
         only_none = dest == source == PROC_NULL
         part = NOTHING if only_none else simple(buf, writable=True)
         sent = part.source().copy()
         received = self.receive_part(part, source, recvtag)
-        return Request.of(self.send_beside(received, sent, dest, sendtag))
+        return self.send_beside(received, sent, dest, sendtag)
 
+    @raises_mpi_exceptions
     def Sendrecv_replace(
         self,
         buf: Any,
@@ -159,9 +168,14 @@ class BufferMessages(Sending):
         status: Any = None,
     ) -> None:
         """Send a buffer and receive a message into it."""
-        self.Isendrecv_replace(buf, dest, sendtag, source, recvtag).wait(status)
+        finished(self._replace(buf, dest, sendtag, source, recvtag), status)
 
     # ---- probes
+
+    def _probing(self, source: int, tag: int, take: bool) -> Probing:
+        matching, context = PROCESS.matching, self.state.context
+        senders = senders_of(self.state, source, tag)
+        return Probing(matching, senders, context, source, tag, is_taking=take)
 
     def _probe(
         self, source: int, tag: int, status: Any, *, take: bool, forever: bool
@@ -171,20 +185,20 @@ class BufferMessages(Sending):
             if status is not None:
                 status.set(*Empty.envelope)
             return MESSAGE_NO_PROC.state
-        senders = senders_of(self.state, source, tag)
-        probe = Probing(
-            PROCESS.matching, senders, self.state.context, source, tag, is_taking=take
-        )
+        state, key = self.state, (source, tag, take)
+        probe = state.empty_probes.pop(key, None) or self._probing(*key)
         if forever:
             probe.wait()
         elif not probe.is_over():
+            note_test([probe])
+            state.keep_empty(key, probe)
             return None
         if probe.error is not None:
             raise probe.error
         found = probe.value
         if status is not None:
             status.set(found.source, found.tag, found.nbytes)
-        return MessageState(self.state, found)
+        return MessageState(state, found)
 
     @raises_mpi_exceptions
     def Probe(

@@ -88,8 +88,11 @@ class Process:
         for call in self.last_calls:
             call()
         self.is_finalized = True
+        runner = self.world._runner
         with suppress(CollalgoError):
-            self.world._runner.exchange_as_call(np.zeros(1, np.uint8), FINALIZE)
+            if (last_calls := runner.context.last_calls) is not None:
+                last_calls.announce()
+            runner.exchange_as_call(np.zeros(1, np.uint8), FINALIZE)
         atexit.unregister(self._end)
 
     def _end(self) -> None:

@@ -3,11 +3,19 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from collalgo.integrations.as_mpi4py.completions import (
+    active,
+    all_over,
+    all_taken,
+    fill,
+    fill_all,
+    over,
+    taken,
+)
 from collalgo.integrations.as_mpi4py.constants import UNDEFINED
 from collalgo.integrations.as_mpi4py.handles import Handle, State, constant
-from collalgo.integrations.as_mpi4py.message_operations import wait_for_any
+from collalgo.integrations.as_mpi4py.message_operations import note_test, wait_for_any
 from collalgo.integrations.as_mpi4py.operations import Operation
-from collalgo.integrations.as_mpi4py.statuses import Status
 
 
 class RequestState(State):
@@ -77,21 +85,23 @@ class Request(Handle):
     def test(self, status: Any = None) -> tuple[bool, Any]:
         """Whether the operation has completed, and its value."""
         if not self.is_over():
+            note_test([self._state.operation])
             return False, None
         return True, self.take(status)
 
     def Wait(self, status: Any = None) -> bool:
         """Wait until the operation has completed."""
-        self.wait(status)
+        Request.wait(self, status)  # which a class of the program may replace
         return True
 
     def Test(self, status: Any = None) -> bool:
         """Whether the operation has completed."""
-        return self.test(status)[0]
+        return Request.test(self, status)[0]
 
     def Get_status(self, status: Any = None) -> bool:
         """Whether the operation has completed; the request remains valid."""
         if not self.is_over():
+            note_test([self._state.operation])
             return False
         fill(status, self.operation)
         return True
@@ -111,12 +121,12 @@ class Request(Handle):
     @classmethod
     def waitany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, Any]:
         """Wait until one has completed: its index or UNDEFINED, and its value."""
-        active = _active(requests)
-        if not active:
+        places = active(requests)
+        if not places:
             fill(status, None)
             return UNDEFINED, None
-        wait_for_any([requests[place].operation for place in active])
-        place = next(place for place in active if requests[place].is_over())
+        wait_for_any([requests[place].operation for place in places])
+        place = next(place for place in places if requests[place].is_over())
         return place, requests[place].take(status)
 
     @classmethod
@@ -124,13 +134,12 @@ class Request(Handle):
         cls, requests: Sequence[Any], status: Any = None
     ) -> tuple[int, bool, Any]:
         """The index of a completed one or UNDEFINED, the flag, and its value."""
-        active = _active(requests)
-        if not active:
+        places = active(requests)
+        if not places:
             fill(status, None)
             return UNDEFINED, True, None
-        for place in active:
-            if requests[place].is_over():
-                return place, True, requests[place].take(status)
+        for place in over(requests, places, 1):
+            return place, True, requests[place].take(status)
         return UNDEFINED, False, None
 
     @classmethod
@@ -139,24 +148,24 @@ class Request(Handle):
         for request in requests:
             if request.operation is not None:
                 request.operation.wait()
-        return _taken(requests, range(len(requests)), statuses)
+        return all_taken(requests, range(len(requests)), statuses)
 
     @classmethod
     def testall(
         cls, requests: Sequence[Any], statuses: Any = None
     ) -> tuple[bool, list[Any] | None]:
         """Whether all are over, and their values."""
-        if not all(request.is_over() for request in requests):
+        if not all_over(requests):
             return False, None
-        return True, _taken(requests, range(len(requests)), statuses)
+        return True, all_taken(requests, range(len(requests)), statuses)
 
     @classmethod
     def waitsome(
         cls, requests: Sequence[Any], statuses: Any = None
     ) -> tuple[list[int] | None, list[Any] | None]:
         """Wait until some are over: their places and values; None without requests."""
-        if active := _active(requests):
-            wait_for_any([requests[place].operation for place in active])
+        if places := active(requests):
+            wait_for_any([requests[place].operation for place in places])
         return cls.testsome(requests, statuses)
 
     @classmethod
@@ -164,42 +173,42 @@ class Request(Handle):
         cls, requests: Sequence[Any], statuses: Any = None
     ) -> tuple[list[int] | None, list[Any] | None]:
         """The places and the values of those that are over; None without requests."""
-        active = _active(requests)
-        if not active:
+        places = active(requests)
+        if not places:
             return None, None
-        over = [place for place in active if requests[place].is_over()]
-        return over, _taken(requests, over, statuses)
+        found = over(requests, places, len(places))
+        return found, all_taken(requests, found, statuses)
 
     @classmethod
     def Waitany(cls, requests: Sequence[Any], status: Any = None) -> int:
         """Wait until one has completed; return its index, or UNDEFINED."""
-        return cls.waitany(requests, status)[0]
+        return Request.waitany(requests, status)[0]
 
     @classmethod
     def Testany(cls, requests: Sequence[Any], status: Any = None) -> tuple[int, bool]:
         """The index of a completed one or UNDEFINED, and the flag."""
-        return cls.testany(requests, status)[:2]
+        return Request.testany(requests, status)[:2]
 
     @classmethod
     def Waitall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
         """Wait until all are over."""
-        cls.waitall(requests, statuses)
+        Request.waitall(requests, statuses)
         return True
 
     @classmethod
     def Testall(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
         """Whether all are over."""
-        return cls.testall(requests, statuses)[0]
+        return Request.testall(requests, statuses)[0]
 
     @classmethod
     def Waitsome(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
         """Wait until some are over: their places; None without requests."""
-        return cls.waitsome(requests, statuses)[0]
+        return Request.waitsome(requests, statuses)[0]
 
     @classmethod
     def Testsome(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
         """The places of those that are over; None without requests."""
-        return cls.testsome(requests, statuses)[0]
+        return Request.testsome(requests, statuses)[0]
 
     # ---- the same without an end of the requests
 
@@ -208,86 +217,34 @@ class Request(Handle):
         cls, requests: Sequence[Any], status: Any = None
     ) -> tuple[int, bool]:
         """As :meth:`Testany`; the requests stay."""
-        active = _active(requests)
-        if not active:
+        places = active(requests)
+        if not places:
             fill(status, None)
             return UNDEFINED, True
-        for place in active:
-            if requests[place].Get_status(status):
-                return place, True
+        for place in over(requests, places, 1):
+            fill(status, requests[place].operation)
+            return place, True
         return UNDEFINED, False
 
     @classmethod
     def Get_status_all(cls, requests: Sequence[Any], statuses: Any = None) -> bool:
         """As :meth:`Testall`; the requests stay."""
-        over = all(request.is_over() for request in requests)
-        if over:
-            _fill_all(statuses, [request.operation for request in requests])
-        return over
+        is_over = all_over(requests)
+        if is_over:
+            fill_all(statuses, [request.operation for request in requests])
+        return is_over
 
     @classmethod
     def Get_status_some(cls, requests: Sequence[Any], statuses: Any = None) -> Any:
         """As :meth:`Testsome`; the requests stay."""
-        active = _active(requests)
-        over = [place for place in active if requests[place].is_over()]
-        if active:
-            _fill_all(statuses, [requests[place].operation for place in over])
-        return over if active else None
+        places = active(requests)
+        found = over(requests, places, len(places))
+        if places:
+            fill_all(statuses, [requests[place].operation for place in found])
+        return found if places else None
 
     get_status_any, get_status_all = Get_status_any, Get_status_all
     get_status_some = Get_status_some
-
-
-def _active(requests: Sequence[Any]) -> list[int]:
-    """The places of the requests that wait for something."""
-    return [
-        place for place, request in enumerate(requests) if request.operation is not None
-    ]
-
-
-def _taken(requests: Sequence[Any], places: Sequence[int], statuses: Any) -> list[Any]:
-    """End some requests: their values; then raise the first error."""
-    _fill_all(statuses, [requests[place].operation for place in places])
-    values, errors = [], []
-    for place in places:
-        try:
-            values.append(requests[place].take())
-        except Exception as error:
-            errors.append(error)
-    if errors:
-        raise errors[0]
-    return values
-
-
-def taken(operation: Operation, status: Any = None) -> Any:
-    """End a completed operation; return its value."""
-    if status is not None:
-        fill(status, operation)
-    operation.free()
-    if operation.error is not None:
-        raise operation.error
-    return operation.value
-
-
-def fill(status: Any, operation: Operation | None) -> None:
-    """Fill in a status, if there is one."""
-    if status is None:
-        return
-    if operation is None:
-        status.clear()
-        return
-    code = int(getattr(operation.error, "error_code", 0))
-    status.set(*operation.envelope, error=code, cancelled=operation.is_cancelled)
-
-
-def _fill_all(statuses: Any, operations: Sequence[Operation | None]) -> None:
-    """Fill in the statuses of a list, and extend it if it is too short."""
-    if statuses is None:
-        return
-    while isinstance(statuses, list) and len(statuses) < len(operations):
-        statuses.append(Status())
-    for status, operation in zip(statuses, operations, strict=False):
-        fill(status, operation)
 
 
 #: The kinds of requests that programs may have.

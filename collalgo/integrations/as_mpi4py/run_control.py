@@ -15,7 +15,7 @@ class RunControl:
         nor do the others.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, **options: Any) -> None:
         self.__dict__.update(
             initialize=True,
             threads=True,
@@ -26,6 +26,7 @@ class RunControl:
             irecv_bufsz=32768,
             errors="exception",
         )
+        self(**options)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in self.__dict__:

@@ -5,6 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from collalgo.integrations.as_mpi4py.completions import taken
 from collalgo.integrations.as_mpi4py.constants import (
     ANY_SOURCE,
     ANY_TAG,
@@ -17,7 +18,6 @@ from collalgo.integrations.as_mpi4py.message_operations import Receive, Target
 from collalgo.integrations.as_mpi4py.operations import Empty, Operation, Several
 from collalgo.integrations.as_mpi4py.parts import Part
 from collalgo.integrations.as_mpi4py.process import PROCESS
-from collalgo.integrations.as_mpi4py.requests import taken
 
 #: The modes of sending: what their names begin with, and whether the sender waits for
 #: the receiver, and whether the buffer is copied first.

@@ -1,15 +1,21 @@
 """What programs pass as a message: a buffer with a count, places and a datatype."""
 
 from collections.abc import Sequence
+from functools import cache
 from operator import index
 from typing import Any
 
 import numpy as np
 
 from collalgo.integrations.as_mpi4py.constants import PROC_NULL
-from collalgo.integrations.as_mpi4py.datatypes import TYPECODES, Datatype
+from collalgo.integrations.as_mpi4py.datatypes import BYTE, TYPECODES, Datatype
 from collalgo.integrations.as_mpi4py.errors import fail
-from collalgo.integrations.as_mpi4py.memory import Bytes, Special, memory_of, origin
+from collalgo.integrations.as_mpi4py.memory import (
+    Bytes,
+    Special,
+    memory_of,
+    origin,
+)
 from collalgo.integrations.as_mpi4py.parts import NOTHING, Blocks, Part, Whole
 
 
@@ -44,9 +50,23 @@ def _typed(buf: Any, datatype: Any, *, writable: bool) -> tuple[Bytes, Any]:
     memory, code = memory_of(buf, writable=writable)
     if datatype is not None:
         return memory, _committed(Datatype.of(datatype))
-    if code not in TYPECODES:
-        raise KeyError(f"there is no datatype for elements {code!r}; pass one")
-    return memory, TYPECODES[code]
+    if code in TYPECODES:
+        return memory, TYPECODES[code]
+    if code[0] == ">":
+        raise BufferError(
+            f"elements {code!r} have the other byte order; convert them to the native "
+            "one, or pass a datatype"
+        )
+    if (nbytes := code.removeprefix("V")).isdigit():
+        return memory, _bytes_together(int(nbytes))
+    raise KeyError(f"there is no datatype for elements {code!r}; pass one")
+
+
+@cache
+def _bytes_together(nbytes: int) -> Any:
+    """The datatype of elements that NumPy does not have, which can only move."""
+    byte: Any = BYTE
+    return byte.Create_contiguous(nbytes).Commit()
 
 
 def _committed(datatype: Any) -> Any:
@@ -58,9 +78,7 @@ def _committed(datatype: Any) -> Any:
 
 def _entries(memory: Bytes, start: int, datatype: Any) -> int:
     """The number of elements of a datatype from a byte of a buffer on."""
-    if start < 0:
-        raise ValueError("MPI.BOTTOM has no length; pass a count")
-    length = len(memory) - start
+    length = len(memory) - start if start >= 0 else 0  # of MPI.BOTTOM
     if not length:
         return 0
     if not datatype:
@@ -165,8 +183,9 @@ def vector_of_types(msg: Any, blocks: int, *, writable: bool = False) -> Blocks:
     if not isinstance(msg, list | tuple) or not 2 <= len(msg) <= 4:
         raise ValueError("this message has 2 to 4 items: a buffer, ..., and datatypes")
     buf, *places, datatypes = msg
-    given = places[0] if len(places) == 1 else places
-    counts, starts = given or ([1] * blocks, [0] * blocks)
+    counts, starts = (places[0] if len(places) == 1 else places) or (None, None)
+    if counts is starts is None:
+        counts, starts = [1] * blocks, [0] * blocks
     memory, first = memory_of(buf, writable=writable)[0], origin(buf)
     if len(datatypes) != blocks:
         raise ValueError(f"{len(datatypes)} datatypes are given for {blocks} ranks")

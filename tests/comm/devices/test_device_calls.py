@@ -104,6 +104,32 @@ def test_a_call_gives_what_it_does_on_the_host(devices, call, size, kind):
         np.testing.assert_equal(ours, theirs)
 
 
+@pytest.mark.parametrize("kind", ["one process", "by way of the host"])
+@pytest.mark.parametrize("op", ["land", "lor", "lxor"])
+@pytest.mark.parametrize(
+    ("call", "size", "single"),
+    [
+        ("allreduce", 1, 0),
+        ("reduce", 1, 0),
+        ("reduce_scatter", 1, 0),
+        ("scan", 3, 0),
+        ("exscan", 3, 1),
+    ],
+)
+def test_a_single_contribution_to_a_logical_op_gives_0_or_1(
+    monkeypatch, devices, call, size, single, op, kind
+):
+    monkeypatch.setenv("COLLALGO_ONE_KERNEL", "0")
+
+    def rank(comm, runtime):
+        x, out = (runtime.array(np.array([0, 1, 2, 7], np.int8)) for _ in range(2))
+        getattr(comm, call)(x, op=op, out=out)
+        found = getattr(comm, f"{call}_async")(x, op=op).wait()
+        return [runtime.values(each).tolist() for each in (out, found)]
+
+    assert devices(rank, size, kind)[single] == [[0, 1, 1, 1]] * 2
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "complex64", "bool"])
 def test_dtypes(devices, dtype):
     import ml_dtypes

@@ -11,6 +11,7 @@ from posix.time cimport clockid_t
 from collalgo._kernels.engine.transport.attachment cimport Attachment
 from collalgo._kernels.engine.transport.endpoint cimport (
     differing_rank,
+    endpoint,
     endpoint_begin_wait,
     endpoint_enter,
     endpoint_exit,
@@ -57,6 +58,13 @@ FAILURES = {
     FAILURE_ELSEWHERE: "elsewhere", FAILURE_READ: "read", FAILURE_REVOKED: "revoked",
 }
 
+cdef extern from *:
+    """
+    static int64_t *calls_of_user(endpoint *e) { return &e->number; }
+    """
+    int64_t *calls_of_user(endpoint *end) nogil
+
+
 cdef class HostEndpoint(Attachment):
     """The endpoint of one rank in the segment of its host; see :class:`Attachment`."""
 
@@ -68,6 +76,15 @@ cdef class HostEndpoint(Attachment):
     def entered(self, int64_t place):
         """The number of calls that a rank of this host has begun."""
         return header(self.open(), place).entered
+
+    @property
+    def number(self):
+        """The number of the last call of the user that has run."""
+        return calls_of_user(self.open())[0]
+
+    @number.setter
+    def number(self, int64_t calls):
+        calls_of_user(self.open())[0] = calls
 
     def call(self, int64_t place, int64_t sequence=-1):
         """The last call of a rank, or its call of a number; None if it is not kept."""

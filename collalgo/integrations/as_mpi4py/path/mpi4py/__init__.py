@@ -4,12 +4,14 @@ Other modules of an mpi4py that is installed, as ``mpi4py.futures`` and ``mpi4py
 which are in Python, work on top of the module here.
 """
 
+import sys
 from importlib import import_module
 from pkgutil import extend_path
 from typing import Any
 
-from collalgo.integrations.as_mpi4py.run_control import rc  # noqa: F401
+from collalgo.integrations.as_mpi4py.run_control import rc
 
+sys.modules[f"{__name__}.rc"] = rc  # type: ignore[assignment]
 __version__ = "4.1.2"
 __path__ = extend_path(__path__, __name__)
 __all__ = ["MPI"]
