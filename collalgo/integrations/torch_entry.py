@@ -51,7 +51,7 @@ def _extend_monitored_barrier() -> None:
 
 
 def _is_ours(group: Any) -> bool:
-    """Whether a process group is of collalgo: there is none before its module."""
+    """Whether a process group is of collalgo, whose module is then imported."""
     module = sys.modules.get("collalgo.integrations.torch.group")
     return module is not None and isinstance(group, module.CollalgoGroup)
 
