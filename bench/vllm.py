@@ -62,6 +62,9 @@ ENVIRONMENT = {
 PROMPTS = (5, 9, 17, 33)
 SEQUENCES = (1, 4)
 
+#: The seconds in which an engine ends.
+SHUTDOWN = 60.0
+
 RESULT = re.compile(r"result (\w+) (\d+) (\w+) (\d+) ([\d.]+)")
 OF_RANK_0 = re.compile(rf"(?:^|\[0\] ){RESULT.pattern}", re.MULTILINE)
 
@@ -73,6 +76,7 @@ def decoder(way: str, folder: str) -> Any:
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     from vllm import LLM
 
+    check_platform(way)
     return LLM(
         folder, skip_tokenizer_init=True, load_format="dummy", dtype="bfloat16",
         tensor_parallel_size=2, enforce_eager=True, max_model_len=256, seed=0,
@@ -80,6 +84,24 @@ def decoder(way: str, folder: str) -> Any:
         kv_cache_memory_bytes=64 << 20, disable_log_stats=True,
         distributed_executor_backend="external_launcher" if is_launched else "mp",
     )  # fmt: skip
+
+
+def check_platform(way: str) -> None:
+    """Check that vLLM has found the plug-in, of which it ignores a missing one.
+
+    Raises
+    ------
+    ClickException
+        If its platform is not that of the way.
+    """
+    from vllm.platforms import current_platform
+
+    backend = current_platform.dist_backend
+    if (backend == "collalgo") != (way == "collalgo"):
+        raise click.ClickException(
+            f"{way}: the process groups of vLLM would have the backend {backend}; "
+            "install collalgo again, so that its entry points are those of this version"
+        )
 
 
 def timed(model: Any, sequences: int, tokens: int) -> tuple[str, int, float]:
@@ -133,8 +155,8 @@ def engine(way: str, tokens: int, repeats: int) -> None:
                 text, different, rate = timed(model, sequences, tokens)
                 print(f"result {way} {sequences} {text} {different} {rate:.1f}")
         # Shut the engine down here: at exit, multiprocessing would wait for it before
-        # telling it to end.
-        model.llm_engine.engine_core.shutdown()
+        # telling it to end. After 5 s vLLM would kill it, and leave its segments.
+        model.llm_engine.engine_core.shutdown(timeout=SHUTDOWN)
 
 
 def results(way: str, words: Sequence[str], options: Sequence[str]) -> Iterator[Any]:

@@ -2,12 +2,15 @@
 
 That of ``torchrun.handlers`` is here, too, which every torchrun loads.
 
-It registers the name of the backend, and a rendezvous for launchers that do not set the
-variables of torch. It imports nothing else of the package: a broken installation raises
-its error when a process group is created.
+It registers the name of the backend, a rendezvous for launchers that do not set the
+variables of torch, and the barrier that torch keeps for gloo. It imports nothing else
+of the package: a broken installation raises its error when a process group is created.
 """
 
 import os
+import sys
+from datetime import timedelta
+from functools import wraps
 from typing import Any
 
 #: What the rendezvous ``env://`` of torch needs.
@@ -23,6 +26,34 @@ def register() -> None:
             "collalgo", _create, extended_api=True, devices=["cpu", "cuda"]
         )
         _extend_rendezvous()
+        _extend_monitored_barrier()
+
+
+def _extend_monitored_barrier() -> None:
+    """Let ``dist.monitored_barrier`` take groups of collalgo, as those of gloo."""
+    import torch.distributed as dist
+
+    of_torch = dist.monitored_barrier
+
+    @wraps(of_torch)
+    def monitored_barrier(
+        group: Any = None, timeout: Any = None, *args: Any, **named: Any
+    ) -> Any:
+        found = dist.group.WORLD if group is None else group
+        if not _is_ours(found):
+            return of_torch(group, timeout, *args, **named)
+        if isinstance(timeout, float):  # as torch does
+            timeout = timedelta(seconds=timeout)
+        return found.monitored_barrier(timeout, *args, **named)
+
+    for module in dist, dist.distributed_c10d:
+        module.monitored_barrier = monitored_barrier
+
+
+def _is_ours(group: Any) -> bool:
+    """Whether a process group is of collalgo, whose module is then imported."""
+    module = sys.modules.get("collalgo.integrations.torch.group")
+    return module is not None and isinstance(group, module.CollalgoGroup)
 
 
 def _extend_rendezvous() -> None:

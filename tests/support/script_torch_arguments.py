@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 import collalgo
+from collalgo.integrations.torch.tensors import MOVED
 
 DTYPES = (
     torch.float32,
@@ -36,6 +37,8 @@ def same(found, expected):
     if found.is_quantized:
         assert found.q_scale() == expected.q_scale()
         found, expected = found.int_repr(), expected.int_repr()
+    if (word := MOVED.get(found.dtype)) is not None:
+        found, expected = found.view(word), expected.view(word)
     if found.is_complex():
         found, expected = torch.view_as_real(found), torch.view_as_real(expected)
     assert torch.equal(found.cpu().double(), expected.double())
@@ -91,14 +94,27 @@ def every_quantised(comm):
         moved(comm, mine, table)
 
 
-def quantised_is_compared(comm):
-    """Quantised elements are not reduced, and ranks compare their scale."""
+def every_moved(comm):
+    """Elements that are not reduced move, as integers of the same memory."""
+    for dtype, word in MOVED.items():
+        words = torch.arange(6, dtype=word).reshape(3, 2)
+        moved(comm, words.view(dtype), torch.stack([words] * comm.size).view(dtype))
+        is_not_reduced(comm, words.view(dtype), str(dtype))
+
+
+def is_not_reduced(comm, tensor, words):
     try:
-        comm.allreduce(quantised(0.5, 3))
+        comm.allreduce(tensor)
     except TypeError as error:
         assert "op 'sum' is not defined for" in str(error), error
+        assert words in str(error), error
     else:
         raise AssertionError
+
+
+def quantised_is_compared(comm):
+    """Quantised elements are not reduced, and ranks compare their scale."""
+    is_not_reduced(comm, quantised(0.5, 3), "scale 0.5")
     if comm.size == 1:
         return
     try:
@@ -125,6 +141,8 @@ def others(comm):
 
 if __name__ == "__main__":
     for size in (1, 2, 3):
-        for check in (every_dtype, every_quantised, quantised_is_compared, others):
+        for check in (
+            every_dtype, every_quantised, every_moved, quantised_is_compared, others,
+        ):  # fmt: skip
             collalgo.threads(check, size)
     print("right")

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 import collalgo
-from collalgo.integrations.torch import CollalgoGroup, Options, monitored_barrier
+from collalgo.integrations.torch import CollalgoGroup, Options
 from collalgo.integrations.torch.options import checked
 from tests.support.torch_overloads import (
     CRASH_ON_GLOO,
@@ -179,7 +179,8 @@ def beside_calls(comm, store):
         assert "ProcessGroupGloo" in str(error), error
     else:
         raise AssertionError("options of gloo")
-    monitored_barrier(group, SECONDS)
+    dist.monitored_barrier(group, SECONDS)
+    dist.monitored_barrier(group, SECONDS.total_seconds(), wait_all_ranks=True)
 
 
 def splits(comm, store):

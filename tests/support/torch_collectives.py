@@ -73,7 +73,7 @@ def every_collective():
         allgathers(mine)
         reduce_scatters(dtype)
     dist.barrier()
-    dist.group.WORLD.monitored_barrier(timedelta(seconds=30), wait_all_ranks=True)
+    dist.monitored_barrier(timeout=timedelta(seconds=30), wait_all_ranks=True)
 
 
 def pieces_of(rank, dtype):

@@ -125,12 +125,26 @@ def reductions():
     assert [each.tolist() for each in pair] == [[2.0, 2.0], [2]]
     mine = hvd.reducescatter(torch.arange(4.0), op=hvd.Sum)
     assert mine.tolist() == [[0.0, 2.0], [4.0, 6.0]][rank]
+    pair = [torch.arange(4.0), torch.ones(2)]
+    later = hvd.synchronize(hvd.grouped_reducescatter_async(pair, op=hvd.Sum))
+    for found in hvd.grouped_reducescatter(pair, op=hvd.Sum), later:
+        assert [each.tolist() for each in found] == [mine.tolist(), [2.0]]
+
+
+def grouped_later(tensors):
+    handle = hvd.grouped_allgather_async(tensors)
+    found = hvd.synchronize(handle)
+    assert hvd.poll(handle)
+    return found
 
 
 def moves():
     rank = hvd.rank()
     rows = hvd.allgather(torch.full((rank + 1, 2), rank))
     assert rows.tolist() == [[0, 0], [1, 1], [1, 1]]
+    many = [torch.full((rank + 1,), rank), torch.tensor(7)]
+    for found in hvd.grouped_allgather(many), grouped_later(many):
+        assert [each.tolist() for each in found] == [[0, 1, 1], [7, 7]]
     assert hvd.broadcast(torch.tensor(rank), 1).item() == 1
     got, counts = hvd.alltoall(torch.arange(3) + 10 * rank, [1, 2] if rank else [2, 1])
     assert got.tolist() == ([2, 11, 12] if rank else [0, 1, 10])
@@ -149,6 +163,8 @@ def gradients():
 
     assert of(lambda x: hvd.allreduce(x, op=hvd.Sum)) == [2.0, 4.0]
     assert of(hvd.allgather, rank + 1) == [[1.0], [2.0, 3.0]][rank]
+    grouped = of(lambda x: hvd.grouped_allgather([x])[0], rank + 1)
+    assert grouped == of(hvd.allgather, rank + 1)
     assert of(lambda x: hvd.broadcast(x, 1)) == [[0.0, 0.0], [1.0, 2.0]][rank]
     assert of(hvd.alltoall) == [[1.0, 1.0], [2.0, 2.0]][rank]
     assert of(lambda x: hvd.alltoall(x, [1, 1])[0]) == [[1.0, 1.0], [2.0, 2.0]][rank]
@@ -199,6 +215,7 @@ def ends():
     assert hvd.join() in (0, 1)
     last = hvd.join if hvd.rank() else lambda: hvd.allreduce(torch.ones(1))
     raises(MismatchError, last, "allgather")
+    assert issubclass(MismatchError, hvd.HorovodInternalError)
     hvd.shutdown()
     raises(ValueError, hvd.rank, "call hvd.init() first")
 

@@ -7,6 +7,7 @@ order, and ranks that differ get an error.
 
 from typing import Any
 
+from collalgo.errors import CollalgoError
 from collalgo.integrations.horovod import elastic as elastic
 from collalgo.integrations.horovod.absent import reason_of_absence
 from collalgo.integrations.horovod.basics import (
@@ -42,8 +43,10 @@ from collalgo.integrations.horovod.calls import (
     alltoall as alltoall,
     broadcast as broadcast,
     broadcast_ as broadcast_,
+    grouped_allgather as grouped_allgather,
     grouped_allreduce as grouped_allreduce,
     grouped_allreduce_ as grouped_allreduce_,
+    grouped_reducescatter as grouped_reducescatter,
     reducescatter as reducescatter,
 )
 from collalgo.integrations.horovod.compression import Compression as Compression
@@ -54,8 +57,10 @@ from collalgo.integrations.horovod.handles import (
     alltoall_async as alltoall_async,
     broadcast_async as broadcast_async,
     broadcast_async_ as broadcast_async_,
+    grouped_allgather_async as grouped_allgather_async,
     grouped_allreduce_async as grouped_allreduce_async,
     grouped_allreduce_async_ as grouped_allreduce_async_,
+    grouped_reducescatter_async as grouped_reducescatter_async,
     poll as poll,
     reducescatter_async as reducescatter_async,
     synchronize as synchronize,
@@ -77,6 +82,9 @@ from collalgo.integrations.horovod.reductions import (
     Product as Product,
     Sum as Sum,
 )
+
+#: The error that scripts catch.
+HorovodInternalError = CollalgoError
 
 
 def __getattr__(name: str) -> Any:

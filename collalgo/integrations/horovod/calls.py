@@ -125,6 +125,13 @@ def allgather(tensor: Tensor, *args: Any, **named: Any) -> Tensor:
     return _apply(tensor, gathered, back)
 
 
+def grouped_allgather(
+    tensors: Sequence[Tensor], *args: Any, **named: Any
+) -> list[Tensor]:
+    """Concatenate each tensor with those of all ranks; see :func:`allgather`."""
+    return [allgather(each, *args, **named) for each in tensors]
+
+
 def broadcast_(tensor: Tensor, root_rank: int, *args: Any, **named: Any) -> Any:
     """Broadcast the tensor of the root to every rank, in place."""
     return broadcast_async_(tensor, root_rank, *args, **named).wait()
@@ -193,3 +200,10 @@ def reducescatter(
         return whole / size() if op == Average else whole
 
     return _apply(tensor, reduced, back)
+
+
+def grouped_reducescatter(
+    tensors: Sequence[Tensor], *args: Any, **named: Any
+) -> list[Tensor]:
+    """Reduce each tensor and leave its part to each rank; see :func:`reducescatter`."""
+    return [reducescatter(each, *args, **named) for each in tensors]

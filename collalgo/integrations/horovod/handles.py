@@ -137,6 +137,19 @@ def allgather_async(
     return Handle([work], work.wait)
 
 
+def grouped(handles: Sequence[Handle]) -> Handle:
+    """The handle of several calls, whose results are a list."""
+    works = [work for each in handles for work in each.works]
+    return Handle(works, lambda: [each.wait() for each in handles])
+
+
+def grouped_allgather_async(
+    tensors: Sequence[Tensor], *args: Any, **named: Any
+) -> Handle:
+    """Concatenate each tensor with those of all ranks; see :func:`allgather_async`."""
+    return grouped([allgather_async(each, *args, **named) for each in tensors])
+
+
 def broadcast_async_(
     tensor: Tensor,
     root_rank: int,
@@ -195,3 +208,10 @@ def reducescatter_async(
     comm = world_of(process_set)
     work = comm.reduce_scatter_async(copy_of(tensor), op_of(op, None))
     return Handle([work], work.wait)
+
+
+def grouped_reducescatter_async(
+    tensors: Sequence[Tensor], *args: Any, **named: Any
+) -> Handle:
+    """Reduce each tensor and leave its part; see :func:`reducescatter_async`."""
+    return grouped([reducescatter_async(each, *args, **named) for each in tensors])

@@ -5,11 +5,10 @@ memory and on CUDA devices, without a copy if they are contiguous. The ranks con
 through the store of torch; ranks on one host use shared memory, others use UCX.
 """
 
-from collalgo.integrations.torch.barrier import monitored_barrier
 from collalgo.integrations.torch.group import CollalgoGroup
 from collalgo.integrations.torch.options import Options
 from collalgo.integrations.torch_entry import register
 
-__all__ = ["CollalgoGroup", "Options", "monitored_barrier", "register"]
+__all__ = ["CollalgoGroup", "Options", "register"]
 
 register()

@@ -20,6 +20,15 @@ NARROW = {
     torch.float8_e5m2fnuz: ("float8_e5m2fnuz", torch.uint8),
 }
 
+#: The dtypes of which elements only move, and the integers in their place.
+MOVED = {
+    torch.bits8: torch.uint8,
+    torch.bits16: torch.int16,
+    torch.complex32: torch.int32,
+    torch.float4_e2m1fn_x2: torch.uint8,
+    torch.float8_e8m0fnu: torch.uint8,
+}
+
 #: The quantised dtypes of torch, and the integers of their elements.
 QUANTISED = {
     torch.qint8: torch.int8,
@@ -63,8 +72,8 @@ def array_of(tensor: Tensor) -> Any:
 def narrow_array(tensor: Tensor) -> NDArray[Any] | None:
     """An array on a tensor of a dtype that DLPack does not have; None of others.
 
-    Elements of a quantised tensor are structures of one field, whose name has the
-    scale and the zero point, so that ranks compare these.
+    Elements that only move are structures of one field with the name of the dtype, and
+    for quantised ones the scale and the zero point, so that ranks compare these.
     """
     if tensor.requires_grad or not tensor.is_cpu or tensor.layout != torch.strided:
         return None
@@ -80,6 +89,9 @@ def narrow_array(tensor: Tensor) -> NDArray[Any] | None:
         array = _on_memory_of(words.set_(tensor.untyped_storage(), *place))
         scale = f"scale {tensor.q_scale()!r}, zero point {tensor.q_zero_point()}"
         return array.view([(f"{tensor.dtype}, {scale}", array.dtype)])
+    if tensor.dtype in MOVED:
+        array = _on_memory_of(tensor.view(MOVED[tensor.dtype]))
+        return array.view([(str(tensor.dtype), array.dtype)])
     return None
 
 
