@@ -94,13 +94,13 @@ cdef object counted(CallRunner runner, rest):
     cdef int64_t calls = runner.recorder.calls
     cdef bint repeats = runner.is_preparing() and runner.prepared.repeats
     host = getattr(runner.transport, "shared", runner.transport)
-    number = host.number
+    number = None if host.closed else host.number
     try:
         return rest()
     except BaseException:
         if runner.recorder.calls == calls and not (repeats or runner.is_continuing()):
             runner.recorder.calls += 1
-        if host.number == number and not repeats:
+        if not (repeats or host.closed) and host.number == number:
             host.number = number + 1
         raise
 

@@ -89,7 +89,7 @@ class CommState(State):
 
     def keep_empty(self, key: Any, probe: Any) -> None:
         """Keep a probe that has found no message, as others may follow."""
-        if len(self.empty_probes) == MOST_PROBES:
+        if len(self.empty_probes) >= MOST_PROBES:
             self.empty_probes.clear()
         self.empty_probes[key] = probe
 

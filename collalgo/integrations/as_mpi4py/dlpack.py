@@ -65,7 +65,7 @@ def memory_of_dlpack(obj: Any) -> RawMemory:
     Raises
     ------
     BufferError
-        If it has gaps, or its capsule is invalid.
+        If it has gaps or parts of bytes as elements, or its capsule is invalid.
     """
     capsule = _capsule(obj)
     tensor, is_readonly = _tensor(capsule)
@@ -76,7 +76,12 @@ def memory_of_dlpack(obj: Any) -> RawMemory:
     strides = _integers(tensor.strides, tensor.ndim)
     if strides is not None:
         check_contiguous(shape, strides, 1)
-    nbytes = (tensor.bits * tensor.lanes + 7) // 8
+    if tensor.bits * tensor.lanes % 8:
+        raise BufferError(
+            f"the DLPack tensor has elements of {tensor.bits * tensor.lanes} bits, which "
+            "may share bytes; pass whole bytes"
+        )
+    nbytes = tensor.bits * tensor.lanes // 8
     address = (tensor.data or 0) + tensor.byte_offset
     return RawMemory(
         address, count * nbytes, _code(tensor, nbytes), capsule, is_readonly

@@ -85,7 +85,7 @@ class FinalizedRanks:
 
     def _lose(self, operation: Operation, message: OfMessages) -> None:
         """End an operation by a message of it that cannot complete."""
-        rank = min({*message.others} - {self._world.rank})
+        rank = min({*message.others} - {self._world.rank} or message.others)
         what = f"rank {rank} of the world has called {FINALIZE}"
         text = f"{message.purpose} cannot complete: {what}"
         operation.lose(MpiException("ERR_PROC_FAILED", text))
