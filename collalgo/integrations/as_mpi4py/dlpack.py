@@ -76,12 +76,12 @@ def memory_of_dlpack(obj: Any) -> RawMemory:
     strides = _integers(tensor.strides, tensor.ndim)
     if strides is not None:
         check_contiguous(shape, strides, 1)
-    if tensor.bits * tensor.lanes % 8:
+    nbytes, odd = divmod(tensor.bits * tensor.lanes, 8)
+    if odd:
         raise BufferError(
-            f"the DLPack tensor has elements of {tensor.bits * tensor.lanes} bits, which "
-            "may share bytes; pass whole bytes"
+            f"the DLPack tensor has elements of {8 * nbytes + odd} bits, which may share "
+            "bytes; pass whole bytes"
         )
-    nbytes = tensor.bits * tensor.lanes // 8
     address = (tensor.data or 0) + tensor.byte_offset
     return RawMemory(
         address, count * nbytes, _code(tensor, nbytes), capsule, is_readonly
