@@ -79,8 +79,8 @@ def memory_of_dlpack(obj: Any) -> RawMemory:
     nbytes, odd = divmod(tensor.bits * tensor.lanes, 8)
     if odd:
         raise BufferError(
-            f"the DLPack tensor has elements of {8 * nbytes + odd} bits, which may share "
-            "bytes; pass whole bytes"
+            f"the DLPack tensor has elements of {8 * nbytes + odd} bits, which may "
+            "share bytes; pass whole bytes"
         )
     address = (tensor.data or 0) + tensor.byte_offset
     return RawMemory(
