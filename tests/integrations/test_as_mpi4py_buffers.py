@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from collalgo.integrations.as_mpi4py import buffers, datatypes, ops, specs
+from collalgo.integrations.as_mpi4py import buffers, datatypes, dlpack, ops, specs
 from collalgo.integrations.as_mpi4py.errors import MpiException
 
 
@@ -45,6 +45,19 @@ def test_the_elements_of_other_interfaces_are_shared(given):
             assert part.datatype == datatypes.TYPECODES[array.dtype.char]
             specs.simple(given(array), writable=True).memory[:] = 1
             assert array.tobytes() == b"\1" * array.nbytes
+
+
+def test_elements_of_parts_of_bytes_are_refused(monkeypatch):
+    whole = dlpack._tensor
+
+    def halved(capsule):
+        tensor, is_readonly = whole(capsule)
+        tensor.bits = 4
+        return tensor, is_readonly
+
+    monkeypatch.setattr(dlpack, "_tensor", halved)
+    with pytest.raises(BufferError, match="elements of 4 bits"):
+        dlpack.memory_of_dlpack(np.zeros(3, np.int8))
 
 
 def test_memory_that_must_not_change_is_no_buffer_for_a_result():
