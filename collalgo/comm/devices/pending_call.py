@@ -56,7 +56,7 @@ class Lowered:
 
     @cached_property
     def is_single(self) -> bool:
-        """Whether the result of this rank is 0 or 1 by a single contribution."""
+        """Whether this rank's result is a single contribution to a logical op."""
         rank, size = self._programs.rank, self._programs.size
         if self.call.op not in LOGICAL:
             return False
@@ -266,7 +266,7 @@ class PendingCall:
         self._make_truth(runtime)
 
     def _make_truth(self, runtime: Runtime) -> None:
-        """Make 0 or 1 of a single contribution on the stream: it or itself."""
+        """Replace the result by its truth value (x or x) on the stream."""
         target = self._arrays.target
         if target is not None:
             place, kind = target.pointer, kind_of(target.dtype)
