@@ -1,7 +1,7 @@
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.transport.transport cimport call_record
-from collalgo._kernels.engine.transport.wire cimport Wire
+from collalgo._kernels.engine.transport.wire cimport Wire, wire_request
 
 
 cdef enum:
@@ -10,6 +10,9 @@ cdef enum:
     DEPTH = 16             # packets in flight on a channel in each direction
     MARK = DEPTH           # the index of the mark, after those of the packets
     NONE_LOST = -1
+    # Of a channel, the requests that a call may wait for: the oldest and a later packet,
+    # a mark, and the oldest long messages in both directions.
+    AWAITED = 5
 
 
 cdef struct packet_header:
@@ -19,8 +22,7 @@ cdef struct packet_header:
 
 cdef struct packet:
     char *data
-    int64_t request, nbytes
-    bint under_way
+    wire_request request
 
 
 cdef struct packet_queue:
@@ -36,6 +38,8 @@ cdef class Packets:
     cdef packet_queue **queues
     cdef int64_t *used
     cdef int64_t queues_used
+    cdef wire_request **awaited
+    cdef int64_t awaited_count
     cdef readonly int64_t lost
 
     cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil
@@ -54,8 +58,12 @@ cdef class Packets:
     cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
-    cdef void drive(self) noexcept nogil
+    cdef bint drive(self) noexcept nogil
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil
+    cdef bint test(self, wire_request *request) noexcept nogil
+    cdef bint ends_soon(self, wire_request *request) noexcept nogil
+    cdef bint has_ended(self, wire_request *request) noexcept nogil
+    cdef void forget_awaited(self) noexcept nogil
     cdef void post(self, int64_t channel) noexcept nogil
     cdef void receive_into(
         self, int64_t channel, packet *free_one, int64_t nbytes

@@ -18,6 +18,7 @@ from collalgo._kernels.engine.transport.wire cimport (
     UNDER_WAY,
     Wire,
     poll_engine,
+    wire_request,
 )
 
 #: The tests of a cancelled receive; it completes at once.
@@ -47,7 +48,10 @@ cdef class Packets:
         self.addresses = <int64_t *>calloc(self.size, sizeof(int64_t))
         self.queues = <packet_queue **>calloc(LANE_LIMIT * self.size, sizeof(void *))
         self.used = <int64_t *>calloc(LANE_LIMIT * self.size, sizeof(int64_t))
-        if self.addresses == NULL or self.queues == NULL or self.used == NULL:
+        self.awaited = <wire_request **>calloc(
+            AWAITED * LANE_LIMIT * self.size, sizeof(void *)
+        )
+        if not (self.addresses and self.queues and self.used and self.awaited):
             raise MemoryError
         for rank, address in enumerate(addresses):
             self.addresses[rank] = address
@@ -57,27 +61,27 @@ cdef class Packets:
         free(self.addresses)
         free(self.queues)
         free(self.used)
+        free(self.awaited)
 
     cdef void give_up(self) noexcept:
         """Cancel posted receives, and leave sends under way to the engine.
 
         Memory that the engine still uses is not freed.
         """
-        cdef int64_t i, k, _turn
+        cdef int64_t i, k
         cdef packet_queue *one
         cdef bint idle
+        self.forget_awaited()
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
             idle = self.lost == NONE_LOST
             for k in range(MARK + 1):
-                if one.incoming[k].under_way:
-                    self.wire.cancel(&one.incoming[k].request)
-                for _turn in range(PATIENCE):
-                    if self.done(self.used[i], &one.incoming[k]):
-                        break
-                idle = idle and not one.incoming[k].under_way
+                if one.incoming[k].request.status == UNDER_WAY:
+                    self.wire.cancel(&one.incoming[k].request.word)
+                if not self.ends_soon(&one.incoming[k].request):
+                    idle = False
                 if not self.done(self.used[i], &one.outgoing[k]):
-                    self.wire.abandon(&one.outgoing[k].request)
+                    self.wire.abandon(&one.outgoing[k].request.word)
                     idle = False
             if idle:
                 free(one)
@@ -106,15 +110,35 @@ cdef class Packets:
 
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil:
         """Whether a packet is not in flight."""
-        cdef int status
-        if one.under_way:
-            status = self.wire.test(
-                self.addresses[channel % self.size], &one.request, &one.nbytes
-            )
-            if status == LOST:
+        if one.request.status == UNDER_WAY:
+            self.test(&one.request)
+            if one.request.status == LOST:
                 self.lost = channel % self.size
-            one.under_way = status == UNDER_WAY
-        return not one.under_way
+        return one.request.status != UNDER_WAY
+
+    cdef bint test(self, wire_request *request) noexcept nogil:
+        """Test a request alone: whether it has ended."""
+        if request.status == UNDER_WAY:
+            request.status = self.wire.test(
+                request.peer, &request.word, &request.nbytes
+            )
+        return request.status != UNDER_WAY
+
+    cdef bint ends_soon(self, wire_request *request) noexcept nogil:
+        """Whether a request of a failed call ends within some tests."""
+        cdef int64_t _turn
+        for _turn in range(PATIENCE):
+            if self.test(request):
+                return True
+        return False
+
+    cdef bint has_ended(self, wire_request *request) noexcept nogil:
+        """Whether a request has ended; :meth:`drive` tests it if it is under way."""
+        if request.status == UNDER_WAY and not request.awaited:
+            request.awaited = True
+            self.awaited[self.awaited_count] = request
+            self.awaited_count += 1
+        return request.status != UNDER_WAY
 
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil:
         """The memory for the next segment, or NULL without room now."""
@@ -161,43 +185,45 @@ cdef class Packets:
         self, int64_t channel, packet *new, int64_t nbytes, bint matched
     ) noexcept nogil:
         """Begin to send a packet, or a mark."""
-        new.under_way = self.wire.send(
-            self.addresses[channel % self.size],
-            self.first_tag + channel // self.size, new.data, nbytes, matched,
-            &new.request,
-        ) != LOST
-        if not new.under_way:
+        cdef int64_t peer = self.addresses[channel % self.size]
+        new.request.peer, new.request.status = peer, self.wire.send(
+            peer, self.first_tag + channel // self.size, new.data, nbytes, matched,
+            &new.request.word,
+        )
+        if new.request.status == LOST:
             self.lost = channel % self.size
 
     cdef bint is_needed(self) noexcept nogil:
         """Whether the engine may still need polls to send committed packets."""
         cdef int64_t i
         cdef packet_queue *one
-        cdef packet *last
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
             while one.settled < one.sent:
-                last = &one.outgoing[one.settled % DEPTH]
-                if not self.done(self.used[i], last):
+                if not self.done(self.used[i], &one.outgoing[one.settled % DEPTH]):
                     return True
                 one.settled += 1
         return False
 
-    cdef void drive(self) noexcept nogil:
-        """Drive the progress of the engine while a call waits.
+    cdef bint drive(self) noexcept nogil:
+        """Drive the engine once while a call waits: whether a request has ended.
 
-        A call may have returned although the engine still keeps a mark that waits for
-        its receive, or the end of a packet.
+        Those that the call waits for are tested together. The engine also sends then
+        what it still keeps, of this and of other calls.
         """
-        cdef int64_t i, k
-        cdef packet_queue *one
-        for i in range(self.queues_used):
-            one = self.queues[self.used[i]]
-            for k in range(MARK + 1):
-                if one.outgoing[k].under_way:
-                    self.done(self.used[i], &one.outgoing[k])
-                    return
+        cdef int64_t count = self.awaited_count
+        self.forget_awaited()
+        if count:
+            return self.wire.test_any(self.awaited, count)
         poll_engine()
+        return False
+
+    cdef void forget_awaited(self) noexcept nogil:
+        """Forget what requests are awaited; a poll of their messages notes them again."""
+        cdef int64_t i
+        for i in range(self.awaited_count):
+            self.awaited[i].awaited = False
+        self.awaited_count = 0
 
     cdef void post(self, int64_t channel) noexcept nogil:
         """Post receives for the next packets, and for the marks among them."""
@@ -216,12 +242,12 @@ cdef class Packets:
         self, int64_t channel, packet *free_one, int64_t nbytes
     ) noexcept nogil:
         """Post the receive of a packet, or of a mark."""
-        free_one.under_way = self.wire.receive(
-            self.addresses[channel % self.size],
-            self.first_tag + channel // self.size, free_one.data, nbytes,
-            &free_one.request,
-        ) != LOST
-        if not free_one.under_way:
+        cdef int64_t peer = self.addresses[channel % self.size]
+        free_one.request.peer, free_one.request.status = peer, self.wire.receive(
+            peer, self.first_tag + channel // self.size, free_one.data, nbytes,
+            &free_one.request.word,
+        )
+        if free_one.request.status == LOST:
             self.lost = channel % self.size
 
     cdef const packet *first(self, int64_t channel) noexcept nogil:
@@ -234,9 +260,9 @@ cdef class Packets:
         if one.consumed == one.posted:  # a mark has not arrived before later packets
             return NULL
         first = &one.incoming[one.consumed % DEPTH]
-        if self.lost != NONE_LOST or not self.done(channel, first) or self.lost != NONE_LOST:
+        if self.lost != NONE_LOST or not self.has_ended(&first.request):
             return NULL
-        if first.nbytes < HEADER_BYTES:
+        if first.request.status == LOST or first.request.nbytes < HEADER_BYTES:
             self.lost = channel % self.size
             return NULL
         return first
@@ -248,12 +274,9 @@ cdef class Packets:
         """
         cdef packet_queue *one = self.queues[channel]
         cdef packet *found = &one.incoming[(one.consumed + after) % DEPTH]
-        cdef int64_t lost = self.lost
-        if one.consumed + after >= one.posted or not self.done(channel, found):
+        if one.consumed + after >= one.posted or not self.has_ended(&found.request):
             return NULL
-        if self.lost != lost:
-            self.lost, found.nbytes = lost, 0
-        if found.nbytes < HEADER_BYTES:
+        if found.request.status == LOST or found.request.nbytes < HEADER_BYTES:
             return NULL
         return <const packet_header *>found.data
 

@@ -12,7 +12,7 @@ from libc.string cimport memset
 from posix.unistd cimport usleep
 
 from collalgo._kernels.engine.transport.wire cimport (
-    ARRIVED, LOST, UNDER_WAY, Wire, forget_poll, set_poll,
+    ARRIVED, LOST, UNDER_WAY, Wire, forget_poll, set_poll, wire_request,
 )
 
 #: The functions that are looked up in the library.
@@ -265,13 +265,31 @@ cdef class UcxWire(Wire):
         return UNDER_WAY
 
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
+        if self.worker != NULL:
+            self.progress(self.worker)
+        return self.status_of(peer, request, nbytes)
+
+    cdef bint test_any(self, wire_request **requests, int64_t count) noexcept nogil:
+        cdef int64_t i
+        cdef bint found = False
+        if self.worker != NULL:
+            self.progress(self.worker)
+        for i in range(count):
+            requests[i].status = self.status_of(
+                requests[i].peer, &requests[i].word, &requests[i].nbytes
+            )
+            found |= requests[i].status != UNDER_WAY
+        return found
+
+    cdef int status_of(
+        self, int64_t peer, int64_t *request, int64_t *nbytes
+    ) noexcept nogil:
         cdef void *found = <void *>(request[0] & ~<int64_t>OF_A_SEND)
         cdef bint is_send = request[0] & OF_A_SEND
         cdef ucx_received received
         cdef signed char status
         if self.worker == NULL:
             return LOST
-        self.progress(self.worker)
         if found == NULL:  # it completed at once
             return ARRIVED
         received.length = 0
