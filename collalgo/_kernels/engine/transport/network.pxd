@@ -15,7 +15,7 @@ cdef enum:
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.
     DEVICES_TAG = LANE_LIMIT
-    CARRIED_TAG = LANE_LIMIT + 1  # and those of the other lanes
+    CARRIED_TAG = LANE_LIMIT + 1  # and those of the other lanes, before those of marks
 
 
 cdef struct carried_send:

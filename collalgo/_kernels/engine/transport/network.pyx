@@ -37,8 +37,8 @@ from collalgo._kernels.engine.transport.wire cimport (
     wire_request,
 )
 
-#: The tags of a world: two for each lane, and one for the messages of devices.
-TAGS = 2 * LANE_LIMIT + 1
+#: The tags of a world: three for each lane, and one for the messages of devices.
+TAGS = 3 * LANE_LIMIT + 1
 
 cdef inline int64_t part_of(int64_t nbytes, int64_t most) noexcept nogil:
     """The first of the equal parts in which bytes are carried."""

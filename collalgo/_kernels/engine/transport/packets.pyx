@@ -2,14 +2,16 @@
 """Packets between hosts, over any wire: short segments, a few in flight.
 
 Each packet begins with the call record of its sender, so that a mismatch is found at the
-receiver. Receives are posted ahead. An empty message, a mark, follows each DEPTH packets
-as a synchronous send, which completes only once its receive is posted: no sender runs far
-ahead of a slow receiver. Packets are plain sends: an engine may need the sender to poll
-until a synchronous one completes (UCX the first to a peer), and a call returns before.
+receiver. Receives are posted ahead. No sender runs far ahead of a slow receiver: a packet
+tells how many of the other direction its sender has consumed. Where none tells it for
+DEPTH packets, an empty message, a mark, follows the next one as a synchronous send, which
+completes once its receive is posted: when the packet before it has been consumed. Packets
+are plain sends: an engine may need the sender to poll until a synchronous one completes
+(UCX the first to a peer), and a call returns before.
 """
 
 cimport cython
-from libc.stdint cimport int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.stdlib cimport calloc, free
 
 from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, call_record
@@ -24,6 +26,20 @@ from collalgo._kernels.engine.transport.wire cimport (
 #: The tests of a cancelled receive; it completes at once.
 cdef enum:
     PATIENCE = 1000
+
+
+assert sizeof(packet_header) <= HEADER_BYTES
+
+
+cdef inline bint needs_mark(const packet_queue *one, int64_t packets) noexcept nogil:
+    """Whether further packets of a channel need a mark, after that before it."""
+    return one.sent + packets - max(one.taken, one.mark) >= DEPTH
+
+
+cdef inline void note_taken(packet_queue *one, const packet_header *header) noexcept nogil:
+    """Note what the peer had consumed when it sent a packet."""
+    cdef int32_t more = <int32_t>(header.consumed - <uint32_t>one.taken)
+    one.taken += max(more, 0)
 
 
 @cython.no_gc_clear  # __dealloc__ cancels packets in flight by the wire
@@ -78,8 +94,7 @@ cdef class Packets:
             for k in range(MARK + 1):
                 if one.incoming[k].request.status == UNDER_WAY:
                     self.wire.cancel(&one.incoming[k].request.word)
-                if not self.ends_soon(&one.incoming[k].request):
-                    idle = False
+                idle &= self.ends_soon(&one.incoming[k].request)
                 if not self.done(self.used[i], &one.outgoing[k]):
                     self.wire.abandon(&one.outgoing[k].request.word)
                     idle = False
@@ -119,9 +134,7 @@ cdef class Packets:
     cdef bint test(self, wire_request *request) noexcept nogil:
         """Test a request alone: whether it has ended."""
         if request.status == UNDER_WAY:
-            request.status = self.wire.test(
-                request.peer, &request.word, &request.nbytes
-            )
+            request.status = self.wire.test(request.peer, &request.word, &request.nbytes)
         return request.status != UNDER_WAY
 
     cdef bint ends_soon(self, wire_request *request) noexcept nogil:
@@ -156,17 +169,9 @@ cdef class Packets:
         if one == NULL:
             return False
         for k in range(one.sent, one.sent + packets):
-            if not self.is_free(channel, one.outgoing, k):
+            if not self.done(channel, &one.outgoing[k % DEPTH]):
                 return False
-        return True
-
-    cdef bint is_free(
-        self, int64_t channel, packet *packets, int64_t number
-    ) noexcept nogil:
-        """Whether a packet can be used again, and the mark if it follows the packet."""
-        if number % DEPTH == DEPTH - 1 and not self.done(channel, &packets[MARK]):
-            return False
-        return self.done(channel, &packets[number % DEPTH])
+        return not needs_mark(one, packets) or self.done(channel, &one.outgoing[MARK])
 
     cdef void commit(
         self, int64_t channel, int64_t nbytes, int64_t carried, const call_record *call
@@ -175,20 +180,23 @@ cdef class Packets:
         cdef packet_queue *one = self.queues[channel]
         cdef packet *new = &one.outgoing[one.sent % DEPTH]
         cdef packet_header *header = <packet_header *>new.data
-        header.call, header.carried = call[0], carried
         one.sent += 1
-        self.send(channel, new, HEADER_BYTES + nbytes, False)
-        if one.sent % DEPTH == 0 and self.lost == NONE_LOST:
-            self.send(channel, &one.outgoing[MARK], 0, True)
+        header.call, header.carried = call[0], carried
+        header.consumed = <uint32_t>one.consumed
+        header.is_marked = needs_mark(one, 0)
+        self.send(channel, new, PACKETS_TAG, HEADER_BYTES + nbytes)
+        if header.is_marked and self.lost == NONE_LOST:
+            one.mark = one.sent
+            self.send(channel, &one.outgoing[MARK], MARKS_TAG, 0)
 
     cdef void send(
-        self, int64_t channel, packet *new, int64_t nbytes, bint matched
+        self, int64_t channel, packet *new, int64_t tag, int64_t nbytes
     ) noexcept nogil:
         """Begin to send a packet, or a mark."""
         cdef int64_t peer = self.addresses[channel % self.size]
         new.request.peer, new.request.status = peer, self.wire.send(
-            peer, self.first_tag + channel // self.size, new.data, nbytes, matched,
-            &new.request.word,
+            peer, self.first_tag + tag + channel // self.size, new.data, nbytes,
+            tag == MARKS_TAG, &new.request.word,
         )
         if new.request.status == LOST:
             self.lost = channel % self.size
@@ -213,10 +221,9 @@ cdef class Packets:
         """
         cdef int64_t count = self.awaited_count
         self.forget_awaited()
-        if count:
-            return self.wire.test_any(self.awaited, count)
-        poll_engine()
-        return False
+        if count == 0:
+            poll_engine()
+        return count > 0 and self.wire.test_any(self.awaited, count)
 
     cdef void forget_awaited(self) noexcept nogil:
         """Forget what requests are awaited; a poll of their messages notes them again."""
@@ -226,25 +233,28 @@ cdef class Packets:
         self.awaited_count = 0
 
     cdef void post(self, int64_t channel) noexcept nogil:
-        """Post receives for the next packets, and for the marks among them."""
+        """Post receives for the next packets."""
         cdef packet_queue *one = self.queues[channel]
         while one.posted < one.consumed + DEPTH and self.lost == NONE_LOST:
-            if not self.is_free(channel, one.incoming, one.posted):
-                return
             self.receive_into(
-                channel, &one.incoming[one.posted % DEPTH], HEADER_BYTES + SEGMENT_BYTES
+                channel, &one.incoming[one.posted % DEPTH], PACKETS_TAG,
+                HEADER_BYTES + SEGMENT_BYTES,
             )
             one.posted += 1
-            if one.posted % DEPTH == 0 and self.lost == NONE_LOST:
-                self.receive_into(channel, &one.incoming[MARK], 0)
+
+    cdef void post_mark(self, int64_t channel, packet_queue *one) noexcept nogil:
+        """Post the receive of a mark once that of the mark before it has ended."""
+        if one.awaits_mark and self.done(channel, &one.incoming[MARK]):
+            one.awaits_mark = False
+            self.receive_into(channel, &one.incoming[MARK], MARKS_TAG, 0)
 
     cdef void receive_into(
-        self, int64_t channel, packet *free_one, int64_t nbytes
+        self, int64_t channel, packet *free_one, int64_t tag, int64_t nbytes
     ) noexcept nogil:
         """Post the receive of a packet, or of a mark."""
         cdef int64_t peer = self.addresses[channel % self.size]
         free_one.request.peer, free_one.request.status = peer, self.wire.receive(
-            peer, self.first_tag + channel // self.size, free_one.data, nbytes,
+            peer, self.first_tag + tag + channel // self.size, free_one.data, nbytes,
             &free_one.request.word,
         )
         if free_one.request.status == LOST:
@@ -257,14 +267,14 @@ cdef class Packets:
         if one == NULL:
             return NULL
         self.post(channel)
-        if one.consumed == one.posted:  # a mark has not arrived before later packets
-            return NULL
+        self.post_mark(channel, one)
         first = &one.incoming[one.consumed % DEPTH]
         if self.lost != NONE_LOST or not self.has_ended(&first.request):
             return NULL
         if first.request.status == LOST or first.request.nbytes < HEADER_BYTES:
             self.lost = channel % self.size
             return NULL
+        note_taken(one, <const packet_header *>first.data)
         return first
 
     cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil:
@@ -282,5 +292,9 @@ cdef class Packets:
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the first packet, which has been consumed."""
-        self.queues[channel].consumed += 1
+        cdef packet_queue *one = self.queues[channel]
+        cdef const char *first = one.incoming[one.consumed % DEPTH].data
+        one.awaits_mark |= (<const packet_header *>first).is_marked
+        one.consumed += 1
+        self.post_mark(channel, one)
         self.post(channel)

@@ -15,25 +15,10 @@ from collalgo._kernels.engine.transport.wire cimport (
     ARRIVED, LOST, UNDER_WAY, Wire, forget_poll, set_poll, wire_request,
 )
 
-#: The functions that are looked up in the library.
-FUNCTIONS = (
-    "ucp_get_version", "ucp_config_read", "ucp_config_modify", "ucp_config_release",
-    "ucp_init_version", "ucp_cleanup", "ucp_worker_create", "ucp_worker_destroy",
-    "ucp_worker_get_address", "ucp_worker_release_address", "ucp_worker_progress",
-    "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_send_sync_nbx", "ucp_tag_recv_nbx",
-    "ucp_request_check_status", "ucp_tag_recv_request_test", "ucp_request_cancel",
-    "ucp_request_free", "ucp_ep_close_nbx", "ucs_log_push_handler",
-    "ucs_log_pop_handler", "ucp_context_query",
-)
-
 cdef enum:
     CLOSE_TURNS = 5000  # of 100 microseconds
     OF_A_SEND = 1  # flag in the word of a request, whose address is even
     SENDER = 32    # the first bit of the sender in a tag
-
-
-cdef void note_error(void *argument, void *endpoint, signed char status) noexcept nogil:
-    (<bint *>argument)[0] = True
 
 
 cdef class UcxWire(Wire):
@@ -42,7 +27,7 @@ cdef class UcxWire(Wire):
     Parameters
     ----------
     functions : dict
-        The addresses of :data:`FUNCTIONS`.
+        The addresses of :data:`collalgo.engine.transport.ucx.FUNCTIONS`.
     settings : dict
         Values of UCX's variables, by their names without the prefix; those that a
         version does not know are ignored.
@@ -310,9 +295,3 @@ cdef class UcxWire(Wire):
     cdef void abandon(self, int64_t *request) noexcept nogil:
         if self.worker != NULL and request[0] & ~<int64_t>OF_A_SEND:
             self.release(<void *>(request[0] & ~<int64_t>OF_A_SEND))
-
-
-cdef int checked(int status, str what) except -1:
-    if status != UCX_OK:
-        raise OSError(f"UCX cannot {what}: status {status}")
-    return 0
