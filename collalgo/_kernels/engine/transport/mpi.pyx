@@ -234,18 +234,25 @@ cdef class MpiWire(Wire):
             first += TOGETHER
         return found
 
-    cdef bint test_some(self, wire_request **requests, int64_t count) noexcept nogil:
-        """Test at most TOGETHER requests by one call."""
-        cdef int64_t status[8]  # larger than that of any MPI
-        cdef int64_t words[TOGETHER]
+    cdef void pack(
+        self, wire_request **requests, int64_t count, int64_t *words
+    ) noexcept nogil:
+        """Write the handles of requests one after the other, as MPI takes them."""
         cdef int32_t *halves = <int32_t *>words
-        cdef int flag = 0, index = -1, received = 0, error
         cdef int64_t i
         for i in range(count):
             if self.width == sizeof(int32_t):
                 halves[i] = <int32_t>requests[i].word
             else:
                 words[i] = requests[i].word
+
+    cdef bint test_some(self, wire_request **requests, int64_t count) noexcept nogil:
+        """Test at most TOGETHER requests by one call."""
+        cdef int64_t status[8]  # larger than that of any MPI
+        cdef int64_t words[TOGETHER]
+        cdef int flag = 0, index = -1, received = 0, error
+        cdef int64_t i
+        self.pack(requests, count, words)
         if not self.enter():
             requests[0].status = LOST
             return True
