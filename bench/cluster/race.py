@@ -226,6 +226,9 @@ def main(
 
     Entries of other collectives in OUTPUT are kept.
     """
+    # First: UCX would take the connection with the launcher, which MPI needs.
+    from mpi4py import MPI  # noqa: F401
+
     comm = collalgo.init(timeout=120)
     gloo = None if store is None else gloo_of(comm, store)
     entries: list[Entry] = []

@@ -5,6 +5,7 @@ the user selects another.
 """
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -60,12 +61,13 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
     """The world communicator of a process started by an mpiexec.
 
     Without mpi4py, or with UCX as the engine, the ranks connect through PMI if their
-    launcher supports it; MPI is not initialised then.
+    launcher supports it; MPI is not initialised then. One that is initialised already
+    uses the connection with the launcher, and leaves it by itself.
     """
     me = arguments.launched
     assert me is not None
     by_pmi, asked = pmi.VARIABLE in os.environ, asked_for(arguments.engine)
-    if not (by_pmi and asked not in {None, "mpi"}):
+    if not by_pmi or asked in {None, "mpi"} or _is_in_use():
         try:
             from mpi4py import MPI
         except (ImportError, RuntimeError) as error:
@@ -81,6 +83,12 @@ def world_communicator(arguments: JoinArguments) -> Communicator:
     longest = launcher.longest_text
     ucx = _usable_by_all(launcher, lambda: without_mpi(asked, me.rank), longest)
     return Communicator(connect(launcher, ucx, arguments.timeout))
+
+
+def _is_in_use() -> bool:
+    """Whether this process has initialised MPI."""
+    loaded = sys.modules.get("mpi4py.MPI")
+    return loaded is not None and bool(loaded.Is_initialized())
 
 
 def _usable_by_all(

@@ -51,12 +51,13 @@ ENGINES = [
     ("openmpi", WHO, "", r"2 by MPI \(Open MPI [\d.]+\);"),
     ("openmpi", WHO, "ucx", r"2 by UCX [\d.]+;"),
     ("intelmpi", WHO, "", r"2 by MPI \(Intel MPI [\d.]+\);"),
+    ("mpich", "from mpi4py import MPI\n" + WHO, "ucx", r"2 by UCX [\d.]+;"),
 ]
 
 
 @pytest.mark.parametrize(
     ("name", "script", "asked", "found"),
-    at_leisure(ENGINES, {ENGINES[3], ENGINES[5], ENGINES[6]}),
+    at_leisure(ENGINES, {ENGINES[3], ENGINES[5], ENGINES[6], ENGINES[7]}),
 )
 def test_the_engine_is_the_one_asked_for_and_is_named(
     name, script, asked, found, tmp_path

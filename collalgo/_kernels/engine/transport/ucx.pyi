@@ -2,8 +2,6 @@ from collections.abc import Mapping
 
 from collalgo._kernels.engine.transport.wire import Wire
 
-FUNCTIONS: tuple[str, ...]
-
 class UcxWire(Wire):
     def __init__(
         self,
