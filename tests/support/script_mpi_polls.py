@@ -31,7 +31,7 @@ functions = dict.fromkeys(FUNCTIONS, 0) | {
     for name, one in (("MPI_Iprobe", probe), ("MPI_Finalized", finalized))
 }
 for level in sys.argv[1:]:
-    MpiWire(functions, 5, 6, 8, (-2, -1, 7), None, level)
+    MpiWire(functions, 5, 6, (-2, -1, 7), None, level)
     where = ["main"]
     wire.poll()
     where = ["other"]

@@ -50,23 +50,6 @@ def messages_of_a_lane_arrive_in_order(rank):
             expect(buffer, wanted)
 
 
-def few_messages_come_back(rank):
-    """Up to 70 messages for each that returns, which tells what has been consumed."""
-    for many in (1, 15, 16, 17, 33, 70):
-        parts = 4 * (many + 1)
-        wanted = pattern(many, parts)
-        owner = np.arange(parts) % (many + 1) == many  # of each byte, rank 0 or 1
-        buffer = np.where(owner == (rank.rank == 1), wanted, 0).astype(np.uint8)
-        steps = [
-            [Transfer(Kind.SEND if owner[part] == (rank.rank == 1) else Kind.RECV,
-                      1 - rank.rank, (Chunk(part, part + 1, parts),))]
-            for part in range(parts)
-        ]  # fmt: skip
-        assert rank.call(steps if rank.rank < 2 else [], buffer) == RUN_DONE
-        if rank.rank < 2:
-            expect(buffer, wanted)
-
-
 def lanes_are_independent(rank):
     """Messages are received in the opposite order of lanes, step by step."""
     for nbytes in (LANES, 60 * LANES, 1000 * LANES):
@@ -178,7 +161,6 @@ def a_rank_may_be_late(rank):
 DELIVERY = (
     it_has_the_interface,
     messages_of_a_lane_arrive_in_order,
-    few_messages_come_back,
     lanes_are_independent,
     messages_may_have_any_size,
     many_messages_are_in_flight,

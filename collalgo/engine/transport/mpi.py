@@ -84,8 +84,7 @@ class Mpi:
                 "mpi4py.rc.thread_level = 'multiple' before mpi4py.MPI is imported"
             )
         self._comm.Set_errhandler(MPI.ERRORS_RETURN)
-        width = MPI._sizeof(MPI.Request)  # of its handle
-        handles = self._comm.handle, MPI.BYTE.handle, width
+        handles = self._comm.handle, MPI.BYTE.handle
         probed = MPI.ANY_SOURCE, MPI.ANY_TAG, MPI.COMM_SELF.handle
         wire = MpiWire(_functions(), *handles, probed, self._comm, level)
         wire.is_cuda_aware = takes_devices()

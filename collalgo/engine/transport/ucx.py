@@ -9,39 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from collalgo._kernels.engine.transport.network import TAGS
-from collalgo._kernels.engine.transport.ucx import UcxWire
+from collalgo._kernels.engine.transport.ucx import FUNCTIONS, UcxWire
 from collalgo.base import environment
 from collalgo.base.libraries import addresses_of
 from collalgo.engine.transport.engine import CUDA_AWARE, takes_devices
 from collalgo.errors import BootstrapError
 from collalgo.topology.ranks import identity
-
-#: The functions that are looked up in the library.
-FUNCTIONS = (
-    "ucp_get_version",
-    "ucp_config_read",
-    "ucp_config_modify",
-    "ucp_config_release",
-    "ucp_init_version",
-    "ucp_cleanup",
-    "ucp_worker_create",
-    "ucp_worker_destroy",
-    "ucp_worker_get_address",
-    "ucp_worker_release_address",
-    "ucp_worker_progress",
-    "ucp_ep_create",
-    "ucp_tag_send_nbx",
-    "ucp_tag_send_sync_nbx",
-    "ucp_tag_recv_nbx",
-    "ucp_request_check_status",
-    "ucp_tag_recv_request_test",
-    "ucp_request_cancel",
-    "ucp_request_free",
-    "ucp_ep_close_nbx",
-    "ucs_log_push_handler",
-    "ucs_log_pop_handler",
-    "ucp_context_query",
-)
 
 #: The worlds that 32 bits of a tag can distinguish.
 WORLDS = 2**31 // TAGS

@@ -17,7 +17,7 @@ from collalgo._kernels.engine.transport.network cimport Network
 from collalgo._kernels.engine.transport.segment cimport forks
 from collalgo._kernels.engine.transport.shared_memory cimport SharedMemory
 from collalgo._kernels.engine.transport.transport cimport (
-    CALLED, GO_ON, LANE_LIMIT, LEFT, NEAR, NOT_CARRIED, NOT_OFFERED, QUIET, SIGNALS, STOP,
+    CALLED, LANE_LIMIT, LEFT, NEAR, NOT_CARRIED, NOT_OFFERED, QUIET, SIGNALS, STOP,
     Transport, call_record, message_part, segment_state,
 )
 
@@ -117,8 +117,6 @@ cdef class Composite(Transport):
             return self.shared.peer_state(self.local[rank])
         if self.shared.peer_state(self.shared.rank) == CALLED:  # a call has failed
             return CALLED
-        if self.network.first(rank) == NULL:
-            self.network.drive()
         if self.network.first(rank) != NULL or self.network.lost >= 0:
             return CALLED
         if 0 <= self.completed[rank] <= self.shared.called().sequence:
@@ -275,9 +273,9 @@ cdef class Composite(Transport):
         self.shared.yield_core(caller)
 
     cdef int pause(self, int64_t *idle) noexcept nogil:
-        cdef bint moves = self.network.drive()
-        cdef int status = GO_ON if moves else self.shared.pause(idle)
+        cdef int status = self.shared.pause(idle)
         cdef int64_t sequence, rank
+        self.network.drive()
         if self.network.lost >= 0:
             self.report_failure(self.network.lost)
             return STOP

@@ -10,7 +10,6 @@ class MpiWire(Wire):
         functions: Mapping[str, int],
         comm: int,
         byte: int,
-        width: int,
         probed: tuple[int, int, int],
         owner: object,
         level: str,

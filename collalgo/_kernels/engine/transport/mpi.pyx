@@ -9,10 +9,10 @@ take turns, or come from one thread only.
 """
 
 from libc.limits cimport INT_MAX
-from libc.stdint cimport int32_t, int64_t, intptr_t, uintptr_t
+from libc.stdint cimport int64_t, intptr_t, uintptr_t
 
 from collalgo._kernels.engine.transport.wire cimport (
-    ARRIVED, LOST, UNDER_WAY, Wire, set_poll, wire_request,
+    ARRIVED, LOST, UNDER_WAY, Wire, set_poll,
 )
 
 ctypedef int (*isend_type)(
@@ -22,7 +22,6 @@ ctypedef int (*irecv_type)(
     void *, int, intptr_t, int, int, intptr_t, void *
 ) noexcept nogil
 ctypedef int (*test_type)(void *, int *, void *) noexcept nogil
-ctypedef int (*test_any_type)(int, void *, int *, int *, void *) noexcept nogil
 ctypedef int (*get_count_type)(void *, intptr_t, int *) noexcept nogil
 ctypedef int (*cancel_type)(void *) noexcept nogil
 ctypedef int (*iprobe_type)(int, int, intptr_t, int *, void *) noexcept nogil
@@ -43,9 +42,6 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_lock(pthread_mutex_t *)
     int pthread_mutex_trylock(pthread_mutex_t *)
     int pthread_mutex_unlock(pthread_mutex_t *)
-
-cdef enum:
-    TOGETHER = 64  # requests that one call tests
 
 #: The threads that may call MPI, in the order of its levels.
 cdef enum:
@@ -80,8 +76,8 @@ cdef class MpiTurn:
 
 #: The functions that are looked up in the library.
 FUNCTIONS = (
-    "MPI_Isend", "MPI_Issend", "MPI_Irecv", "MPI_Test", "MPI_Testany", "MPI_Get_count",
-    "MPI_Cancel", "MPI_Iprobe", "MPI_Finalized",
+    "MPI_Isend", "MPI_Issend", "MPI_Irecv", "MPI_Test", "MPI_Get_count", "MPI_Cancel",
+    "MPI_Iprobe", "MPI_Finalized",
 )
 
 
@@ -119,9 +115,8 @@ cdef class MpiWire(Wire):
     ----------
     functions : dict
         The addresses of :data:`FUNCTIONS`.
-    comm, byte, width : int
-        The handles of a communicator that returns errors, and of MPI_BYTE, and the
-        bytes of the handle of a request.
+    comm, byte : int
+        The handles of a communicator that returns errors, and of MPI_BYTE.
     probed : tuple of int
         MPI_ANY_SOURCE, MPI_ANY_TAG, and the handle of MPI_COMM_SELF.
     owner : object
@@ -134,25 +129,21 @@ cdef class MpiWire(Wire):
     cdef isend_type isend, issend
     cdef irecv_type irecv
     cdef test_type mpi_test
-    cdef test_any_type mpi_test_any
     cdef get_count_type get_count
     cdef cancel_type mpi_cancel
     cdef intptr_t comm, byte
     cdef object owner
-    cdef int threads, width
+    cdef int threads
     cdef pthread_t thread
 
     def __init__(
-        self, functions, uintptr_t comm, uintptr_t byte, int width, tuple probed, owner,
-        str level
+        self, functions, uintptr_t comm, uintptr_t byte, tuple probed, owner, str level
     ):
         self.threads, self.thread = THREADS[level], pthread_self()
         self.isend = <isend_type><uintptr_t>functions["MPI_Isend"]
         self.issend = <isend_type><uintptr_t>functions["MPI_Issend"]
         self.irecv = <irecv_type><uintptr_t>functions["MPI_Irecv"]
         self.mpi_test = <test_type><uintptr_t>functions["MPI_Test"]
-        self.mpi_test_any = <test_any_type><uintptr_t>functions["MPI_Testany"]
-        self.width = width
         self.get_count = <get_count_type><uintptr_t>functions["MPI_Get_count"]
         self.mpi_cancel = <cancel_type><uintptr_t>functions["MPI_Cancel"]
         self.comm, self.byte, self.owner = <intptr_t>comm, <intptr_t>byte, owner
@@ -220,51 +211,6 @@ cdef class MpiWire(Wire):
             return UNDER_WAY
         nbytes[0] = count
         return ARRIVED
-
-    cdef bint test_any(self, wire_request **requests, int64_t count) noexcept nogil:
-        cdef int64_t first = 0
-        cdef bint found = False
-        if count == 1:  # which looks at the request again after some progress
-            requests[0].status = self.test(
-                requests[0].peer, &requests[0].word, &requests[0].nbytes
-            )
-            return requests[0].status != UNDER_WAY
-        while first < count:
-            found |= self.test_some(requests + first, min(count - first, TOGETHER))
-            first += TOGETHER
-        return found
-
-    cdef void pack(
-        self, wire_request **requests, int64_t count, int64_t *words
-    ) noexcept nogil:
-        """Write the handles of requests one after the other, as MPI takes them."""
-        cdef int32_t *halves = <int32_t *>words
-        cdef int64_t i
-        for i in range(count):
-            if self.width == sizeof(int32_t):
-                halves[i] = <int32_t>requests[i].word
-            else:
-                words[i] = requests[i].word
-
-    cdef bint test_some(self, wire_request **requests, int64_t count) noexcept nogil:
-        """Test at most TOGETHER requests by one call."""
-        cdef int64_t status[8]  # larger than that of any MPI
-        cdef int64_t words[TOGETHER]
-        cdef int flag = 0, index = -1, received = 0, error
-        cdef int64_t i
-        self.pack(requests, count, words)
-        if not self.enter():
-            requests[0].status = LOST
-            return True
-        error = self.mpi_test_any(<int>count, words, &index, &flag, status)
-        if flag and not error:
-            error = self.get_count(status, self.byte, &received)
-        self.leave()
-        if not flag and not error:
-            return False
-        i = index if 0 <= index < count else 0
-        requests[i].status, requests[i].nbytes = LOST if error else ARRIVED, received
-        return True
 
     cdef void cancel(self, int64_t *request) noexcept nogil:
         if self.enter():

@@ -1,7 +1,6 @@
 from libc.stdint cimport int64_t
 
 from collalgo._kernels.engine.transport.packets cimport Packets
-from collalgo._kernels.engine.transport.wire cimport wire_request
 from collalgo._kernels.engine.transport.transport cimport (
     LANE_LIMIT,
     call_record,
@@ -15,17 +14,16 @@ cdef enum:
     UNMATCHED_BYTES = 1 << 25  # that a sender may run ahead of its receiver
     # The tags of a world after those of the lanes.
     DEVICES_TAG = LANE_LIMIT
-    CARRIED_TAG = LANE_LIMIT + 1  # and those of the other lanes, before those of marks
+    CARRIED_TAG = LANE_LIMIT + 1  # and those of the other lanes
 
 
 cdef struct carried_send:
-    wire_request request
-    int64_t nbytes
+    int64_t request, nbytes
 
 
 cdef struct carried_receive:
-    wire_request request
-    int64_t nbytes
+    int64_t request, nbytes
+    bint under_way
     char *target
     char *staging  # taken for this message, or NULL
 
@@ -66,11 +64,13 @@ cdef class Network(Packets):
         self, int64_t channel, carriage *one, char *target, int64_t nbytes
     ) noexcept nogil
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil
+    cdef int test_receive(
+        self, int64_t channel, carriage *one, carried_receive *which, int64_t *nbytes
+    ) noexcept nogil
     cdef void end_staging(
         self, carriage *one, carried_receive *which
     ) noexcept nogil
     cdef void forget(self) noexcept nogil
-    cdef void forget_send(self, wire_request *request) noexcept nogil
     cdef void forget_receive(
-        self, carriage *one, carried_receive *which
+        self, int64_t channel, carriage *one, carried_receive *which
     ) noexcept nogil

@@ -29,16 +29,14 @@ from collalgo._kernels.engine.transport.transport cimport (
     call_record,
     segment_state,
 )
-from collalgo._kernels.engine.transport.wire cimport (
-    ARRIVED,
-    LOST,
-    UNDER_WAY,
-    Wire,
-    wire_request,
-)
+from collalgo._kernels.engine.transport.wire cimport LOST, UNDER_WAY, Wire
 
-#: The tags of a world: three for each lane, and one for the messages of devices.
-TAGS = 3 * LANE_LIMIT + 1
+#: The tags of a world: two for each lane, and one for the messages of devices.
+TAGS = 2 * LANE_LIMIT + 1
+
+cdef enum:
+    PATIENCE = 1000  # the tests of messages that the engine is to finish with
+
 
 cdef inline int64_t part_of(int64_t nbytes, int64_t most) noexcept nogil:
     """The first of the equal parts in which bytes are carried."""
@@ -122,14 +120,14 @@ cdef class Network(Packets):
         cdef bint matched = one.unmatched >= UNMATCHED_BYTES
         if matched:
             one.unmatched = 0
-        new.request.peer, new.nbytes = self.addresses[channel % self.size], nbytes
-        new.request.status = self.wire.send(
-            new.request.peer, self.first_tag + CARRIED_TAG + channel // self.size, data,
-            nbytes, matched, &new.request.word,
-        ) if self.lost == NONE_LOST else LOST
-        if new.request.status == LOST:
+        if self.lost != NONE_LOST or self.wire.send(
+            self.addresses[channel % self.size],
+            self.first_tag + CARRIED_TAG + channel // self.size, data, nbytes, matched,
+            &new.request,
+        ) == LOST:
             self.lost = channel % self.size
             return False
+        new.nbytes = nbytes
         one.begun += 1
         one.ahead += nbytes
         return True
@@ -137,13 +135,17 @@ cdef class Network(Packets):
     cdef bint sent(self, int64_t channel, carriage *one) noexcept nogil:
         """Whether the oldest long message of a channel has been read, which ends it."""
         cdef carried_send *oldest = &one.sends[one.ended % IN_FLIGHT]
-        if not self.has_ended(&oldest.request):
+        cdef int64_t _unused
+        cdef int status = self.wire.test(
+            self.addresses[channel % self.size], &oldest.request, &_unused
+        )
+        if status == UNDER_WAY:
             return False
-        if oldest.request.status == LOST:
+        if status == LOST:
             self.lost, self.in_use = channel % self.size, True
         one.ended += 1
         one.ahead -= oldest.nbytes
-        return oldest.request.status != LOST
+        return status != LOST
 
     cdef bint peek(
         self, int64_t channel, segment_state *segment, const call_record **call
@@ -163,7 +165,7 @@ cdef class Network(Packets):
             segment.left = header.carried
             return self.find_carried(channel, segment)
         segment.data = head.data + HEADER_BYTES
-        segment.left = head.request.nbytes - HEADER_BYTES
+        segment.left = head.nbytes - HEADER_BYTES
         return True
 
     cdef bint find_carried(self, int64_t channel, segment_state *segment) noexcept nogil:
@@ -213,27 +215,39 @@ cdef class Network(Packets):
         new.staging = staging_for(nbytes) if target == NULL else NULL
         new.target = new.staging if target == NULL else target
         new.nbytes = nbytes
-        new.request.peer = self.addresses[channel % self.size]
-        new.request.status = self.wire.receive(
-            new.request.peer, self.first_tag + CARRIED_TAG + channel // self.size,
-            new.target, nbytes, &new.request.word,
-        ) if new.target != NULL else LOST
-        if new.request.status == LOST:
+        if new.target == NULL or self.wire.receive(
+            self.addresses[channel % self.size],
+            self.first_tag + CARRIED_TAG + channel // self.size, new.target, nbytes,
+            &new.request,
+        ) == LOST:
             self.lost = channel % self.size
             self.end_staging(one, new)
             return
+        new.under_way = True
         one.accepted += 1
 
     cdef bint arrived(self, int64_t channel, carriage *one) noexcept nogil:
         """Whether the first accepted message of a channel has arrived."""
         cdef carried_receive *oldest = &one.receives[one.released % IN_FLIGHT]
-        if not self.has_ended(&oldest.request):
-            return False
-        if oldest.request.status == LOST:  # the engine may still write it
+        cdef int64_t nbytes = oldest.nbytes
+        cdef int status
+        if oldest.under_way:
+            status = self.test_receive(channel, one, oldest, &nbytes)
+            if status == LOST or (status != UNDER_WAY and nbytes != oldest.nbytes):
+                self.lost = channel % self.size
+        return not oldest.under_way and self.lost == NONE_LOST
+
+    cdef int test_receive(
+        self, int64_t channel, carriage *one, carried_receive *which, int64_t *nbytes
+    ) noexcept nogil:
+        """The status of a receive under way; the engine may still write a lost one."""
+        cdef int status = self.wire.test(
+            self.addresses[channel % self.size], &which.request, nbytes
+        )
+        which.under_way = status == UNDER_WAY
+        if status == LOST:
             one.abandoned = self.in_use = True
-        if oldest.request.status == LOST or oldest.request.nbytes != oldest.nbytes:
-            self.lost = channel % self.size
-        return self.lost == NONE_LOST
+        return status
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the segment last peeked at, which has been consumed."""
@@ -253,34 +267,34 @@ cdef class Network(Packets):
 
     cdef void forget(self) noexcept nogil:
         """End the long messages of a failed call, or leave them to the engine."""
-        cdef int64_t i
+        cdef int64_t i, _turn
         cdef carriage *one
-        self.forget_awaited()
         for i in range(LANE_LIMIT * self.size):
             one = self.carriages[i]
             if one == NULL:
                 continue
             while one.released < one.accepted:
-                self.forget_receive(one, &one.receives[one.released % IN_FLIGHT])
+                self.forget_receive(i, one, &one.receives[one.released % IN_FLIGHT])
                 one.released += 1
+            for _turn in range(PATIENCE):
+                while one.ended < one.begun and self.sent(i, one):
+                    pass
             while one.ended < one.begun:
-                self.forget_send(&one.sends[one.ended % IN_FLIGHT].request)
+                self.wire.abandon(&one.sends[one.ended % IN_FLIGHT].request)
                 one.ended += 1
+                self.in_use = True
             one.ahead = 0
 
-    cdef void forget_send(self, wire_request *request) noexcept nogil:
-        """Await the end of a send for a while, or leave it to the engine."""
-        if not self.ends_soon(request):
-            self.wire.abandon(&request.word)
-        if request.status != ARRIVED:
-            self.in_use = True
-
     cdef void forget_receive(
-        self, carriage *one, carried_receive *which
+        self, int64_t channel, carriage *one, carried_receive *which
     ) noexcept nogil:
         """Cancel a receive, which ends at once unless the message is arriving."""
-        if which.request.status == UNDER_WAY:
-            self.wire.cancel(&which.request.word)
-            if not self.ends_soon(&which.request) or which.request.status == LOST:
+        cdef int64_t nbytes, turn = 0
+        if which.under_way:
+            self.wire.cancel(&which.request)
+            while which.under_way and turn < PATIENCE:
+                turn += 1
+                self.test_receive(channel, one, which, &nbytes)
+            if which.under_way:
                 one.abandoned = self.in_use = True
         self.end_staging(one, which)

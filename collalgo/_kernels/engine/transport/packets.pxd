@@ -1,7 +1,7 @@
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
-from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, call_record
-from collalgo._kernels.engine.transport.wire cimport Wire, wire_request
+from collalgo._kernels.engine.transport.transport cimport call_record
+from collalgo._kernels.engine.transport.wire cimport Wire
 
 
 cdef enum:
@@ -9,34 +9,24 @@ cdef enum:
     HEADER_BYTES = 128     # before it: a packet_header, padded to cache lines
     DEPTH = 16             # packets in flight on a channel in each direction
     MARK = DEPTH           # the index of the mark, after those of the packets
-    # The tags of a world: of the packets of each lane, and after other tags of the marks.
-    PACKETS_TAG = 0
-    MARKS_TAG = 2 * LANE_LIMIT + 1
     NONE_LOST = -1
-    # Of a channel, the requests that a call may wait for: the oldest and a later packet,
-    # a mark, and the oldest long messages in both directions.
-    AWAITED = 5
 
 
 cdef struct packet_header:
     call_record call  # of the sender
     int64_t carried   # the bytes of the long message that this packet announces, or 0
-    uint32_t consumed   # the packets that its sender has consumed, modulo 2**32
-    uint32_t is_marked  # whether a mark follows
 
 
 cdef struct packet:
     char *data
-    wire_request request
+    int64_t request, nbytes
+    bint under_way
 
 
 cdef struct packet_queue:
     packet outgoing[MARK + 1]
     packet incoming[MARK + 1]
     int64_t sent, settled, posted, consumed
-    int64_t taken  # packets sent that the peer is known to have consumed
-    int64_t mark   # packets sent before the last mark
-    bint awaits_mark
 
 
 cdef class Packets:
@@ -46,32 +36,28 @@ cdef class Packets:
     cdef packet_queue **queues
     cdef int64_t *used
     cdef int64_t queues_used
-    cdef wire_request **awaited
-    cdef int64_t awaited_count
     cdef readonly int64_t lost
 
     cdef packet_queue *open_queue(self, int64_t channel) noexcept nogil
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil
     cdef bint has_room(self, int64_t channel, int64_t packets) noexcept nogil
+    cdef bint is_free(
+        self, int64_t channel, packet *packets, int64_t number
+    ) noexcept nogil
     cdef void commit(
         self, int64_t channel, int64_t nbytes, int64_t carried, const call_record *call
     ) noexcept nogil
     cdef void send(
-        self, int64_t channel, packet *new, int64_t tag, int64_t nbytes
+        self, int64_t channel, packet *new, int64_t nbytes, bint matched
     ) noexcept nogil
     cdef const packet *first(self, int64_t channel) noexcept nogil
     cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil
     cdef void release(self, int64_t channel) noexcept nogil
     cdef bint is_needed(self) noexcept nogil
-    cdef bint drive(self) noexcept nogil
+    cdef void drive(self) noexcept nogil
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil
-    cdef bint test(self, wire_request *request) noexcept nogil
-    cdef bint ends_soon(self, wire_request *request) noexcept nogil
-    cdef bint has_ended(self, wire_request *request) noexcept nogil
-    cdef void forget_awaited(self) noexcept nogil
     cdef void post(self, int64_t channel) noexcept nogil
     cdef void receive_into(
-        self, int64_t channel, packet *free_one, int64_t tag, int64_t nbytes
+        self, int64_t channel, packet *free_one, int64_t nbytes
     ) noexcept nogil
-    cdef void post_mark(self, int64_t channel, packet_queue *one) noexcept nogil
     cdef void give_up(self) noexcept

@@ -2,16 +2,14 @@
 """Packets between hosts, over any wire: short segments, a few in flight.
 
 Each packet begins with the call record of its sender, so that a mismatch is found at the
-receiver. Receives are posted ahead. No sender runs far ahead of a slow receiver: a packet
-tells how many of the other direction its sender has consumed. Where none tells it for
-DEPTH packets, an empty message, a mark, follows the next one as a synchronous send, which
-completes once its receive is posted: when the packet before it has been consumed. Packets
-are plain sends: an engine may need the sender to poll until a synchronous one completes
-(UCX the first to a peer), and a call returns before.
+receiver. Receives are posted ahead. An empty message, a mark, follows each DEPTH packets
+as a synchronous send, which completes only once its receive is posted: no sender runs far
+ahead of a slow receiver. Packets are plain sends: an engine may need the sender to poll
+until a synchronous one completes (UCX the first to a peer), and a call returns before.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int64_t
 from libc.stdlib cimport calloc, free
 
 from collalgo._kernels.engine.transport.transport cimport LANE_LIMIT, call_record
@@ -20,26 +18,11 @@ from collalgo._kernels.engine.transport.wire cimport (
     UNDER_WAY,
     Wire,
     poll_engine,
-    wire_request,
 )
 
 #: The tests of a cancelled receive; it completes at once.
 cdef enum:
     PATIENCE = 1000
-
-
-assert sizeof(packet_header) <= HEADER_BYTES
-
-
-cdef inline bint needs_mark(const packet_queue *one, int64_t packets) noexcept nogil:
-    """Whether further packets of a channel need a mark, after that before it."""
-    return one.sent + packets - max(one.taken, one.mark) >= DEPTH
-
-
-cdef inline void note_taken(packet_queue *one, const packet_header *header) noexcept nogil:
-    """Note what the peer had consumed when it sent a packet."""
-    cdef int32_t more = <int32_t>(header.consumed - <uint32_t>one.taken)
-    one.taken += max(more, 0)
 
 
 @cython.no_gc_clear  # __dealloc__ cancels packets in flight by the wire
@@ -64,10 +47,7 @@ cdef class Packets:
         self.addresses = <int64_t *>calloc(self.size, sizeof(int64_t))
         self.queues = <packet_queue **>calloc(LANE_LIMIT * self.size, sizeof(void *))
         self.used = <int64_t *>calloc(LANE_LIMIT * self.size, sizeof(int64_t))
-        self.awaited = <wire_request **>calloc(
-            AWAITED * LANE_LIMIT * self.size, sizeof(void *)
-        )
-        if not (self.addresses and self.queues and self.used and self.awaited):
+        if self.addresses == NULL or self.queues == NULL or self.used == NULL:
             raise MemoryError
         for rank, address in enumerate(addresses):
             self.addresses[rank] = address
@@ -77,26 +57,27 @@ cdef class Packets:
         free(self.addresses)
         free(self.queues)
         free(self.used)
-        free(self.awaited)
 
     cdef void give_up(self) noexcept:
         """Cancel posted receives, and leave sends under way to the engine.
 
         Memory that the engine still uses is not freed.
         """
-        cdef int64_t i, k
+        cdef int64_t i, k, _turn
         cdef packet_queue *one
         cdef bint idle
-        self.forget_awaited()
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
             idle = self.lost == NONE_LOST
             for k in range(MARK + 1):
-                if one.incoming[k].request.status == UNDER_WAY:
-                    self.wire.cancel(&one.incoming[k].request.word)
-                idle &= self.ends_soon(&one.incoming[k].request)
+                if one.incoming[k].under_way:
+                    self.wire.cancel(&one.incoming[k].request)
+                for _turn in range(PATIENCE):
+                    if self.done(self.used[i], &one.incoming[k]):
+                        break
+                idle = idle and not one.incoming[k].under_way
                 if not self.done(self.used[i], &one.outgoing[k]):
-                    self.wire.abandon(&one.outgoing[k].request.word)
+                    self.wire.abandon(&one.outgoing[k].request)
                     idle = False
             if idle:
                 free(one)
@@ -125,33 +106,15 @@ cdef class Packets:
 
     cdef bint done(self, int64_t channel, packet *one) noexcept nogil:
         """Whether a packet is not in flight."""
-        if one.request.status == UNDER_WAY:
-            self.test(&one.request)
-            if one.request.status == LOST:
+        cdef int status
+        if one.under_way:
+            status = self.wire.test(
+                self.addresses[channel % self.size], &one.request, &one.nbytes
+            )
+            if status == LOST:
                 self.lost = channel % self.size
-        return one.request.status != UNDER_WAY
-
-    cdef bint test(self, wire_request *request) noexcept nogil:
-        """Test a request alone: whether it has ended."""
-        if request.status == UNDER_WAY:
-            request.status = self.wire.test(request.peer, &request.word, &request.nbytes)
-        return request.status != UNDER_WAY
-
-    cdef bint ends_soon(self, wire_request *request) noexcept nogil:
-        """Whether a request of a failed call ends within some tests."""
-        cdef int64_t _turn
-        for _turn in range(PATIENCE):
-            if self.test(request):
-                return True
-        return False
-
-    cdef bint has_ended(self, wire_request *request) noexcept nogil:
-        """Whether a request has ended; :meth:`drive` tests it if it is under way."""
-        if request.status == UNDER_WAY and not request.awaited:
-            request.awaited = True
-            self.awaited[self.awaited_count] = request
-            self.awaited_count += 1
-        return request.status != UNDER_WAY
+            one.under_way = status == UNDER_WAY
+        return not one.under_way
 
     cdef char *reserve(self, int64_t channel, int64_t left, int64_t *room) noexcept nogil:
         """The memory for the next segment, or NULL without room now."""
@@ -169,9 +132,17 @@ cdef class Packets:
         if one == NULL:
             return False
         for k in range(one.sent, one.sent + packets):
-            if not self.done(channel, &one.outgoing[k % DEPTH]):
+            if not self.is_free(channel, one.outgoing, k):
                 return False
-        return not needs_mark(one, packets) or self.done(channel, &one.outgoing[MARK])
+        return True
+
+    cdef bint is_free(
+        self, int64_t channel, packet *packets, int64_t number
+    ) noexcept nogil:
+        """Whether a packet can be used again, and the mark if it follows the packet."""
+        if number % DEPTH == DEPTH - 1 and not self.done(channel, &packets[MARK]):
+            return False
+        return self.done(channel, &packets[number % DEPTH])
 
     cdef void commit(
         self, int64_t channel, int64_t nbytes, int64_t carried, const call_record *call
@@ -180,84 +151,77 @@ cdef class Packets:
         cdef packet_queue *one = self.queues[channel]
         cdef packet *new = &one.outgoing[one.sent % DEPTH]
         cdef packet_header *header = <packet_header *>new.data
-        one.sent += 1
         header.call, header.carried = call[0], carried
-        header.consumed = <uint32_t>one.consumed
-        header.is_marked = needs_mark(one, 0)
-        self.send(channel, new, PACKETS_TAG, HEADER_BYTES + nbytes)
-        if header.is_marked and self.lost == NONE_LOST:
-            one.mark = one.sent
-            self.send(channel, &one.outgoing[MARK], MARKS_TAG, 0)
+        one.sent += 1
+        self.send(channel, new, HEADER_BYTES + nbytes, False)
+        if one.sent % DEPTH == 0 and self.lost == NONE_LOST:
+            self.send(channel, &one.outgoing[MARK], 0, True)
 
     cdef void send(
-        self, int64_t channel, packet *new, int64_t tag, int64_t nbytes
+        self, int64_t channel, packet *new, int64_t nbytes, bint matched
     ) noexcept nogil:
         """Begin to send a packet, or a mark."""
-        cdef int64_t peer = self.addresses[channel % self.size]
-        new.request.peer, new.request.status = peer, self.wire.send(
-            peer, self.first_tag + tag + channel // self.size, new.data, nbytes,
-            tag == MARKS_TAG, &new.request.word,
-        )
-        if new.request.status == LOST:
+        new.under_way = self.wire.send(
+            self.addresses[channel % self.size],
+            self.first_tag + channel // self.size, new.data, nbytes, matched,
+            &new.request,
+        ) != LOST
+        if not new.under_way:
             self.lost = channel % self.size
 
     cdef bint is_needed(self) noexcept nogil:
         """Whether the engine may still need polls to send committed packets."""
         cdef int64_t i
         cdef packet_queue *one
+        cdef packet *last
         for i in range(self.queues_used):
             one = self.queues[self.used[i]]
             while one.settled < one.sent:
-                if not self.done(self.used[i], &one.outgoing[one.settled % DEPTH]):
+                last = &one.outgoing[one.settled % DEPTH]
+                if not self.done(self.used[i], last):
                     return True
                 one.settled += 1
         return False
 
-    cdef bint drive(self) noexcept nogil:
-        """Drive the engine once while a call waits: whether a request has ended.
+    cdef void drive(self) noexcept nogil:
+        """Drive the progress of the engine while a call waits.
 
-        Those that the call waits for are tested together. The engine also sends then
-        what it still keeps, of this and of other calls.
+        A call may have returned although the engine still keeps a mark that waits for
+        its receive, or the end of a packet.
         """
-        cdef int64_t count = self.awaited_count
-        self.forget_awaited()
-        if count == 0:
-            poll_engine()
-        return count > 0 and self.wire.test_any(self.awaited, count)
-
-    cdef void forget_awaited(self) noexcept nogil:
-        """Forget what requests are awaited; a poll of their messages notes them again."""
-        cdef int64_t i
-        for i in range(self.awaited_count):
-            self.awaited[i].awaited = False
-        self.awaited_count = 0
+        cdef int64_t i, k
+        cdef packet_queue *one
+        for i in range(self.queues_used):
+            one = self.queues[self.used[i]]
+            for k in range(MARK + 1):
+                if one.outgoing[k].under_way:
+                    self.done(self.used[i], &one.outgoing[k])
+                    return
+        poll_engine()
 
     cdef void post(self, int64_t channel) noexcept nogil:
-        """Post receives for the next packets."""
+        """Post receives for the next packets, and for the marks among them."""
         cdef packet_queue *one = self.queues[channel]
         while one.posted < one.consumed + DEPTH and self.lost == NONE_LOST:
+            if not self.is_free(channel, one.incoming, one.posted):
+                return
             self.receive_into(
-                channel, &one.incoming[one.posted % DEPTH], PACKETS_TAG,
-                HEADER_BYTES + SEGMENT_BYTES,
+                channel, &one.incoming[one.posted % DEPTH], HEADER_BYTES + SEGMENT_BYTES
             )
             one.posted += 1
-
-    cdef void post_mark(self, int64_t channel, packet_queue *one) noexcept nogil:
-        """Post the receive of a mark once that of the mark before it has ended."""
-        if one.awaits_mark and self.done(channel, &one.incoming[MARK]):
-            one.awaits_mark = False
-            self.receive_into(channel, &one.incoming[MARK], MARKS_TAG, 0)
+            if one.posted % DEPTH == 0 and self.lost == NONE_LOST:
+                self.receive_into(channel, &one.incoming[MARK], 0)
 
     cdef void receive_into(
-        self, int64_t channel, packet *free_one, int64_t tag, int64_t nbytes
+        self, int64_t channel, packet *free_one, int64_t nbytes
     ) noexcept nogil:
         """Post the receive of a packet, or of a mark."""
-        cdef int64_t peer = self.addresses[channel % self.size]
-        free_one.request.peer, free_one.request.status = peer, self.wire.receive(
-            peer, self.first_tag + tag + channel // self.size, free_one.data, nbytes,
-            &free_one.request.word,
-        )
-        if free_one.request.status == LOST:
+        free_one.under_way = self.wire.receive(
+            self.addresses[channel % self.size],
+            self.first_tag + channel // self.size, free_one.data, nbytes,
+            &free_one.request,
+        ) != LOST
+        if not free_one.under_way:
             self.lost = channel % self.size
 
     cdef const packet *first(self, int64_t channel) noexcept nogil:
@@ -267,14 +231,14 @@ cdef class Packets:
         if one == NULL:
             return NULL
         self.post(channel)
-        self.post_mark(channel, one)
-        first = &one.incoming[one.consumed % DEPTH]
-        if self.lost != NONE_LOST or not self.has_ended(&first.request):
+        if one.consumed == one.posted:  # a mark has not arrived before later packets
             return NULL
-        if first.request.status == LOST or first.request.nbytes < HEADER_BYTES:
+        first = &one.incoming[one.consumed % DEPTH]
+        if self.lost != NONE_LOST or not self.done(channel, first) or self.lost != NONE_LOST:
+            return NULL
+        if first.nbytes < HEADER_BYTES:
             self.lost = channel % self.size
             return NULL
-        note_taken(one, <const packet_header *>first.data)
         return first
 
     cdef const packet_header *later(self, int64_t channel, int64_t after) noexcept nogil:
@@ -284,17 +248,16 @@ cdef class Packets:
         """
         cdef packet_queue *one = self.queues[channel]
         cdef packet *found = &one.incoming[(one.consumed + after) % DEPTH]
-        if one.consumed + after >= one.posted or not self.has_ended(&found.request):
+        cdef int64_t lost = self.lost
+        if one.consumed + after >= one.posted or not self.done(channel, found):
             return NULL
-        if found.request.status == LOST or found.request.nbytes < HEADER_BYTES:
+        if self.lost != lost:
+            self.lost, found.nbytes = lost, 0
+        if found.nbytes < HEADER_BYTES:
             return NULL
         return <const packet_header *>found.data
 
     cdef void release(self, int64_t channel) noexcept nogil:
         """Release the first packet, which has been consumed."""
-        cdef packet_queue *one = self.queues[channel]
-        cdef const char *first = one.incoming[one.consumed % DEPTH].data
-        one.awaits_mark |= (<const packet_header *>first).is_marked
-        one.consumed += 1
-        self.post_mark(channel, one)
+        self.queues[channel].consumed += 1
         self.post(channel)

@@ -71,15 +71,3 @@ ctypedef unsigned (*progress_type)(void *) noexcept nogil
 ctypedef void *(*close_type)(void *, const ucx_request_params *) noexcept nogil
 ctypedef void (*push_handler_type)(void *) noexcept nogil
 ctypedef void (*pop_handler_type)() noexcept nogil
-
-
-cdef inline void note_error(
-    void *argument, void *endpoint, signed char status
-) noexcept nogil:
-    (<bint *>argument)[0] = True
-
-
-cdef inline int checked(int status, str what) except -1:
-    if status != UCX_OK:
-        raise OSError(f"UCX cannot {what}: status {status}")
-    return 0

@@ -2,6 +2,8 @@ from collections.abc import Mapping
 
 from collalgo._kernels.engine.transport.wire import Wire
 
+FUNCTIONS: tuple[str, ...]
+
 class UcxWire(Wire):
     def __init__(
         self,

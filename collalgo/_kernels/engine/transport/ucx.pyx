@@ -12,7 +12,18 @@ from libc.string cimport memset
 from posix.unistd cimport usleep
 
 from collalgo._kernels.engine.transport.wire cimport (
-    ARRIVED, LOST, UNDER_WAY, Wire, forget_poll, set_poll, wire_request,
+    ARRIVED, LOST, UNDER_WAY, Wire, forget_poll, set_poll,
+)
+
+#: The functions that are looked up in the library.
+FUNCTIONS = (
+    "ucp_get_version", "ucp_config_read", "ucp_config_modify", "ucp_config_release",
+    "ucp_init_version", "ucp_cleanup", "ucp_worker_create", "ucp_worker_destroy",
+    "ucp_worker_get_address", "ucp_worker_release_address", "ucp_worker_progress",
+    "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_send_sync_nbx", "ucp_tag_recv_nbx",
+    "ucp_request_check_status", "ucp_tag_recv_request_test", "ucp_request_cancel",
+    "ucp_request_free", "ucp_ep_close_nbx", "ucs_log_push_handler",
+    "ucs_log_pop_handler", "ucp_context_query",
 )
 
 cdef enum:
@@ -21,13 +32,17 @@ cdef enum:
     SENDER = 32    # the first bit of the sender in a tag
 
 
+cdef void note_error(void *argument, void *endpoint, signed char status) noexcept nogil:
+    (<bint *>argument)[0] = True
+
+
 cdef class UcxWire(Wire):
     """One process's worker, and its endpoints to all processes of a job.
 
     Parameters
     ----------
     functions : dict
-        The addresses of :data:`collalgo.engine.transport.ucx.FUNCTIONS`.
+        The addresses of :data:`FUNCTIONS`.
     settings : dict
         Values of UCX's variables, by their names without the prefix; those that a
         version does not know are ignored.
@@ -250,31 +265,13 @@ cdef class UcxWire(Wire):
         return UNDER_WAY
 
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil:
-        if self.worker != NULL:
-            self.progress(self.worker)
-        return self.status_of(peer, request, nbytes)
-
-    cdef bint test_any(self, wire_request **requests, int64_t count) noexcept nogil:
-        cdef int64_t i
-        cdef bint found = False
-        if self.worker != NULL:
-            self.progress(self.worker)
-        for i in range(count):
-            requests[i].status = self.status_of(
-                requests[i].peer, &requests[i].word, &requests[i].nbytes
-            )
-            found |= requests[i].status != UNDER_WAY
-        return found
-
-    cdef int status_of(
-        self, int64_t peer, int64_t *request, int64_t *nbytes
-    ) noexcept nogil:
         cdef void *found = <void *>(request[0] & ~<int64_t>OF_A_SEND)
         cdef bint is_send = request[0] & OF_A_SEND
         cdef ucx_received received
         cdef signed char status
         if self.worker == NULL:
             return LOST
+        self.progress(self.worker)
         if found == NULL:  # it completed at once
             return ARRIVED
         received.length = 0
@@ -295,3 +292,9 @@ cdef class UcxWire(Wire):
     cdef void abandon(self, int64_t *request) noexcept nogil:
         if self.worker != NULL and request[0] & ~<int64_t>OF_A_SEND:
             self.release(<void *>(request[0] & ~<int64_t>OF_A_SEND))
+
+
+cdef int checked(int status, str what) except -1:
+    if status != UCX_OK:
+        raise OSError(f"UCX cannot {what}: status {status}")
+    return 0

@@ -15,13 +15,6 @@ cdef bint is_polled() noexcept nogil
 cdef void poll_engine() noexcept nogil
 
 
-ctypedef struct wire_request:
-    int64_t word, peer  # the word of the engine
-    int64_t nbytes      # of a receive that has completed
-    int status          # ARRIVED, UNDER_WAY or LOST
-    bint awaited        # whether it is among those that are tested next
-
-
 cdef class Wire:
     cdef bint *lost  # whether each peer is lost; NULL if the engine does not tell
     cdef public bint is_cuda_aware, all_have_left
@@ -34,6 +27,5 @@ cdef class Wire:
         self, int64_t peer, int64_t tag, char *data, int64_t nbytes, int64_t *request
     ) noexcept nogil
     cdef int test(self, int64_t peer, int64_t *request, int64_t *nbytes) noexcept nogil
-    cdef bint test_any(self, wire_request **requests, int64_t count) noexcept nogil
     cdef void cancel(self, int64_t *request) noexcept nogil
     cdef void abandon(self, int64_t *request) noexcept nogil

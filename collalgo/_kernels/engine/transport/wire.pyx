@@ -109,15 +109,6 @@ cdef class Wire:
         """
         return LOST
 
-    cdef bint test_any(self, wire_request **requests, int64_t count) noexcept nogil:
-        """Let the engine make progress once: whether one of some requests has ended.
-
-        The requests are under way; the status of one that has ended is set. A rank that
-        waits for several messages calls this, as each test of a single one is a call of
-        the kernel, and an engine may yield the core in it.
-        """
-        return False
-
     cdef void cancel(self, int64_t *request) noexcept nogil:
         """Cancel a receive; it is tested until it is no longer UNDER_WAY."""
 
