@@ -5,7 +5,8 @@ from collalgo.bench.over_bounds.machines import random_machine
 
 from collalgo.cost.placement import Placement
 from collalgo.synthesis.forms import forms
-from collalgo.synthesis.planner import PLANNED, Planner
+from collalgo.synthesis.planner import Planner
+from collalgo.synthesis.ways import PLANNED
 
 
 @pytest.mark.parametrize("collective", ["scatter", "gather"])
