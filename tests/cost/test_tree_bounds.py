@@ -26,6 +26,7 @@ from collalgo.cost.tree_bounds import tree_seconds
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.model import Kind, LinkKind
 from collalgo.topology.places import ranks_of
+from tests.support.host_networks import unmirrored
 
 NBYTES = 1 << 30
 ALL = (*OF_ALL, *OF_ONE, *PATHS, *BOTH_WAYS)
@@ -94,24 +95,6 @@ def test_prices_prove_the_time_of_the_best_of_all_trees(collective, size):
     seconds, exact = tree_seconds(collective, Placement(machine).routes, size, root)
     assert exact
     assert seconds == pytest.approx(brute_force(collective, machine, root), rel=1e-4)
-
-
-def unmirrored(extra):
-    """Two hosts: most of a message takes other links than most of the one back.
-
-    Messages are divided at their ends, by the links there: a third of a host is behind
-    the one link of a switch. Maybe a third host has the slowest link.
-    """
-    machine = Topology("unmirrored", "a test")
-    switches = {name: machine.add(name, Kind.SWITCH) for name in "abcdef"}
-    hosts = [machine.add(f"host{i}", Kind.HOST) for i in range(2 + extra)]
-    pairs = [*product(hosts[:1], "abc"), *product(hosts[1:2], "def")]
-    for a, b in [*pairs, *("ad", "bd", "ce", "cf")]:
-        ends = switches.get(a, a), switches[b]
-        machine.link(*ends, LinkKind.NETWORK, 10.0)
-    for host in hosts[2:]:
-        machine.link(host, switches["d"], LinkKind.NETWORK, 2.0)
-    return machine
 
 
 @pytest.mark.parametrize("collective", ALL)
