@@ -28,8 +28,8 @@ from collalgo.schedule.transfers import Reals
 #: ranks links that are alike count as one.
 MOST_OF_ALL, MOST_RANKS = 32, 64
 
-#: The most links of more ranks.
-MOST_LINKS = 512
+#: The most links of more ranks, and the most times that prices of these are found.
+MOST_LINKS, ATTEMPTS_OF_MANY = 2048, 16
 
 #: The number of trees from each root before the first packing, and the power of the
 #: loads of the links that they are found by.
@@ -60,7 +60,8 @@ def tree_seconds(
     if not is_few and (len(roots) > MOST_OF_ALL or links.count > MOST_LINKS):
         return None
     try:
-        seconds, exact = _least_time(links, roots)
+        attempts = ATTEMPTS if is_few else ATTEMPTS_OF_MANY
+        seconds, exact = _least_time(links, roots, attempts)
     except ImportError:
         return None
     return seconds, exact and (is_few or collective not in BOTH_WAYS)
@@ -122,11 +123,13 @@ class _Columns:
         return directed.best()[0] <= self.least * (1 + AS_GOOD)
 
 
-def _least_time(links: RoutedEdges, roots: Sequence[int]) -> tuple[float, bool]:
+def _least_time(
+    links: RoutedEdges, roots: Sequence[int], attempts: int
+) -> tuple[float, bool]:
     """The seconds that the best prices prove, and whether trees attain them."""
     columns = _Columns(links, roots)
     columns.begin()
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         time, prices = columns.packed()
         if time <= columns.least * (1 + AS_GOOD):
             return columns.least * (1 - ROUNDED), columns.are_attained()
