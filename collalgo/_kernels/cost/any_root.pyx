@@ -7,7 +7,6 @@ so the cheapest arborescence from it has one of them, to the root.
 """
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
 
 import numpy as np
 
