@@ -58,9 +58,9 @@ broadcast or a reduce cannot attain the bound by bytes: with K equal parts of th
 it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. For up to 16
 ranks, each further message of a rank in a step adds its gap to a, and fewer messages
 fill less of the links; the bound is the least over all numbers of messages. Bounds of
-up to 64 ranks, of an allgather or reduce-scatter up to 32, are those over the
-[routes of messages](bounds.md), not only by cuts. The aim is a ratio of {aim}, of
-alltoall {alltoall}.
+up to 64 ranks, of an allgather or reduce-scatter up to 32, and of up to 320 that are
+alike, are those over the [routes of messages](bounds.md), not only by cuts. The aim is
+a ratio of {aim}, of alltoall {alltoall}.
 
 """
 

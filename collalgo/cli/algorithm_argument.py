@@ -14,13 +14,13 @@ from collalgo.errors import CollalgoError, ScheduleError
 from collalgo.integrations.msccl.row import FromFile
 from collalgo.schedule import ScheduleFunction
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.synthesis.planner import PLANNED
 from collalgo.synthesis.synthesized import (
     NAME,
     Synthesized,
     is_name,
     synthesized_row,
 )
+from collalgo.synthesis.ways import PLANNED
 
 #: Every root is proved up to this size, beyond it the first, the middle and the last.
 EVERY_ROOT = 17

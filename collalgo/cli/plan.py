@@ -30,7 +30,7 @@ from collalgo.errors import CollalgoError
 from collalgo.selection.losses import Loss
 from collalgo.selection.plans_ahead import Ahead, Call, Equals, job_link_model
 from collalgo.selection.selection import Selection
-from collalgo.synthesis.planner import PLANNED
+from collalgo.synthesis.ways import PLANNED
 from collalgo.topology.faults import Faults
 from collalgo.topology.model import Kind, Topology
 

@@ -55,8 +55,9 @@ WORDS = {
     "both ends; peers is whether a rank combines the "
     "data of one or of several others in a step; way is how the data moves "
     "('blocks': through a tree of each rank, an allreduce as reduce-scatter and "
-    "allgather; 'trees'; 'waves': through few trees); machine is a digest of the "
-    "topology",
+    "allgather; 'shares': the same with as much for each rank as suits its links; "
+    "'trees'; 'waves': through few trees; 'far_first': what is relayed before all "
+    "else); machine is a digest of the topology",
     "x ours": "the time of the other library divided by ours; above 1, collalgo is "
     "faster",
     "best x": "the time of the fastest peer of the row divided by ours",

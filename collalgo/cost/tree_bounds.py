@@ -19,18 +19,17 @@ from math import inf
 
 import numpy as np
 
-from collalgo._kernels.cost.arborescence import Arborescence
+from collalgo.cost.joint_edges import MOST, JointEdges
+from collalgo.cost.routed_edges import BOTH_WAYS, OF_ALL, OF_ONE, PATHS, RoutedEdges
 from collalgo.cost.routing import Routing
 from collalgo.schedule.transfers import Reals
 
-#: The collectives of trees from all ranks, of trees from one, of paths from one, and
-#: those whose data goes towards the roots.
-OF_ALL, OF_ONE = ("allgather", "reduce_scatter"), ("broadcast", "reduce")
-PATHS, BOTH_WAYS = ("scatter", "gather"), ("allreduce",)
-REVERSED = ("reduce_scatter", "reduce", "gather")
-
-#: The most ranks with trees from all of them, and with others.
+#: The most roots of trees from all ranks, and the most ranks with others. Of more
+#: ranks links that are alike count as one.
 MOST_OF_ALL, MOST_RANKS = 32, 64
+
+#: The most links of more ranks, and the most times that prices of these are found.
+MOST_LINKS, ATTEMPTS_OF_MANY = 2048, 16
 
 #: The number of trees from each root before the first packing, and the power of the
 #: loads of the links that they are found by.
@@ -52,100 +51,31 @@ def tree_seconds(
 ) -> tuple[float, bool] | None:
     """The least seconds for each byte of the buffer, and whether trees attain it.
 
-    None for collectives without trees, for many ranks, and without scipy.
+    None for collectives without trees, for too many ranks, and without scipy.
     """
-    known = collective in (*OF_ALL, *OF_ONE, *PATHS, *BOTH_WAYS)
-    if not known or size > (MOST_OF_ALL if collective in OF_ALL else MOST_RANKS):
+    if collective not in (*OF_ALL, *OF_ONE, *PATHS, *BOTH_WAYS) or size > MOST:
         return None
-    roots = [*range(size)] if collective in OF_ALL else [root]
-    links = RoutedEdges(routes, size, collective)
+    is_few = size <= (MOST_OF_ALL if collective in OF_ALL else MOST_RANKS)
+    links, roots = _edges(collective, routes, size, root, is_few)
+    if not is_few and (len(roots) > MOST_OF_ALL or links.count > MOST_LINKS):
+        return None
     try:
-        return _least_time(links, roots)
+        attempts = ATTEMPTS if is_few else ATTEMPTS_OF_MANY
+        seconds, exact = _least_time(links, roots, attempts)
     except ImportError:
         return None
+    return seconds, exact and (is_few or collective not in BOTH_WAYS)
 
 
-class RoutedEdges:
-    """The edges of trees: messages from each rank to each, over links.
-
-    Parameters
-    ----------
-    routes
-        The routes of messages.
-    size
-        The number of ranks.
-    collective
-        In that of both ways the two directions of a link count as one, which is busy
-        for half of both.
-
-    Attributes
-    ----------
-    count : int
-        The number of links.
-    ways : int
-        The number of directions that count as one.
-    """
-
-    def __init__(self, routes: Routing, size: int, collective: str):
-        source, target = np.nonzero(~np.eye(size, dtype=bool))
-        _, loads = routes.link_loads(source, target)
-        limited = np.isfinite(routes.speed[loads.link])
-        message, link = loads.message[limited], loads.link[limited]
-        busy = loads.part[limited] / routes.speed[link]
-        self.ways = 2 if collective in BOTH_WAYS else 1
-        way, link, busy = link % self.ways, link // self.ways, busy / self.ways
-        if collective in REVERSED:
-            source, target = target, source
-        found, self._link = np.unique(link, return_inverse=True)
-        self._directed = self._link * self.ways + way
-        self._pair, self._busy = (source * size + target)[message], busy
-        self._trees, self._collective = Arborescence(size), collective
-        self.size, self.count = size, len(found)
-
-    def cheapest(self, prices: Reals, root: int) -> tuple[float, Reals]:
-        """The price of the cheapest tree, and the seconds of each direction of links.
-
-        The seconds are those for a byte.
-        """
-        size, pairs = self.size, self.size**2
-        weights = self._busy * prices[self._link]
-        of_pairs = np.bincount(self._pair, weights, pairs).astype(np.float64)
-        cost = of_pairs.reshape(size, size)
-        if self._collective in PATHS:
-            parts = self._paths(cost, root)
-        elif self._collective in BOTH_WAYS:
-            parts = self._tree(cost + cost.T, root)
-            parts, cost = parts + parts.T, np.minimum(cost, cost.T)
-            least = 2 * float((self._tree(cost, root) * cost).sum())
-            return least, self._loads(parts)
-        else:
-            parts = self._tree(cost, root)
-        return float((parts * cost).sum()), self._loads(parts)
-
-    def _tree(self, cost: Reals, root: int) -> Reals:
-        """The edges of the cheapest tree, as a matrix of ones."""
-        parents = self._trees.cheapest(cost, root)
-        target = np.flatnonzero(parents >= 0)
-        found = np.zeros_like(cost)
-        found[parents[target], target] = 1.0
-        return found
-
-    def _paths(self, cost: Reals, root: int) -> Reals:
-        """The part of the buffer on each edge of the cheapest paths to all ranks."""
-        parents = self._trees.nearest(cost, root)
-        found = np.zeros_like(cost)
-        for rank in range(self.size):
-            at = rank
-            while at != root:
-                found[parents[at], at] += 1 / self.size
-                at = parents[at]
-        return found
-
-    def _loads(self, parts: Reals) -> Reals:
-        """The seconds of each direction for parts of a byte between all ranks."""
-        busy = self._busy * parts.ravel()[self._pair] * self.ways
-        directions = self.count * self.ways
-        return np.bincount(self._directed, busy, directions).astype(np.float64)
+def _edges(
+    collective: str, routes: Routing, size: int, root: int, is_few: bool
+) -> tuple[RoutedEdges, list[int]]:
+    """The edges of trees of few or many ranks, and the roots that represent all."""
+    if not is_few:
+        links = JointEdges(routes, size, collective, root)
+        return links, links.roots
+    roots = [*range(size)] if collective in OF_ALL else [root]
+    return RoutedEdges(routes, size, collective), roots
 
 
 class _Columns:
@@ -193,11 +123,13 @@ class _Columns:
         return directed.best()[0] <= self.least * (1 + AS_GOOD)
 
 
-def _least_time(links: RoutedEdges, roots: Sequence[int]) -> tuple[float, bool]:
+def _least_time(
+    links: RoutedEdges, roots: Sequence[int], attempts: int
+) -> tuple[float, bool]:
     """The seconds that the best prices prove, and whether trees attain them."""
     columns = _Columns(links, roots)
     columns.begin()
-    for _ in range(ATTEMPTS):
+    for _ in range(attempts):
         time, prices = columns.packed()
         if time <= columns.least * (1 + AS_GOOD):
             return columns.least * (1 - ROUNDED), columns.are_attained()

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from collalgo.synthesis.paces import EVEN, FILLED, GENTLE, RAMP, STEEP
-from collalgo.synthesis.planner import PLANNED, SEVERAL, WAVES, Form, Stage
-from collalgo.synthesis.traffic import EVENLY
+from collalgo.synthesis.path_traffic import EVENLY, FAR_FIRST
+from collalgo.synthesis.planner import SEVERAL, Form
+from collalgo.synthesis.ways import PLANNED, WAVES, Stage
 
 #: The numbers of rounds and the paces that are tried.
-TRIED = ((4, EVEN), (16, EVEN), (64, EVEN))
+TRIED = ((2, EVEN), (3, EVEN), (4, EVEN), (16, EVEN), (64, EVEN))
 
 #: Further forms where some steps may be longer than others, and where they may not.
 #: Those of more rounds than :data:`MANY` are tried only where no waves are, which are
@@ -23,16 +24,24 @@ LONGER, SHORTER = (
     tuple((n, EVEN) for n in (128, 256, 512, 1024)),
 )
 
-#: Further forms where paths of several hops are spread between direct ones.
-SPREAD_FORMS = ((128, "half"), (256, "half"))
+#: Further forms where paths of several hops are spread between direct ones, and where
+#: they come before these.
+OF_PATHS: Mapping[str, Sequence[tuple[int, str]]] = MappingProxyType(
+    {
+        EVENLY: ((32, "half"), (128, "half"), (256, "half")),
+        FAR_FIRST: ((4, "half"), (16, "half"), (32, "half"), (16, STEEP)),
+    }
+)
 
 #: Forms where a rank combines with several peers in a step, in ways other than waves.
-#: They are not tried where sums are sent back down the trees meanwhile: there they were
-#: slower on every server.
 JOINT = (
-    *((4, EVEN), (16, "half"), (32, "half"), (192, "half")),
+    *((2, EVEN), (3, EVEN), (4, EVEN)),
+    *((8, "half"), (16, "half"), (32, "half"), (192, "half")),
     *((64, "fifth"), (128, "fifth"), (192, "fifth")),
 )
+
+#: The same where sums are sent back down the trees meanwhile.
+JOINT_BOTH_WAYS = ((64, RAMP), (128, "half"))
 
 #: Forms in which all trees carry data in each step: from one rank, to one rank, to and
 #: from their centres, and from or to all ranks.
@@ -82,8 +91,10 @@ def forms(collective: str, way: str) -> list[Form]:
     if way == WAVES:
         return _in_waves(collective, stages[0])
     single = [*TRIED, *(SHORTER if all(one.reduces for one in stages) else LONGER)]
-    single += SPREAD_FORMS if way == EVENLY else ()
-    joint = [*JOINT] if any(one.reduces and one.reverse for one in stages) else []
+    single += OF_PATHS.get(way, ())
+    joint: Sequence[tuple[int, str]] = ()
+    if any(one.reduces for one in stages):
+        joint = JOINT if stages[0].reverse else JOINT_BOTH_WAYS
     return [
         *(Form(way, rounds, pace, SEVERAL) for rounds, pace in joint),
         *(Form(way, rounds, pace) for rounds, pace in single),

@@ -17,12 +17,12 @@ import numpy as np
 
 from collalgo.base import code_identity, disk_cache
 from collalgo.cost.symmetry import Symmetry
+from collalgo.cost.turning import Turning
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan import LANES, Plan
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.tree_transfers import Transfers
-from collalgo.synthesis.turning import Turning
 
 #: The subfolder, the format of its files, and the most bytes of a file.
 KIND, FORMAT, LARGEST = "plans", "plans/3", 1 << 22

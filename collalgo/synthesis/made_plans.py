@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from collalgo.base.cache import RecentlyUsed
 from collalgo.cost.rounds import Line
+from collalgo.cost.turning import Turning
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.schedule import PlannedSteps
-from collalgo.synthesis.turning import Turning
 
 #: The most bytes of plans without what their transfers turn into, and of plans to run.
 MOST_BYTES = 1 << 28

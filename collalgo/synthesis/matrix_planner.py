@@ -7,10 +7,11 @@ from collalgo.cost.placement import Placement
 from collalgo.synthesis import matrix_traffic
 from collalgo.synthesis.kept_plans import KeptPlans
 from collalgo.synthesis.pair_links import PairLinks
-from collalgo.synthesis.planner import Form, Planner, Stage
+from collalgo.synthesis.planner import Form, Planner
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.traffic import Traffic
+from collalgo.synthesis.ways import Stage
 
 
 class MatrixPlanner(Planner):

@@ -29,8 +29,8 @@ NEAR, NEAR_ON_PATH = 0.3, 0.1
 #: level delays the data by a step.
 DEEP = 0.01
 
-#: The end of a tree to all ranks.
-ALL = -1
+#: The root of a tree from any rank, and the end of a tree to all ranks.
+ANY = ALL = -1
 
 
 class Trees(NamedTuple):
@@ -85,7 +85,7 @@ def pack(
     pairs
         The links between the ranks.
     roots
-        The root of each tree.
+        The root of each tree, or :data:`ANY`.
     ends
         The only rank that each tree leads to; by default all.
     both_ways

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.cost.joint_links import joined
+from collalgo.cost.turning import Loads, Turning, turning_of
 from collalgo.schedule.transfers import Ints, Reals
-from collalgo.synthesis.joint_links import joined
 from collalgo.synthesis.rank_routes import RankRoutes
-from collalgo.synthesis.turning import Loads, Turning, turning_of
 
 Value = TypeVar("Value")
 

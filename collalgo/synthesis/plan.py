@@ -9,12 +9,12 @@ from collalgo._kernels.synthesis.ordering import Ordering
 from collalgo._kernels.synthesis.sorting import grouped
 from collalgo.base.digest import blake2b
 from collalgo.cost.messages import Messages, joined
+from collalgo.cost.turning import Turning
 from collalgo.schedule.transfers import Ints, Reals
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.paces import Pace
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.tree_transfers import Dependencies, Transfers
-from collalgo.synthesis.turning import Turning
 
 #: The lanes of units that are combined with those of one peer in a step, and of several
 #: peers; units that are copied in the same step have the next lane.

@@ -18,10 +18,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.cost.turning import Turning
 from collalgo.errors import ScheduleError
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.plan import LANES, Plan
-from collalgo.synthesis.turning import Turning
 
 #: The collectives along trees: whether units are combined, and whether they are sent.
 ALONG_TREES = {

@@ -1,16 +1,13 @@
 """The planner: the plans of collectives on the links of a topology."""
 
-from collections.abc import Mapping
 from functools import cached_property, partial, reduce
 from threading import RLock
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from collalgo.cost.messages import Messages
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import Line, rounds as in_rounds
 from collalgo.schedule.collective import COLLECTIVES
-from collalgo.synthesis import traffic, wave_traffic
 from collalgo.synthesis.kept_plans import KeptPlans
 from collalgo.synthesis.made_plans import MADE, STEPS, MadePlan
 from collalgo.synthesis.paces import EVEN, PACES, Lengths
@@ -18,69 +15,15 @@ from collalgo.synthesis.pair_links import MANY, PairLinks
 from collalgo.synthesis.plan_price import is_by_loads, line_of
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.schedule import PlannedSteps
-from collalgo.synthesis.traffic import Maker, Traffic
+from collalgo.synthesis.traffic import Traffic
 from collalgo.synthesis.tree_transfers import most_transfers
 from collalgo.synthesis.wave_packing import edges_of_waves
+from collalgo.synthesis.ways import OF_MANY, PLANNED, SHARES, WAVES, Stage
 from collalgo.topology.model import Topology
 
 #: The most ranks of an alltoall; of other collectives on equal hosts; of these on
 #: unlike hosts, between which routes take long to find.
 MOST_RANKS, MOST_ALIKE, MOST_UNLIKE = MANY, 1024, 320
-
-
-class Stage(NamedTuple):
-    """A part of a collective.
-
-    Attributes
-    ----------
-    make : callable
-        Makes its traffic.
-    reverse : bool
-        Whether data moves from the ends of the trees to their roots.
-    reduces : bool
-        Whether data is combined.
-    """
-
-    make: Maker
-    reverse: bool = False
-    reduces: bool = False
-
-
-#: The name of ways in which all trees carry data in each step.
-WAVES = "waves"
-
-#: The ways to do each collective, by name.
-PLANNED: Mapping[str, Mapping[str, tuple[Stage, ...]]] = MappingProxyType(
-    {
-        "allgather": {
-            "trees": (Stage(traffic.allgather),),
-            WAVES: (Stage(wave_traffic.allgather),),
-        },
-        "reduce_scatter": {
-            "trees": (Stage(traffic.allgather, True, True),),
-            WAVES: (Stage(wave_traffic.allgather, True, True),),
-        },
-        "allreduce": {
-            "trees": (Stage(traffic.allreduce, reduces=True),),
-            "blocks": (Stage(traffic.allgather, True, True), Stage(traffic.allgather)),
-            WAVES: (Stage(wave_traffic.allreduce, reduces=True),),
-        },
-        "broadcast": {
-            "trees": (Stage(traffic.broadcast),),
-            WAVES: (Stage(wave_traffic.broadcast),),
-        },
-        "reduce": {
-            "trees": (Stage(traffic.broadcast, True, True),),
-            WAVES: (Stage(wave_traffic.broadcast, True, True),),
-        },
-        "scatter": {way: (Stage(one),) for way, one in traffic.PATHS.items()},
-        "gather": {way: (Stage(one, True),) for way, one in traffic.PATHS.items()},
-        "alltoall": {"paths": (Stage(traffic.alltoall),)},
-    }
-)
-
-#: The collectives that are planned for more than :data:`MOST_RANKS`.
-OF_MANY = tuple(name for name in PLANNED if name != "alltoall")
 
 #: The default number of steps in which the busiest link carries its load.
 ROUNDS = 16
@@ -243,6 +186,8 @@ class Planner:
     def obstacle(self, collective: str, form: Form) -> str | None:
         """The reason why a form has too many transfers, or None; the root is rank 0."""
         stages, parts = PLANNED[collective][form.way], form.rounds * form.parts_of_round
+        if form.way == SHARES and self._reversed_pairs is not self.pairs:
+            return "links differ in their directions, so the trees of shares do, too"
         if form.way != WAVES:
             return None
         if self.size > MANY and not COLLECTIVES[collective].rooted:
@@ -258,6 +203,12 @@ class Planner:
             asked = form.rounds, form.parts_of_round
             every = [self._traffic_of(one, 0).obstacle(*asked) for one in stages]
         return next(filter(None, every), None)
+
+    def is_tried(self, form: Form) -> bool:
+        """Whether a form may be cheap: shares only of few ranks that are not alike."""
+        if form.way != SHARES:
+            return True
+        return self.size <= MANY and self.pairs.turned.turning.count < self.size
 
     def least(self, collective: str, form: Form) -> Line:
         """A lower bound of the price, by the steps and the load of the busiest link."""

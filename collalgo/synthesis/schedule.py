@@ -8,11 +8,11 @@ import numpy as np
 
 from collalgo.base.digest import blake2b
 from collalgo.cost.messages import Messages
+from collalgo.cost.turning import Turning
 from collalgo.schedule import Chunk, Chunks, Group, Kind, Step, Transfer
 from collalgo.schedule.transfers import Ints
 from collalgo.synthesis.plan import Plan
 from collalgo.synthesis.tree_transfers import Transfers
-from collalgo.synthesis.turning import Turning
 
 #: Units of a block that are next to each other: the block, the first and the end.
 Run = tuple[int, int, int]

@@ -20,15 +20,14 @@ from collalgo.synthesis.planner import (
     MOST_UNLIKE,
     ONE,
     PEERS,
-    PLANNED,
     ROUNDS,
     SEVERAL,
-    WAVES,
     Form,
     Planner,
     can_plan,
 )
 from collalgo.synthesis.schedule import PlannedSteps
+from collalgo.synthesis.ways import PLANNED, WAVES
 
 #: The name of the algorithm.
 NAME = "synthesized"
@@ -109,7 +108,8 @@ class Synthesis:
             form
             for way in PLANNED[collective]
             for form in forms(collective, way)
-            if self.planner.obstacle(collective, form) is None
+            if self.planner.is_tried(form)
+            and self.planner.obstacle(collective, form) is None
         ]
         has_waves = any(form.way == WAVES for form in found)
         return [

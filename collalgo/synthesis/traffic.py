@@ -1,8 +1,7 @@
 """The traffic of collectives: transfers along trees, to be ordered into steps."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from math import inf
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -28,8 +27,12 @@ UNITS, MOST, LEAST = 512, 64, 4
 #: The most units of all blocks that all ranks receive.
 MOST_DELIVERIES = 1 << 20
 
-#: The units of a buffer without blocks, and those of all pairs of ranks together.
-OF_WHOLE, OF_PAIRS = 240, 2048
+#: The multiples of these units that are tried where ranks turn into each other. Of many
+#: ranks a tree has many edges that are alike, so that few trees cannot balance links.
+MULTIPLES, MULTIPLES_OF_MANY = (2, 4), (2, 3, 4, 6, 8, 12)
+
+#: The units of a buffer without blocks.
+OF_WHOLE = 240
 
 #: The transfers over the busiest link in a step.
 IN_STEP = 12
@@ -43,10 +46,6 @@ NEARLY = 0.7
 #: The steps between the first and the last units of a block: what has to pass several
 #: ranks comes first, since nothing else waits for it.
 AHEAD = 2.0
-
-#: The part of all steps between these units where paths of several hops are spread
-#: between direct ones, since they take other links.
-SPREAD_PART = 0.25
 
 #: The steps by which trees that carry data in each step may carry it before its time.
 IN_WAVES = 4.0
@@ -73,8 +72,8 @@ class Traffic(NamedTuple):
     in_waves : bool
         Whether each unit has a part in each step in which the busiest link is full.
     spread : float
-        The part of all steps between the first and the last units of a block; 0 for a
-        few steps.
+        The part of all steps between the first and the last units of a block, or of the
+        buffer; 0 for a few steps.
     """
 
     pairs: PairLinks
@@ -109,8 +108,7 @@ class Traffic(NamedTuple):
         before = np.repeat(self.waits.heights(len(self.transfers.source)), parts)
         if self.begin is not None:
             return rounds * np.repeat(self.begin, parts) - before
-        in_blocks = self.blocks.number > 1 and not self.in_waves
-        span = max(AHEAD, self.spread * rounds) if in_blocks else rounds
+        span = rounds if self.in_waves else max(AHEAD, self.spread * rounds)
         return span * phases(self.transfers.unit, parts) - before
 
     def _parts(self, rounds: int) -> int:
@@ -194,7 +192,7 @@ def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     other: then more units are tried, too.
     """
     pairs, best, least = pairs.turned, None, np.inf
-    for units in _numbers_of_units(pairs, to_combine):
+    for units in _numbers_of_units(pairs):
         found = _allgather_of(pairs, units, to_combine)
         if found.busy / units < FEWER * least:
             best, least = found, found.busy / units
@@ -202,16 +200,13 @@ def allgather(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
     return best
 
 
-def _numbers_of_units(pairs: PairLinks, to_combine: bool) -> list[int]:
-    """The numbers of units of a block that are tried, in ascending order.
-
-    Many ranks combine more units in more messages, which cost more than they balance.
-    """
+def _numbers_of_units(pairs: PairLinks) -> list[int]:
+    """The numbers of units of a block that are tried, in ascending order."""
     units, turns = units_of(pairs.size), pairs.turning.count > 1
     most = most_transfers(pairs.size, turns) // (2 * pairs.size**2)
-    if not turns or (to_combine and pairs.size > MANY):
-        return [units]
-    return [units, *(one for one in (2 * units, 4 * units) if one <= most)]
+    tried = MULTIPLES_OF_MANY if pairs.size > MANY else MULTIPLES
+    more = [one * units for one in tried if turns and one * units <= most]
+    return [units, *more]
 
 
 def _allgather_of(pairs: PairLinks, units: int, to_combine: bool) -> Traffic:
@@ -225,62 +220,12 @@ def _allgather_of(pairs: PairLinks, units: int, to_combine: bool) -> Traffic:
     return Traffic(pairs, blocks, *down(trees, block, unit, to_combine), trees.busy)
 
 
-def scatter(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
-    """Paths from the root to each rank, each with a unit of its block."""
-    others, units = pairs.size - 1, units_of(pairs.size)
-    unit, number = np.divmod(np.arange(others * units), others)
-    block = (root + 1 + number) % pairs.size
-    ends = [root] * len(block), block.tolist()
-    trees = pairs.once((scatter, root), lambda: pack(pairs, *ends))
-    return Traffic(
-        pairs,
-        Blocks.equal(pairs.size, units),
-        *down(trees, block, unit, to_combine),
-        trees.busy,
-    )
-
-
-def scatter_evenly(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
-    """The same paths; direct ones carry data beside those of several hops."""
-    return scatter(pairs, root, to_combine)._replace(spread=SPREAD_PART)
-
-
-#: The name of the way in which paths of several hops are spread between direct ones.
-EVENLY = "evenly"
-
-#: The ways from one rank to all others, by name.
-PATHS: Mapping[str, Maker] = MappingProxyType(
-    {"paths": scatter, EVENLY: scatter_evenly}
-)
-
-
-def alltoall(pairs: PairLinks, _root: int, to_combine: bool) -> Traffic:
-    """Paths from each rank to each other, each with a unit of their block."""
-    pairs, size = pairs.turned, pairs.size
-    units = min(MOST, max(LEAST, OF_PAIRS // (size * (size - 1))))
-    each = np.flatnonzero(~np.eye(size, dtype=bool))
-    each = each[np.isin(each // size, pairs.turning.symmetry.representatives)]
-    ends, unit = np.tile(each, units), np.repeat(np.arange(units), len(each))
-    source, target = np.divmod(ends, size)
-    trees = pack(pairs, source.tolist(), target.tolist())
-    return Traffic(
-        pairs,
-        Blocks.equal(size * size, units),
-        *down(trees, ends, unit, to_combine),
-        trees.busy,
-    )
-
-
 def broadcast(pairs: PairLinks, root: int, to_combine: bool) -> Traffic:
     """Trees from the root, each with a unit of the buffer."""
     key, unit = (broadcast, root), np.arange(OF_WHOLE)
     trees = pairs.once(key, lambda: pack(pairs, [root] * OF_WHOLE))
-    return Traffic(
-        pairs,
-        Blocks.equal(1, OF_WHOLE),
-        *down(trees, 0 * unit, unit, to_combine),
-        trees.busy,
-    )
+    found = down(trees, 0 * unit, unit, to_combine)
+    return Traffic(pairs, Blocks.equal(1, OF_WHOLE), *found, trees.busy, spread=1.0)
 
 
 def allreduce(pairs: PairLinks, _root: int, _to_combine: bool) -> Traffic:
@@ -292,4 +237,5 @@ def allreduce(pairs: PairLinks, _root: int, _to_combine: bool) -> Traffic:
     trees = trees._replace(parents=centred(trees.parents))
     units = len(unit) * turns
     blocks = Blocks.equal(1, units)
-    return Traffic(pairs, blocks, *up_and_down(trees, 0 * unit, unit), trees.busy)
+    found = up_and_down(trees, 0 * unit, unit)
+    return Traffic(pairs, blocks, *found, trees.busy, spread=1.0)

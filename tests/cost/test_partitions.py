@@ -11,7 +11,8 @@ from collalgo.cost.bounds import bound
 from collalgo.cost.cuts import Network
 from collalgo.cost.placement import Placement
 from collalgo.cost.uniform_cluster import UniformCluster
-from collalgo.synthesis.planner import PLANNED, Form, Planner
+from collalgo.synthesis.planner import Form, Planner
+from collalgo.synthesis.ways import PLANNED
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 
@@ -72,7 +73,7 @@ def test_the_packages_of_a_mi250x_bound_its_allreduce():
 
 
 def test_groups_of_several_ranks_are_told_from_single_ranks(monkeypatch):
-    monkeypatch.setattr(tree_bounds, "MOST_RANKS", 1)  # else trees are the reason
+    monkeypatch.setattr(tree_bounds, "MOST", 1)  # else trees are the reason
     broken = Topology.load("dgx_h100", hosts=4).degraded("host0/nic0", 0.1)
     reason = bound("allreduce", broken).reason
     assert "25 groups of ranks (host0, and each of the other 24 ranks)" in reason

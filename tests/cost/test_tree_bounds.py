@@ -1,6 +1,7 @@
 """The least time of trees over the routes of messages."""
 
 import sys
+from functools import partial
 from itertools import product
 
 import networkx as nx
@@ -11,13 +12,24 @@ from scipy.optimize import linprog
 from collalgo import Topology
 from collalgo.cost import tree_bounds
 from collalgo.cost.bounds import bound
+from collalgo.cost.joint_edges import JointEdges
 from collalgo.cost.placement import Placement
-from collalgo.cost.tree_bounds import BOTH_WAYS, OF_ALL, PATHS, REVERSED, tree_seconds
+from collalgo.cost.routed_edges import (
+    BOTH_WAYS,
+    OF_ALL,
+    OF_ONE,
+    PATHS,
+    REVERSED,
+    RoutedEdges,
+)
+from collalgo.cost.tree_bounds import tree_seconds
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.topology.model import Kind, LinkKind
+from collalgo.topology.places import ranks_of
+from tests.support.host_networks import unmirrored
 
 NBYTES = 1 << 30
-ALL = (*OF_ALL, *tree_bounds.OF_ONE, *PATHS, *BOTH_WAYS)
+ALL = (*OF_ALL, *OF_ONE, *PATHS, *BOTH_WAYS)
 
 
 def uneven(size):
@@ -83,24 +95,6 @@ def test_prices_prove_the_time_of_the_best_of_all_trees(collective, size):
     seconds, exact = tree_seconds(collective, Placement(machine).routes, size, root)
     assert exact
     assert seconds == pytest.approx(brute_force(collective, machine, root), rel=1e-4)
-
-
-def unmirrored(extra):
-    """Two hosts: most of a message takes other links than most of the one back.
-
-    Messages are divided at their ends, by the links there: a third of a host is behind
-    the one link of a switch. Maybe a third host has the slowest link.
-    """
-    machine = Topology("unmirrored", "a test")
-    switches = {name: machine.add(name, Kind.SWITCH) for name in "abcdef"}
-    hosts = [machine.add(f"host{i}", Kind.HOST) for i in range(2 + extra)]
-    pairs = [*product(hosts[:1], "abc"), *product(hosts[1:2], "def")]
-    for a, b in [*pairs, *("ad", "bd", "ce", "cf")]:
-        ends = switches.get(a, a), switches[b]
-        machine.link(*ends, LinkKind.NETWORK, 10.0)
-    for host in hosts[2:]:
-        machine.link(host, switches["d"], LinkKind.NETWORK, 2.0)
-    return machine
 
 
 @pytest.mark.parametrize("collective", ALL)
@@ -169,7 +163,39 @@ def test_without_scipy_the_cut_is_taken(monkeypatch):
     assert "linear programme" not in by_cut.reason
 
 
-def test_many_ranks_have_the_bound_of_cuts(monkeypatch):
-    monkeypatch.setattr(tree_bounds, "MOST_RANKS", 4)
+ALIKE = [
+    partial(Topology.load, "torus", dims=(3, 4)),
+    partial(Topology.load, "mesh", dims=(2, 3)),
+    partial(Topology.load, "mi250x"),
+    partial(Topology.load, "dgx_h100", hosts=2),
+    partial(uneven, 5),
+]
+
+
+@pytest.mark.parametrize("make", ALIKE)
+def test_links_that_are_alike_count_as_one_where_ranks_are_many(monkeypatch, make):
+    machine = make()
+    routes, size = Placement(machine).routes, len(ranks_of(machine))
+    few = {one: tree_seconds(one, routes, size, 0) for one in ALL}
+    monkeypatch.setattr(tree_bounds, "_edges", joint_edges)
+    for collective, (expected, _) in few.items():
+        seconds, _ = tree_seconds(collective, routes, size, 0)
+        assert seconds == pytest.approx(expected, rel=1e-4), collective
+
+
+def joint_edges(collective, routes, size, root, _):
+    """The edges of trees of many ranks."""
+    links = JointEdges(routes, size, collective, root)
+    return links, links.roots
+
+
+def test_only_links_between_unlike_ranks_count_each():
+    routes = Placement(Topology.load("dgx_h100", hosts=2)).routes
+    assert JointEdges(routes, 16, "allgather", 0).count == 6
+    assert RoutedEdges(routes, 16, "allgather").count > 100
+
+
+def test_very_many_ranks_have_the_bound_of_cuts(monkeypatch):
+    monkeypatch.setattr(tree_bounds, "MOST", 4)
     machine = uneven(5)
     assert tree_seconds("broadcast", Placement(machine).routes, 5, 0) is None

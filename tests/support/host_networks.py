@@ -1,6 +1,7 @@
 """Networks of hosts with links of their own, whose bound by cuts trees attain."""
 
 import random
+from itertools import product
 
 from collalgo import Topology
 from collalgo.topology.model import Kind, LinkKind
@@ -32,3 +33,21 @@ def network(size, extra=2.0, seed=0):
         speed = chance.choice(SPEEDS)
         topology.link(hosts[a], hosts[b], LinkKind.NETWORK, speed, latency=1e-6)
     return topology
+
+
+def unmirrored(extra):
+    """Two hosts: most of a message takes other links than most of the one back.
+
+    Messages are divided at their ends, by the links there: a third of a host is behind
+    the one link of a switch. Maybe a third host has the slowest link.
+    """
+    machine = Topology("unmirrored", "a test")
+    switches = {name: machine.add(name, Kind.SWITCH) for name in "abcdef"}
+    hosts = [machine.add(f"host{i}", Kind.HOST) for i in range(2 + extra)]
+    pairs = [*product(hosts[:1], "abc"), *product(hosts[1:2], "def")]
+    for a, b in [*pairs, *("ad", "bd", "ce", "cf")]:
+        ends = switches.get(a, a), switches[b]
+        machine.link(*ends, LinkKind.NETWORK, 10.0)
+    for host in hosts[2:]:
+        machine.link(host, switches["d"], LinkKind.NETWORK, 2.0)
+    return machine

@@ -18,17 +18,16 @@ from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.planner import (
     MOST_RANKS,
     MOST_UNLIKE,
-    OF_MANY,
     ONE,
     PACES,
     PEERS,
-    PLANNED,
     Form,
     Planner,
     can_plan,
 )
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.synthesized import synthesized_row
+from collalgo.synthesis.ways import OF_MANY, PLANNED
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 

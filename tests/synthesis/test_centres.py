@@ -9,8 +9,9 @@ from collalgo.cost.placement import Placement
 from collalgo.synthesis import wave_traffic
 from collalgo.synthesis.centres import centred, depths, mean_depth
 from collalgo.synthesis.forms import forms
-from collalgo.synthesis.planner import WAVES, Planner
+from collalgo.synthesis.planner import Planner
 from collalgo.synthesis.wave_packing import hubs
+from collalgo.synthesis.ways import WAVES
 from tests.support.host_networks import network
 
 SIZES = (1, 2, 3, 5, 7, 8, 12, 16, 17, 33)

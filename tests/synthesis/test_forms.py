@@ -16,15 +16,7 @@ from collalgo.selection.synthesis_candidates import SynthesisCandidates
 from collalgo.synthesis import wave_traffic
 from collalgo.synthesis.forms import FROM_ONE, LONGER, MANY, SHORTER, forms
 from collalgo.synthesis.paces import EVEN, PACES, RAMP
-from collalgo.synthesis.planner import (
-    MOST_RANKS,
-    PEERS,
-    PLANNED,
-    SEVERAL,
-    WAVES,
-    Form,
-    Planner,
-)
+from collalgo.synthesis.planner import MOST_RANKS, PEERS, SEVERAL, Form, Planner
 from collalgo.synthesis.synthesized import (
     Synthesis,
     first_way,
@@ -33,6 +25,7 @@ from collalgo.synthesis.synthesized import (
 )
 from collalgo.synthesis.tree_transfers import MOST_TRANSFERS
 from collalgo.synthesis.wave_packing import pack_waves
+from collalgo.synthesis.ways import PLANNED, WAVES
 from tests.support.host_networks import network
 
 REDUCING = ("reduce_scatter", "allreduce", "reduce")

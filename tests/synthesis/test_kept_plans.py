@@ -12,9 +12,10 @@ from collalgo.base import code_identity, disk_cache
 from collalgo.cost.placement import Placement
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.synthesis import kept_plans, kept_proofs, planner as planner_module
-from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
+from collalgo.synthesis.planner import ONE, SEVERAL, Form, Planner
 from collalgo.synthesis.synthesized import steps_of
 from collalgo.synthesis.traffic import Traffic
+from collalgo.synthesis.ways import PLANNED
 from tests.support.host_networks import network
 
 WAYS = [(name, way) for name, ways in PLANNED.items() for way in ways]

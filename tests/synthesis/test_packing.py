@@ -13,7 +13,7 @@ from collalgo import Topology
 from collalgo._kernels.synthesis.packing import Packing
 from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
-from collalgo.synthesis.packing import pack
+from collalgo.synthesis.packing import ANY, pack
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.topology.model import Kind, LinkKind
@@ -86,6 +86,19 @@ def test_a_tree_is_the_cheapest_arborescence(size):
         assert size == 1 or set(nx.descendants(tree, root)) == {*range(size)} - {root}
         price = sum(slowness[u * size + v] ** 2 for u, v in found)
         assert price == pytest.approx(best.size("weight"))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 8, 12, 17])
+def test_a_tree_from_any_rank_has_the_root_that_makes_it_cheapest(size):
+    chance = random.Random(size)
+    slowness = np.array([chance.choice([1, 2, 3, 5, 8]) for _ in range(size**2)], float)
+    packing = one_tree(size, slowness, ANY)
+    packing.sweep(0)
+    found = edges(packing.parents[0])
+    each = [cheapest_arborescence(size, slowness**2, one) for one in range(size)]
+    best = min(tree.size("weight") for tree in each)
+    assert len(found) == size - 1
+    assert sum(slowness[u * size + v] ** 2 for u, v in found) == pytest.approx(best)
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 7, 8, 12, 16, 17])

@@ -3,9 +3,11 @@
 import pytest
 from collalgo.bench.over_bounds.machines import random_machine
 
+from collalgo import Topology
 from collalgo.cost.placement import Placement
 from collalgo.synthesis.forms import forms
-from collalgo.synthesis.planner import PLANNED, Planner
+from collalgo.synthesis.planner import Planner
+from collalgo.synthesis.ways import PLANNED
 
 
 @pytest.mark.parametrize("collective", ["scatter", "gather"])
@@ -19,3 +21,17 @@ def test_paths_of_several_hops_are_spread_between_direct_ones(collective):
         for way in PLANNED[collective]
     }
     assert least["evenly"] < 0.9 * least["paths"]
+
+
+@pytest.mark.parametrize("collective", ["scatter", "gather"])
+@pytest.mark.parametrize("name", ["mi300x", "dgx_h100"])
+def test_what_is_relayed_comes_first_where_relays_are_fast(name, collective):
+    planner = Planner(Placement(Topology.load(name, hosts=4)))
+    least = {
+        way: min(
+            planner.price(collective, form).seconds(1 << 30)
+            for form in forms(collective, way)
+        )
+        for way in PLANNED[collective]
+    }
+    assert least["far_first"] < 0.98 * min(least["paths"], least["evenly"])

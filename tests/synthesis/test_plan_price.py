@@ -6,7 +6,8 @@ from collalgo import Topology
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.placement import Placement
 from collalgo.cost.rounds import rounds
-from collalgo.synthesis.planner import ONE, PLANNED, SEVERAL, Form, Planner
+from collalgo.synthesis.planner import ONE, SEVERAL, Form, Planner
+from collalgo.synthesis.ways import PLANNED
 from collalgo.topology.model import Kind, LinkKind
 from tests.support.host_networks import network
 

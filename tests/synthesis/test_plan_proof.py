@@ -13,15 +13,10 @@ from collalgo.synthesis import kept_proofs
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan import LANES, OF_SEVERAL, Plan
 from collalgo.synthesis.plan_proof import ALONG_TREES, prove_plan
-from collalgo.synthesis.planner import (
-    ONE,
-    PLANNED,
-    SEVERAL,
-    Form,
-    Planner,
-)
+from collalgo.synthesis.planner import ONE, SEVERAL, Form, Planner
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.tree_transfers import Transfers
+from collalgo.synthesis.ways import PLANNED
 from tests.support.host_networks import network
 
 WAYS = [(name, way) for name in ALONG_TREES for way in PLANNED[name]]

@@ -26,9 +26,10 @@ from collalgo.schedule.collective import COLLECTIVES
 from collalgo.schedule.prover import Prover
 from collalgo.selection.on_topology import TopologyPricer
 from collalgo.synthesis.plan import LANES
-from collalgo.synthesis.planner import ONE, PEERS, PLANNED, SEVERAL, Form, Planner
+from collalgo.synthesis.planner import ONE, PEERS, SEVERAL, Form, Planner
 from collalgo.synthesis.schedule import PlannedSteps
 from collalgo.synthesis.synthesized import Synthesis, first_way
+from collalgo.synthesis.ways import PLANNED
 from tests.support.host_networks import network
 from tests.support.leisure import at_leisure
 

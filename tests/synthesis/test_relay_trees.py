@@ -8,8 +8,9 @@ from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
 from collalgo.synthesis.centres import depths
 from collalgo.synthesis.packing import pack, packing_of
-from collalgo.synthesis.planner import WAVES, Form, Planner
+from collalgo.synthesis.planner import Form, Planner
 from collalgo.synthesis.relay_trees import busy_of, groups_around, over_relays
+from collalgo.synthesis.ways import WAVES
 from tests.support.host_networks import network
 
 MACHINES = {

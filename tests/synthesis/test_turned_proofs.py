@@ -6,10 +6,11 @@ import pytest
 from collalgo import Topology
 from collalgo.cost.placement import Placement
 from collalgo.cost.symmetry import Symmetry
+from collalgo.cost.turning import Turning
 from collalgo.synthesis.blocks import Blocks
 from collalgo.synthesis.plan_proof import prove_plan
-from collalgo.synthesis.planner import WAVES, Form, Planner
-from collalgo.synthesis.turning import Turning
+from collalgo.synthesis.planner import Form, Planner
+from collalgo.synthesis.ways import WAVES
 from tests.synthesis.test_plan_proof import (
     WITH_PEERS,
     is_proved,

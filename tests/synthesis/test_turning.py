@@ -7,20 +7,14 @@ import pytest
 
 from collalgo import Topology, verify
 from collalgo.cost.placement import Placement
-from collalgo.synthesis import traffic
 from collalgo.synthesis.pair_links import PairLinks
+from collalgo.synthesis.path_traffic import alltoall
 from collalgo.synthesis.plan import Plan
-from collalgo.synthesis.planner import (
-    MOST_ALIKE,
-    OF_MANY,
-    ONE,
-    PLANNED,
-    SEVERAL,
-    Form,
-    Planner,
-    can_plan,
-)
+from collalgo.synthesis.planner import MOST_ALIKE, ONE, SEVERAL, Form, Planner, can_plan
 from collalgo.synthesis.rank_routes import RankRoutes
+from collalgo.synthesis.share_traffic import shares
+from collalgo.synthesis.traffic import allgather, allreduce
+from collalgo.synthesis.ways import OF_MANY, PLANNED
 from tests.support.host_networks import network
 
 #: Machines with the radix of each digit of a rank, the least significant first, and
@@ -66,10 +60,10 @@ def busiest(pairs, plan):
 
 
 @pytest.mark.parametrize("make", [one[0] for one in MACHINES])
-@pytest.mark.parametrize("kind", ["allgather", "allreduce", "alltoall"])
+@pytest.mark.parametrize("kind", [allgather, allreduce, shares, alltoall])
 def test_links_carry_what_the_sets_of_links_that_turn_do(make, kind):
     pairs = links_of(make())
-    made = getattr(traffic, kind)(pairs, 0, False)
+    made = kind(pairs, 0, False)
     nothing = np.zeros(len(made.transfers.source), np.int64)
     part = Plan(pairs.size, made.blocks, made.transfers, nothing, nothing)
     whole = part.turned(made.pairs.turning)

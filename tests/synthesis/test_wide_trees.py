@@ -8,9 +8,10 @@ from collalgo.cost.placement import Placement
 from collalgo.synthesis.centres import depths
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.plan_proof import prove_plan
-from collalgo.synthesis.planner import WAVES, Form, Planner
+from collalgo.synthesis.planner import Form, Planner
 from collalgo.synthesis.rank_routes import RankRoutes
 from collalgo.synthesis.relay_trees import groups_around, over_relays
+from collalgo.synthesis.ways import WAVES
 from collalgo.synthesis.wide_trees import (
     CHILDREN,
     DIGITS,

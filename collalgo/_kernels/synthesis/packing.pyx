@@ -11,6 +11,7 @@ and quotients in a fixed order: every rank computes the same trees.
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
+from collalgo._kernels.cost.any_root cimport AnyRoot
 from collalgo._kernels.cost.arborescence cimport OUTSIDE, Arborescence
 
 import numpy as np
@@ -39,7 +40,8 @@ cdef class Packing:
     capacity
         The capacity of each directed link.
     roots, ends
-        The root of each tree, and its only destination, or -1 for a tree to all ranks.
+        The root of each tree, or -1 for any, and its only destination, or -1 for a tree
+        to all ranks.
     both_ways
         Whether a tree is used in both directions, to reduce and to broadcast.
     weights
@@ -71,6 +73,7 @@ cdef class Packing:
     cdef double scale, hop, fresh, mean, seen
     cdef int32_t[::1] order, depth
     cdef Arborescence arborescence
+    cdef AnyRoot any_root
 
     def __init__(
         self,
@@ -101,6 +104,8 @@ cdef class Packing:
         self.price = np.zeros(len(capacity))
         self.cost = np.zeros((size, size))
         self.arborescence = Arborescence(size)
+        if np.asarray(roots).min(initial=0) < 0:
+            self.any_root = AnyRoot(size)
         self.order, self.depth = np.empty((2, size), np.int32)
         self._parents = np.full((len(roots), size), OUTSIDE, np.int32)
 
@@ -168,6 +173,8 @@ cdef class Packing:
         """Find the cheapest tree from a root, or the cheapest paths to some ends."""
         cdef Py_ssize_t tree, root = self.roots[first]
         if self.ends[first] < 0:
+            if root < 0:
+                root = self.any_root.of(self.cost)
             self.arborescence.find(self.cost, root, self._parents[first])
             self._flatten(root, self._parents[first])
             self._average(self._parents[first])

@@ -7,8 +7,8 @@ one with the sum of their speeds, and take a fraction of the time to plan on.
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.cost.turning import PART_BITS, Loads, mixed
 from collalgo.schedule.transfers import Ints, Reals
-from collalgo.synthesis.turning import PART_BITS, Loads, mixed
 
 
 def joined(

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from collalgo.synthesis.joint_links import joined
-from collalgo.synthesis.turning import Loads
+from collalgo.cost.joint_links import joined
+from collalgo.cost.turning import Loads
 
 
 def seconds(loads, speed, amounts):
