@@ -41,14 +41,14 @@ FROM_ONE, TO_ONE, BOTH_WAYS, OF_ALL = (
         *((16, EVEN), (32, EVEN), (64, EVEN), (128, EVEN), (16, STEEP), (32, STEEP)),
         *((24, FILLED), (32, FILLED), (48, FILLED), (64, FILLED)),
         *((n, GENTLE) for n in (16, 24, 32, 48)),
-        *((n, SLOW) for n in (8, 12, 16, 32)),
+        *((n, SLOW) for n in (12, 16, 32)),
         *((n, RAMP) for n in (24, 32, 48, 64, 96, 192)),
     ),
     (
         *((24, EVEN), (48, EVEN), (96, EVEN), (16, STEEP)),
         *((24, FILLED), (48, FILLED), (64, FILLED)),
         *((n, GENTLE) for n in (16, 24, 32)),
-        *((n, SLOW) for n in (8, 12, 16, 32)),
+        *((n, SLOW) for n in (16, 32)),
         *((n, RAMP) for n in (32, 64, 128)),
     ),
     (

@@ -68,7 +68,7 @@ class Lengths(NamedTuple):
     lead : float
         The number of even steps by which a transfer is before each that waits for it.
     pieces : int
-        The number of parts of a unit in a shortest step, in waves.
+        The number of parts of a unit in a shortest step, in waves of few parts.
     """
 
     fraction: float = 0.0
@@ -77,10 +77,10 @@ class Lengths(NamedTuple):
     lead: float = 1.0
     pieces: int = 1
 
-    @property
-    def parts(self) -> int:
-        """The parts of a unit in waves in an even step."""
-        return self.shortest * self.pieces
+    def parts_of(self, rounds: int) -> int:
+        """The parts of a unit in waves in each of some even steps."""
+        whole = self.shortest * self.pieces
+        return whole if rounds * whole <= MOST_PARTS else self.shortest
 
     def pace(self, even: float) -> Pace:
         """The pace from the seconds of an even step."""
@@ -99,6 +99,9 @@ class Lengths(NamedTuple):
             found += 1
         return found
 
+
+#: The most parts of a unit of several pieces in each shortest step.
+MOST_PARTS = 512
 
 #: The rounds that may be left of a load by rounding.
 LEFT = 1e-6

@@ -119,7 +119,7 @@ class Form(NamedTuple):
     @property
     def parts_of_round(self) -> int:
         """The parts of a unit in waves in an even step, the same in all stages."""
-        return PACES[self.pace].parts
+        return PACES[self.pace].parts_of(self.rounds)
 
     def least_steps(self, collective: str) -> int:
         """The number of steps that the busiest link needs."""
