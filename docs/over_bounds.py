@@ -152,8 +152,9 @@ def _versions() -> str:
         return ""
     return (
         f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones: without scatters and gathers that spread paths "
-        "of several hops between\ndirect ones.\n\n"
+        f"{earlier} with\nearlier ones: with waves that end in steps of equal lengths. "
+        "Of two thirds of the latter\nthe broadcasts and reductions are the present "
+        "ones.\n\n"
     )
 
 
