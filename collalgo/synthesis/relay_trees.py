@@ -179,5 +179,4 @@ def loads_of(pairs: PairLinks, parents: Parents) -> Reals:
     pair = parents[tree, rank].astype(np.int64) * pairs.size + rank
     times = np.bincount(pair, minlength=pairs.size**2)
     loads = times[pairs.pair] * pairs.busy
-    found: Reals = np.bincount(pairs.links, loads)
-    return found
+    return np.bincount(pairs.links, loads).astype(np.float64)
