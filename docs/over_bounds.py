@@ -53,14 +53,20 @@ GROUPS = {
 ROUNDS = """
 Prices are in rounds: each step lasts at least as long as the slowest of its messages
 without bytes, and data that a rank receives in a step is sent on in a later one. So a
-broadcast or a reduce cannot attain the bound by bytes: with K equal parts of the ranks
-(hosts, or single ranks) beside that of the root, B seconds by bytes and a latency of a,
-it takes at least (sqrt(B) + sqrt((1 - 1 / K) a))^2, its bound in rounds. For up to 16
-ranks, each further message of a rank in a step adds its gap to a, and fewer messages
-fill less of the links; the bound is the least over all numbers of messages. Bounds of
-up to 64 ranks, of an allgather or reduce-scatter up to 32, and of up to 320 that are
-alike, are those over the [routes of messages](bounds.md), not only by cuts. The aim is
-a ratio of {aim}, of alltoall {alltoall}.
+broadcast or a reduce cannot attain the bound by bytes. Its bound in rounds is the
+greatest of three, [each with its proof](bounds.md#rounds):
+
+- with K equal parts of the ranks (hosts, or single ranks) beside that of the root, B
+  seconds by bytes and a latency of a, it takes at least
+  (sqrt(B) + sqrt((1 - 1 / K) a))^2; for up to 16 ranks, each further message of a rank
+  in a step adds its gap to a, and fewer messages fill less of the links;
+- for all ranks, each message of a rank in a step reaches one part more;
+- between hosts, the root alone sends in the first step, and the ranks of another host
+  receive different data in the last one, so that steps grow slowly at both ends.
+
+Bounds of up to 64 ranks, of an allgather or reduce-scatter up to 32, and of up to 320
+that are alike, are those over the [routes of messages](bounds.md), not only by cuts.
+The aim is a ratio of {aim}, of alltoall {alltoall}.
 
 """
 
@@ -146,8 +152,9 @@ def _versions() -> str:
         return ""
     return (
         f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones: without scatters and gathers that spread paths "
-        "of several hops between\ndirect ones.\n\n"
+        f"{earlier} with\nearlier ones: with waves that end in steps of equal lengths. "
+        "Of two thirds of the latter\nthe broadcasts and reductions are the present "
+        "ones.\n\n"
     )
 
 

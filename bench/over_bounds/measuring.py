@@ -21,9 +21,10 @@ COMPARED = (
 #: The version of the schedules that are compared, kept with the figures: 2 has
 #: allreduces in waves, 3 short steps at both ends of waves, 4 broadcasts over relays,
 #: gentle and steep ramps, and messages into hosts that are divided by the widths of
-#: unequal NICs, 5 scatters whose paths of several hops are spread between direct ones.
+#: unequal NICs, 5 scatters whose paths of several hops are spread between direct ones,
+#: 6 waves that end as slowly as they begin, and combine units in fewer messages.
 #: Raise it where schedules become better on many machines.
-VERSION = 5
+VERSION = 6
 
 #: The significant digits of figures in files.
 DIGITS = 5

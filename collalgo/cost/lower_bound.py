@@ -3,13 +3,20 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf, sqrt
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from collalgo.base.units import human_time, number_of_bytes
 from collalgo.topology.assumed import marked
 
 #: The relative difference up to which a price is as low as its bound: by rounding.
 AS_LOW = 1e-6
+
+
+class LeastInRounds(Protocol):
+    """A lower bound of a broadcast or reduce in the model of rounds."""
+
+    def seconds(self, nbytes: float) -> float:
+        """The least seconds for a number of bytes."""
 
 
 class Relay(NamedTuple):
@@ -84,7 +91,7 @@ class Bound:
     exact: bool = False
     latency: float = 0.0
     assumed: tuple[str, ...] = ()
-    relays: tuple[Relay, ...] = ()
+    relays: tuple[LeastInRounds, ...] = ()
 
     def seconds(self, nbytes: float | str) -> float:
         """The least time for a number of bytes, or text as ``"1M"``."""

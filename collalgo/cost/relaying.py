@@ -32,13 +32,18 @@ from collalgo.cost.cuts import Network
 from collalgo.cost.flows import DeviceSet
 from collalgo.cost.latencies import nearest_latencies
 from collalgo.cost.link_model import LinkModel
-from collalgo.cost.lower_bound import Relay
+from collalgo.cost.lower_bound import LeastInRounds, Relay
+from collalgo.cost.ramps import ramps_between
 from collalgo.cost.routing import Routing
+from collalgo.cost.spreading import spread_over
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.topology.model import Topology
 
 #: The collectives whose data all has one source, or one destination.
 RELAYED = ("broadcast", "reduce")
+
+#: Those whose data goes to the root.
+TO_ROOT = ("reduce",)
 
 #: The most ranks of which the fastest message is found.
 FEW = 16
@@ -51,21 +56,32 @@ def relays(
     root: str,
     link_model: LinkModel,
     routes: Routing | None = None,
-) -> tuple[Relay, ...]:
+) -> tuple[LeastInRounds, ...]:
     """The least times of a broadcast or reduce between single ranks, and hosts."""
     if collective not in RELAYED:
         return ()
     ranks = [frozenset([rank]) for rank in network.ranks]
-    found = []
+    found: list[LeastInRounds] = []
     latencies = nearest_latencies(machine, link_model)
     for parts, latency in zip((ranks, network.hosts), latencies, strict=True):
-        if latency:
-            out, number = _from_root(network, parts, root)
-            late = 1 - 1 / number if number else 0.0
-            waits = late * latency, late * link_model.message
-            full = _full(network, parts, float(out), routes)
-            found.append(Relay(float(1 / out), *waits, full))
+        if not latency:
+            continue
+        out, number = fed = _from_root(network, parts, root)
+        per_byte, gap = float(1 / out), link_model.message
+        late = 1 - 1 / number if number else 0.0
+        full = _full(network, parts, float(out), routes)
+        found.append(Relay(per_byte, late * latency, late * gap, full))
+        found.append(spread_over(per_byte, number, _most(network, parts), latency, gap))
+        if parts is network.hosts and routes is not None:
+            reverse = collective in TO_ROOT
+            one = ramps_between(network, root, fed, latency, routes, reverse)
+            found += [one] if one else []
     return tuple(found)
+
+
+def _most(network: Network, parts: Sequence[DeviceSet]) -> int:
+    """The most ranks of a part."""
+    return max(network.ranks_in(part) // network.number([part]) for part in parts)
 
 
 def _full(

@@ -7,7 +7,7 @@ plan loses a quarter of what is lost to start-up and to waiting.
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from collalgo.synthesis.paces import EVEN, FILLED, GENTLE, RAMP, STEEP
+from collalgo.synthesis.paces import EVEN, FILLED, GENTLE, RAMP, SLOW, STEEP
 from collalgo.synthesis.path_traffic import EVENLY, FAR_FIRST
 from collalgo.synthesis.planner import SEVERAL, Form
 from collalgo.synthesis.ways import PLANNED, WAVES, Stage
@@ -50,12 +50,14 @@ FROM_ONE, TO_ONE, BOTH_WAYS, OF_ALL = (
         *((16, EVEN), (32, EVEN), (64, EVEN), (128, EVEN), (16, STEEP), (32, STEEP)),
         *((24, FILLED), (32, FILLED), (48, FILLED), (64, FILLED)),
         *((n, GENTLE) for n in (16, 24, 32, 48)),
+        *((n, SLOW) for n in (12, 16, 32)),
         *((n, RAMP) for n in (24, 32, 48, 64, 96, 192)),
     ),
     (
         *((24, EVEN), (48, EVEN), (96, EVEN), (16, STEEP)),
         *((24, FILLED), (48, FILLED), (64, FILLED)),
         *((n, GENTLE) for n in (16, 24, 32)),
+        *((n, SLOW) for n in (16, 32)),
         *((n, RAMP) for n in (32, 64, 128)),
     ),
     (

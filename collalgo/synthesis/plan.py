@@ -189,8 +189,7 @@ def ordered(
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     ordering = _ordering(pairs, transfers, waits, pace.several, order, place, weights)
-    due = pace.due(late[order])
-    found = ordering.steps(pace.least, pace.fraction, pace.most, pace.growth, due)
+    found = ordering.steps(pace, pace.due(late[order]))
     used = np.bincount(found) > 0
     step = (np.cumsum(used) - 1)[found[place]]
     copied = OF_SEVERAL if pace.several else OF_ONE

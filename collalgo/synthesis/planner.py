@@ -62,7 +62,7 @@ class Form(NamedTuple):
     @property
     def parts_of_round(self) -> int:
         """The parts of a unit in waves in an even step, the same in all stages."""
-        return PACES[self.pace].shortest
+        return PACES[self.pace].parts_of(self.rounds)
 
     def least_steps(self, collective: str) -> int:
         """The number of steps that the busiest link needs."""

@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from collalgo.schedule.transfers import Reals
 from collalgo.synthesis.centres import Parents
 from collalgo.synthesis.packing import Trees
 from collalgo.synthesis.pair_links import MANY, PairLinks
@@ -169,8 +170,13 @@ def _spread(found: Parents, group: Nested, relay: int, root: int) -> None:
 
 def busy_of(pairs: PairLinks, parents: Parents) -> float:
     """The seconds that the busiest link needs, for each byte of a unit of each tree."""
+    return float(loads_of(pairs, parents).max())
+
+
+def loads_of(pairs: PairLinks, parents: Parents) -> Reals:
+    """The seconds that each link needs, for each byte of a unit of each tree."""
     tree, rank = np.nonzero(parents >= 0)
     pair = parents[tree, rank].astype(np.int64) * pairs.size + rank
     times = np.bincount(pair, minlength=pairs.size**2)
     loads = times[pairs.pair] * pairs.busy
-    return float(np.bincount(pairs.links, loads).max())
+    return np.bincount(pairs.links, loads).astype(np.float64)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from math import inf
 from typing import Any
 
 from collalgo.algorithms.parameters import COMMON, PIECES, Range, number, suits
@@ -31,6 +32,10 @@ from collalgo.synthesis.ways import PLANNED, WAVES
 
 #: The name of the algorithm.
 NAME = "synthesized"
+
+#: The collectives to one rank that combine data; the most rounds of trees that are
+#: tried beside waves whose busiest link is as busy, up to a part.
+TO_ROOT, FEW, EVENLY = ("reduce",), 64, 1.005
 
 
 class Synthesized:
@@ -111,12 +116,25 @@ class Synthesis:
             if self.planner.is_tried(form)
             and self.planner.obstacle(collective, form) is None
         ]
-        has_waves = any(form.way == WAVES for form in found)
+        most = inf
+        if any(form.way == WAVES for form in found):
+            most = FEW if self._fill_links(collective) else MANY
         return [
             row.with_parameters(_parameters(form) | machine)
             for form in found
-            if form.way == WAVES or form.rounds <= MANY or not has_waves
+            if form.way == WAVES or form.rounds <= most
         ]
+
+    def _fill_links(self, collective: str) -> bool:
+        """Whether waves to one rank load the links as evenly as many more trees.
+
+        Then they are cheaper than the trees in many steps, which take long to plan.
+        """
+        if collective not in TO_ROOT:
+            return False
+        forms = Form(WAVES), Form(first_way(collective))
+        waves, trees = (self.planner.least(collective, form).per_byte for form in forms)
+        return waves <= EVENLY * trees
 
     def named(self, collective: str, name: str) -> Algorithm:
         """The row of a name, which may give parameters.

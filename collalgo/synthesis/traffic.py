@@ -1,7 +1,6 @@
 """The traffic of collectives: transfers along trees, to be ordered into steps."""
 
 from collections.abc import Callable
-from math import inf
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,6 +12,7 @@ from collalgo.synthesis.paces import Lengths
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import MANY, PairLinks
 from collalgo.synthesis.plan import Plan, ordered
+from collalgo.synthesis.transfer_loads import TransferLoads
 from collalgo.synthesis.tree_transfers import (
     Dependencies,
     Transfers,
@@ -49,6 +49,10 @@ AHEAD = 2.0
 
 #: The steps by which trees that carry data in each step may carry it before its time.
 IN_WAVES = 4.0
+
+#: The steps by which a transfer over the busiest link comes before others of its unit
+#: that are due at the same time: a rank may combine only some of them in a step.
+EARLIER = 1e-6
 
 #: The golden ratio, whose multiples are spread evenly between whole numbers.
 GOLDEN = 0.6180339887498949
@@ -96,16 +100,18 @@ class Traffic(NamedTuple):
         parts = self._parts(rounds * parts_of_round)
         transfers, waits = self.transfers.split(parts), self.waits.split(parts)
         pace = lengths.pace(self.busy * parts / rounds)._replace(several=several)
+        late = self._late(rounds, parts, lengths.lead)
         if self.in_waves:
-            pace = pace._replace(ahead=IN_WAVES)
-        late = self._late(rounds, parts)
+            pace = pace._replace(ahead=IN_WAVES, whole=True)
+            late -= EARLIER * np.repeat(self._loads.fullness, parts)
         weights = self.blocks.weights[transfers.block]
         found = ordered(self.pairs, transfers, waits, pace, late, weights)
         return Plan(self.pairs.size, self.blocks.split(parts), transfers, *found)
 
-    def _late(self, rounds: int, parts: int) -> Reals:
+    def _late(self, rounds: int, parts: int, lead: float) -> Reals:
         """The number of steps within which each transfer of parts should be done."""
-        before = np.repeat(self.waits.heights(len(self.transfers.source)), parts)
+        heights = self.waits.heights(len(self.transfers.source))
+        before = lead * np.repeat(heights, parts)
         if self.begin is not None:
             return rounds * np.repeat(self.begin, parts) - before
         span = rounds if self.in_waves else max(AHEAD, self.spread * rounds)
@@ -118,30 +124,18 @@ class Traffic(NamedTuple):
         """
         if self.in_waves:
             return max(1, min(rounds, self._most_parts))
-        _, load = self._loads
-        busy = load / self.pairs.bytes_per_second
-        fewest = load[busy >= NEARLY * busy.max()].min()
-        wanted = -(-IN_STEP * rounds // max(1, int(fewest)))
+        wanted = -(-IN_STEP * rounds // max(1, int(self._loads.fewest(NEARLY))))
         return max(1, min(wanted, self._most_parts))
-
-    @property
-    def _loads(self) -> tuple[Reals, Reals]:
-        """The transfers of each pair of ranks, and those over each link."""
-        pair = self.transfers.source * self.pairs.size + self.transfers.target
-        weights = self.blocks.weights[self.transfers.block]
-        counts: Reals = np.bincount(pair, weights, self.pairs.size**2).astype(float)
-        parts, links = self.pairs.parts, len(self.pairs.bytes_per_second)
-        load = np.bincount(self.pairs.links, counts[self.pairs.pair] * parts, links)
-        return counts, load.astype(float)
 
     @property
     def least_latency(self) -> float:
         """The least seconds of a message over the busiest link."""
-        counts, load = self._loads
-        busiest = (load / self.pairs.bytes_per_second).argmax()
-        pair = self.pairs.pair[self.pairs.links == busiest]
-        found = self.pairs.latencies[pair[counts[pair] > 0]]
-        return float(found.min(initial=inf))
+        return self._loads.least_latency
+
+    @property
+    def _loads(self) -> TransferLoads:
+        weights = self.blocks.weights[self.transfers.block]
+        return TransferLoads.of(self.pairs, self.transfers, weights)
 
     @property
     def _most_parts(self) -> int:

@@ -13,6 +13,7 @@ rank and a seconds of latency, S equal steps take ``S a + B (1 + K / S)``: at be
 from collections.abc import Sequence
 from itertools import product
 from math import sqrt
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,10 @@ from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.relay_trees import over_relays
 
 #: The numbers of trees that are tried, unless their edges are more than a limit.
-NUMBERS, OF_MANY = (1, 2, 3, 4, 6, 7, 8, 12, 16, 24, 32, 48), (1, 2, 4, 8, 16, 32)
+NUMBERS, OF_MANY = (
+    (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 20, 24, 32, 48),
+    (1, 2, 4, 8, 16, 32),
+)
 MOST_EDGES = 1 << 12
 
 #: The prices of links as of :data:`~collalgo.synthesis.packing.SQUARINGS`: from nearly
@@ -47,6 +51,10 @@ VALUES_OF_ALL = ((0.3, 0.0), (0.3, 1.5))
 
 #: The part of the time of other trees that trees over relays take at most.
 CLEARLY = 0.995
+
+#: A link is full with this part of the load of the busiest one; the part by which trees
+#: that fill all links are worse than others that take as long.
+NEARLY, FULL = 0.98, 0.01
 
 #: The bytes whose time is the least, and the seconds of each peer of a rank in a step.
 NBYTES, PEER = 1 << 30, 0.3e-6
@@ -79,14 +87,27 @@ def _numbers(size: int) -> list[int]:
 def pack_waves(pairs: PairLinks, root: int) -> Trees:
     """Pack trees from a root to all ranks, as many as take the least time.
 
-    Trees over relays are chosen only if clearly faster, since they are more numerous.
+    Trees over relays are chosen if they are clearly faster, or less numerous and
+    faster. Of equally fast ones those are that fill the fewest links all the time, as
+    the others can make up for the first steps.
     """
     best = _best(pairs, [[root]], both_ways=False)
-    least = CLEARLY * _seconds(pairs, best, both_ways=False)
-    for trees in over_relays(pairs, root):
-        if (seconds := _seconds(pairs, trees, both_ways=False)) < least:
-            best, least = trees, seconds
-    return best
+    least, most = _seconds(pairs, best, both_ways=False), len(best.parents)
+    over = [
+        (_seconds(pairs, one, both_ways=False), one) for one in over_relays(pairs, root)
+    ]
+    clearly = [
+        (seconds * (1 + FULL * _full(pairs, one)), one)
+        for seconds, one in over
+        if seconds < least * (CLEARLY if len(one.parents) > most else 1.0)
+    ]
+    return min(clearly, key=itemgetter(0))[1] if clearly else best
+
+
+def _full(pairs: PairLinks, trees: Trees) -> float:
+    """The part of the links that is about as busy as the busiest one."""
+    loads = relay_trees.loads_of(pairs, trees.parents)
+    return float((loads >= NEARLY * loads.max()).mean())
 
 
 def pack_waves_both_ways(pairs: PairLinks) -> Trees:

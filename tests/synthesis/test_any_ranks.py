@@ -13,6 +13,7 @@ from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
 from collalgo.errors import AlgorithmNotApplicable, TopologyError
 from collalgo.schedule.collective import COLLECTIVES
+from collalgo.synthesis.paces import Pace
 from collalgo.synthesis.packing import pack
 from collalgo.synthesis.pair_links import PairLinks
 from collalgo.synthesis.planner import (
@@ -164,10 +165,10 @@ def test_steps_are_as_long_as_the_busiest_link_has_something_to_send():
         False,
         1,
     )
-    assert ordering.steps(1.0).tolist() == [*range(count)]
-    assert np.bincount(ordering.steps(1.0, 0.5)).tolist() == [5, 2, 1, 1, 1]
-    assert np.bincount(ordering.steps(1.0, 1.0)).tolist() == [10]
-    assert np.bincount(ordering.steps(3.0, 0.2)).tolist() == [3, 3, 3, 1]
+    assert ordering.steps(Pace(1.0)).tolist() == [*range(count)]
+    assert np.bincount(ordering.steps(Pace(1.0, 0.5))).tolist() == [5, 2, 1, 1, 1]
+    assert np.bincount(ordering.steps(Pace(1.0, 1.0))).tolist() == [10]
+    assert np.bincount(ordering.steps(Pace(3.0, 0.2))).tolist() == [3, 3, 3, 1]
 
 
 @pytest.mark.parametrize("size", [33, 48])

@@ -7,6 +7,7 @@ from collalgo import Topology
 from collalgo.cost.bounds import bound_of
 from collalgo.cost.placement import Placement
 from collalgo.synthesis.centres import depths
+from collalgo.synthesis.paces import SLOW
 from collalgo.synthesis.packing import pack, packing_of
 from collalgo.synthesis.planner import Form, Planner
 from collalgo.synthesis.relay_trees import busy_of, groups_around, over_relays
@@ -74,3 +75,14 @@ def test_waves_over_relays_are_near_the_bound_on_two_servers(collective):
     assert price.seconds(1 << 30) <= 1.05 * bound_of(collective, topology).seconds(
         1 << 30
     )
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_slow_steps_feed_the_nics_of_a_server_nearly_always(collective):
+    """A reduce takes as few messages as a broadcast, and sends to hosts as soon."""
+    topology = Topology.load("dgx_h100", hosts=2)
+    peers = "several" if collective == "reduce" else "one"
+    price = Planner(Placement(topology)).price(collective, Form(WAVES, 16, SLOW, peers))
+    limit = bound_of(collective, topology)
+    assert price.per_byte <= 1.02 * float(limit.per_byte) / 1e9
+    assert price.seconds(1 << 30) <= 1.04 * limit.in_rounds(1 << 30)

@@ -1,6 +1,5 @@
-from math import inf
-
 from collalgo.schedule.transfers import Ints, Reals
+from collalgo.synthesis.paces import Pace
 
 class Ordering:
     def __init__(
@@ -21,11 +20,4 @@ class Ordering:
     ) -> None: ...
     @property
     def lane(self) -> Ints: ...
-    def steps(
-        self,
-        least: float,
-        fraction: float = 0,
-        most: float = inf,
-        growth: float = 0,
-        due: Reals | None = None,
-    ) -> Ints: ...
+    def steps(self, pace: Pace, due: Reals | None = None) -> Ints: ...

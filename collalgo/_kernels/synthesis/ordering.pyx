@@ -7,7 +7,6 @@ a link without ready transfers is idle until the next step; so a step is as long
 links with the largest remaining load have ready transfers.
 """
 
-from libc.math cimport INFINITY
 from libc.stdint cimport int64_t
 
 import numpy as np
@@ -66,7 +65,8 @@ cdef class Ordering:
     cdef ints first_member, members
     cdef int64_t[::1] begun, tried, chosen
     cdef int64_t attempt
-    cdef bint several
+    cdef Py_ssize_t offered
+    cdef bint several, whole, has_some
     cdef double least, fraction, most, growth, length
 
     def __init__(
@@ -108,27 +108,13 @@ cdef class Ordering:
     def lane(self):
         return np.asarray(self.sets.lane)
 
-    def steps(
-        self,
-        double least,
-        double fraction=0,
-        double most=INFINITY,
-        double growth=0,
-        const double[::1] due=None,
-    ):
+    def steps(self, pace, const double[::1] due=None):
         """The step of each transfer; a link is busy for longer by one transfer only.
 
         Parameters
         ----------
-        least
-            The seconds that a step takes at least.
-        fraction
-            The part of what the busiest link has left to carry that a step takes at
-            most, beyond the least.
-        most
-            The seconds that a step takes at most.
-        growth
-            The most times that a step is as long as the one before; 0 for any.
+        pace
+            The lengths of the steps; see :class:`~collalgo.synthesis.paces.Pace`.
         due
             The times of transfers in ascending order, before which they are not tried.
         """
@@ -136,7 +122,8 @@ cdef class Ordering:
         cdef int64_t[:, ::1] lists = np.empty((3, count), np.int64)
         cdef int64_t[::1] ready = lists[0], taken = lists[1], released = lists[2]
         cdef LaterTransfers later
-        self.least, self.fraction, self.most, self.growth = least, fraction, most, growth
+        self.least, self.fraction, self.most, self.growth = pace[:4]
+        self.whole = pace.whole
         self._begin_all()
         later = LaterTransfers(self.waits, due)
         while waiting or later.left():
@@ -180,10 +167,11 @@ cdef class Ordering:
     ):
         """Take some ready transfers in a step, and keep the others; their number."""
         cdef Py_ssize_t kept
-        cdef double limit
+        cdef double limit, beyond
         if self.growth:
             limit = min(self.most, self.growth * self.length)
-            self.length = min(limit, self.fraction * self.loads.most_left())
+            beyond = max(0.0, self.loads.most_left() - self.least)
+            self.length = min(limit, self.least + self.fraction * beyond)
             self.length = max(self.least, self.length)
             return self._fill(ready, taken, number, self.length)
         self.length = min(self.most, self.loads.possible_length(self.fraction))
@@ -214,6 +202,7 @@ cdef class Ordering:
         cdef Py_ssize_t i, j, kept = 0, begun = 0
         self.loads.begin(length)
         self.sets.begin()
+        self.has_some = False
         self.attempt += 1
         for j in range(ready.shape[0]):
             i = ready[j]
@@ -222,6 +211,7 @@ cdef class Ordering:
             if self.step[i] >= 0:
                 taken[begun] = i
                 begun += 1
+                self.has_some = True
             else:
                 ready[kept] = i
                 kept += 1
@@ -256,6 +246,9 @@ cdef class Ordering:
             return
         self.tried[key] = self.attempt
         count = self._choose(key)
+        if self.whole and self.has_some and count < self.offered:
+            self._leave(key, 0, count)
+            return
         taken = self.sets.put(self.chosen, count)
         self._leave(key, taken, count)
         for j in range(taken):
@@ -266,10 +259,12 @@ cdef class Ordering:
     cdef Py_ssize_t _choose(self, int64_t key) noexcept:
         """Load the links with those transfers of a part that fit; their number."""
         cdef Py_ssize_t i, place, count = 0
+        self.offered = 0
         for place in range(self.first_member[key], self.first_member[key + 1]):
             i = self.members[place]
             if self.waits[i] or self.step[i] >= 0:
                 continue
+            self.offered += 1
             if self.loads.fits(self.pair[i], self.weights[i]):
                 self.loads.take(self.pair[i], self.weights[i])
                 self.chosen[count] = i
