@@ -152,6 +152,8 @@ def horovod(job: Job) -> float:
     name = "collalgo.integrations.horovod" if is_ours else "horovod.torch"
     hvd = import_module(name)
     hvd.init()
+    if not is_ours and not hvd.gloo_enabled():
+        raise click.ClickException("Horovod runs without gloo; pass --gloo to it")
     model = job.network()
     hvd.broadcast_parameters(model.state_dict(), root_rank=0)
     named = model.named_parameters()

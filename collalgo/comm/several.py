@@ -89,7 +89,14 @@ def _checked(works: Any, caller: str) -> list[Work | Message]:
         raise TypeError(f"{caller}: works is {shown(works)}; pass a list of calls")
     found = list(works)
     for place, work in enumerate(found):
-        if not isinstance(work, (Work, Message)):
+        if not isinstance(work, (Work, Message)) and not _is_of_object(work):
             advice = "what a call in the background returned"
             raise wrong_type(caller, f"works[{place}]", work, advice)
     return found
+
+
+def _is_of_object(work: Any) -> bool:
+    """Whether a call in the background is a message of an object."""
+    from collalgo.comm.point_to_point.object_messages import ObjectMessage
+
+    return isinstance(work, ObjectMessage)

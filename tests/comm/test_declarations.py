@@ -34,7 +34,8 @@ DOCUMENTED = {
     "neighbors",
     "probe", "rank", "recv", "replan", "revoke", "select", "send", "sendrecv", "shrink",
     "size", "split", "timeout",
-    *CALLS, *OBJECT_CALLS, "send_object", "recv_object",
+    *CALLS, *OBJECT_CALLS, "send_object", "recv_object", "send_object_async",
+    "recv_object_async",
     *(f"{name}_async" for name in (*CALLS, *OBJECT_CALLS)),
     *(f"persistent_{name}" for name in PERSISTENT),
 }  # fmt: skip

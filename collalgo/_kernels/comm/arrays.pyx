@@ -119,8 +119,13 @@ cdef cnp.ndarray checked_output(out, cnp.ndarray source, str caller):
 
 
 cdef bint needs_result(buf, out, cnp.ndarray source):
-    """Whether a call in place needs a new array for its result."""
-    return out is None and not cnp.PyArray_ISWRITEABLE(source) and is_immutable(buf)
+    """Whether a call in place needs a new array for its result, as of JAX arrays."""
+    return (
+        buf is not source
+        and out is None
+        and not cnp.PyArray_ISWRITEABLE(source)
+        and is_immutable(buf)
+    )
 
 
 cdef int64_t length_of(cnp.ndarray array, str caller) except -1:

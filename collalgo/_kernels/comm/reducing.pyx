@@ -45,7 +45,7 @@ cdef class Reducing(Combining):
     cdef object allreduce(self, buf, op, out, algorithm, reproducible, timeout):
         cdef cnp.ndarray source = array_of(buf, "allreduce")
         cdef cnp.ndarray target = output_array(out, source, "allreduce")
-        if buf is not source and needs_result(buf, out, source):
+        if needs_result(buf, out, source):
             out, target = in_place_of(buf, source, "allreduce")
         self.reduce_to(
             "allreduce", source, target, op, 0, algorithm, reproducible, timeout
@@ -59,7 +59,7 @@ cdef class Reducing(Combining):
         cdef int64_t number = self.root_of(root, "reduce")
         if self.rank == number:
             target = output_array(out, source, "reduce")
-            if buf is not source and needs_result(buf, out, source):
+            if needs_result(buf, out, source):
                 out, target = in_place_of(buf, source, "reduce")
         self.reduce_to(
             "reduce", source, target, op, number, algorithm, reproducible, timeout
@@ -197,7 +197,7 @@ cdef class Reducing(Combining):
         cdef str name = "exscan" if is_exclusive else "scan"
         cdef cnp.ndarray source = array_of(buf, name)
         cdef cnp.ndarray target = output_array(out, source, name)
-        if buf is not source and needs_result(buf, out, source):
+        if needs_result(buf, out, source):
             out, target = in_place_of(buf, source, name)
             if is_exclusive and not self.rank:  # where the call writes nothing
                 target[...] = source

@@ -81,7 +81,7 @@ cdef class Rooted(Sharing):
             if out is not None and not takes_row(out, source):
                 mine = source[number, ...]
                 check_kept(source, mine, out, "scatter")
-        elif buf is not source and needs_result(buf, out, source):
+        elif needs_result(buf, out, source):
             buf, source = in_place_of(buf, source, "scatter")
         self.call(
             "scatter", source if at_root else None, None if at_root else source,

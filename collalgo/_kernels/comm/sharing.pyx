@@ -45,7 +45,7 @@ cdef class Sharing(CallRunner):
         cdef cnp.ndarray source = array_of(buf, "broadcast")
         cdef int64_t number = self.root_of(root, "broadcast")
         cdef cnp.ndarray target = None if self.rank == number else source
-        if target is not None and buf is not source and needs_result(buf, None, source):
+        if target is not None and needs_result(buf, None, source):
             buf, target = in_place_of(buf, source, "broadcast")
         self.move("broadcast", source, target, timeout, algorithm, number)
         return buf

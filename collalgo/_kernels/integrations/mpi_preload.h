@@ -41,8 +41,8 @@ typedef struct {
     int (*allgather)(intptr_t comm, const void *mine, int nbytes, void *all);
     unsigned (*poll)(void *);
     /* Of the engine: a connection after some earlier calls, or NULL on all ranks if one of them
-       cannot connect or they are on several hosts; a call on it (0, or -1 once the error is written, also to its
-       sentence); its end. */
+       cannot connect or they are on several hosts. A call on it: 0, or -1 after an error, whose
+       text is in `sentence`. The end of the connection. */
     void *(*connect)(intptr_t comm, int rank, int size, int earlier);
     int (*call)(void *connection, const preload_call *call);
     void (*disconnect)(void *connection);

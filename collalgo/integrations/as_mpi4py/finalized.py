@@ -37,7 +37,7 @@ class FinalizedRanks:
     """
 
     def __init__(self, world: Any):
-        self._world, self._known = world, set[int]()
+        self._world = world
 
     def end(self, operations: Sequence[Operation]) -> None:
         """End the first of some operations if none can complete any more."""
@@ -59,10 +59,10 @@ class FinalizedRanks:
         """The message of the first operation that cannot complete, if none can.
 
         Messages that ranks sent before their last call arrive between this look and the
-        last.
+        last for the same operation.
         """
-        now = self._found()
-        silent, self._known = now & self._known, now
+        first, now = operations[0], self._found()
+        silent, first.ended = now & first.ended, now
         if not silent:
             return None
         own = set[int]() if may_send_to_itself() else {self._world.rank}

@@ -1,6 +1,6 @@
 """What a request waits for: a message, a call in the background, or several."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any
 
 from collalgo.integrations.as_mpi4py.constants import ANY_SOURCE, ANY_TAG, PROC_NULL
@@ -26,6 +26,8 @@ class Operation:
         What a wait for it was for.
     tests : int
         The tests that found that it had not ended.
+    ended : set of int
+        The ranks that had ended at the last look for such ranks in a wait for it.
     hopeless_since : float or None
         The time since when such tests have found that it cannot complete.
     """
@@ -38,6 +40,7 @@ class Operation:
     others: Sequence[int] = ()
     purpose = "a call"
     tests = 0
+    ended: Set[int] = frozenset()
     hopeless_since: float | None = None
 
     def is_over(self) -> bool:

@@ -18,6 +18,7 @@ NARROW = {
     torch.float8_e4m3fnuz: ("float8_e4m3fnuz", torch.uint8),
     torch.float8_e5m2: ("float8_e5m2", torch.uint8),
     torch.float8_e5m2fnuz: ("float8_e5m2fnuz", torch.uint8),
+    torch.float8_e8m0fnu: ("float8_e8m0fnu", torch.uint8),
 }
 
 #: The dtypes of which elements only move, and the integers in their place.
@@ -26,7 +27,6 @@ MOVED = {
     torch.bits16: torch.int16,
     torch.complex32: torch.int32,
     torch.float4_e2m1fn_x2: torch.uint8,
-    torch.float8_e8m0fnu: torch.uint8,
 }
 
 #: The quantised dtypes of torch, and the integers of their elements.
