@@ -55,12 +55,9 @@ The slowest cells are messages of up to 64 KiB over Open MPI, and of 64 KiB to 1
 over MPICH: short messages are copied into packets, which carry the record of the call,
 and out of them; longer ones are announced by a packet, which takes 4 to 8 us.
 
-Four hosts of one rank share the two cores of this machine. There the times depend on
-the work of all processors for all messages, which hosts of a cluster do on processors
-of their own: each message takes some 13 us of them, so fewer messages are chosen here.
-Allgathers, reduce-scatters and alltoalls of up to 1 MiB are still slower than those of
-Open MPI there: 0.6 to 0.9 in most cells. `strace -c` counts 3.0 messages that a rank
-sends for an allgather of 16 B, all in one step, and 2.0 of Open MPI, in two steps.
+Four ranks share the two cores of this machine. There the times depend on the work of all
+processors for all messages, which hosts of a cluster do on processors of their own: each
+message takes some 18 us of them, so fewer messages are chosen here.
 
 UCC is not raced: PyPI, Debian 12 and the wheels of Open MPI and torch lack it.
 """

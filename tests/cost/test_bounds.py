@@ -4,6 +4,7 @@ import random
 from fractions import Fraction
 from functools import partial
 from itertools import combinations, pairwise
+from math import isclose
 
 import pytest
 from click.testing import CliRunner
@@ -162,8 +163,8 @@ def test_another_numbering_gives_the_same_bound(topology, dice, collective):
     again = bound(collective, other, place)
     if collective == "alltoall":  # its halves depend on the numbers of the hosts
         assert again.per_byte > 0
-    else:
-        assert found.per_byte == again.per_byte
+    else:  # linear programmes are solved in floating point
+        assert isclose(found.per_byte, again.per_byte, rel_tol=1e-8)
 
 
 @quickly
