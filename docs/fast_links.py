@@ -55,9 +55,9 @@ The slowest cells are messages of up to 64 KiB over Open MPI, and of 64 KiB to 1
 over MPICH: short messages are copied into packets, which carry the record of the call,
 and out of them; longer ones are announced by a packet, which takes 4 to 8 us.
 
-Four ranks share the two cores of this machine. There the times depend on the work of all
-processors for all messages, which hosts of a cluster do on processors of their own: each
-message takes some 18 us of them, so fewer messages are chosen here.
+Four ranks share the two cores of this machine. There the times depend on the work of
+all processors for all messages, which hosts of a cluster do on processors of their own:
+each message takes some 18 us of them, so fewer messages are chosen here.
 
 UCC is not raced: PyPI, Debian 12 and the wheels of Open MPI and torch lack it.
 """

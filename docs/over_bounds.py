@@ -60,13 +60,13 @@ greatest of three, [each with its proof](bounds.md#rounds):
   seconds by bytes and a latency of a, it takes at least
   (sqrt(B) + sqrt((1 - 1 / K) a))^2; for up to 16 ranks, each further message of a rank
   in a step adds its gap to a, and fewer messages fill less of the links;
-- for all ranks, each message of a rank in a step reaches one part more;
+- for all ranks, each message of a rank in a step reaches at most one part more;
 - between hosts, the root alone sends in the first step, and the ranks of another host
   receive different data in the last one, so that steps grow slowly at both ends.
 
 Bounds of up to 64 ranks, of an allgather or reduce-scatter up to 32, and of up to 320
-that are alike, are those over the [routes of messages](bounds.md), not only by cuts.
-The aim is a ratio of {aim}, of alltoall {alltoall}.
+with few unlike links, are those over the [routes of messages](bounds.md), not only by
+cuts. The aim is a ratio of {aim}, of alltoall {alltoall}.
 
 """
 
@@ -151,10 +151,10 @@ def _versions() -> str:
     if not earlier:
         return ""
     return (
-        f"Of these machines, {present} were measured with the present schedules, and "
-        f"{earlier} with\nearlier ones: with waves that end in steps of equal lengths. "
-        "Of two thirds of the latter\nthe broadcasts and reductions are the present "
-        "ones.\n\n"
+        f"Of these machines, {present} were measured with the present schedules only, "
+        f"{earlier} in some cells\nwith earlier ones: without the way `shares` of "
+        "allreduces and `far_first` of scatters,\nwithout more trees of more than 128 "
+        "ranks, or with waves that end in even steps.\n\n"
     )
 
 

@@ -22,7 +22,8 @@ COMPARED = (
 #: allreduces in waves, 3 short steps at both ends of waves, 4 broadcasts over relays,
 #: gentle and steep ramps, and messages into hosts that are divided by the widths of
 #: unequal NICs, 5 scatters whose paths of several hops are spread between direct ones,
-#: 6 waves that end as slowly as they begin, and combine units in fewer messages.
+#: 6 waves that end as slowly as they begin, and combine units in fewer messages,
+#: allreduces by shares, scatters that relay first, more trees of more than 128 ranks.
 #: Raise it where schedules become better on many machines.
 VERSION = 6
 

@@ -82,14 +82,16 @@ class PlacedTopology(NamedTuple):
 
     @property
     def shared_cores(self) -> int:
-        """The number of cores that several hosts share, or 0.
+        """The number of cores that the ranks of several hosts share, or 0.
 
-        Containers of one machine with networks of their own count as hosts.
+        Containers of one machine with networks of their own count as hosts. It is 0,
+        too, where the ranks have a core each.
         """
         one_kernel = len({*self.kernels}) == 1 and self.kernels[0]
         if not one_kernel or len({*self.hosts}) < 2:
             return 0
-        return len(frozenset().union(*self.cores))
+        cores = len(frozenset().union(*self.cores))
+        return cores if cores < len(self.devices) else 0
 
 
 def detected(

@@ -51,13 +51,13 @@ WORDS = {
     "best schedule may take longer than the bound",
     "synthesized(...)": "a schedule computed for the topology. rounds is the number "
     "of steps that the busiest link needs; pace 'even' has steps of equal time, "
-    "'half' and 'fifth' fewer and longer ones, 'ramp' and 'filled' shorter ones at "
-    "both ends; peers is whether a rank combines the "
+    "'half' and 'fifth' fewer and longer ones, 'ramp', 'filled', 'gentle', 'steep' and "
+    "'slow' shorter ones at both ends; peers is whether a rank combines the "
     "data of one or of several others in a step; way is how the data moves "
     "('blocks': through a tree of each rank, an allreduce as reduce-scatter and "
     "allgather; 'shares': the same with as much for each rank as suits its links; "
-    "'trees'; 'waves': through few trees; 'far_first': what is relayed before all "
-    "else); machine is a digest of the topology",
+    "'trees'; 'waves': through few trees; 'paths', 'evenly', 'far_first': along the "
+    "same paths in three orders); machine is a digest of the topology",
     "x ours": "the time of the other library divided by ours; above 1, collalgo is "
     "faster",
     "best x": "the time of the fastest peer of the row divided by ours",

@@ -34,16 +34,11 @@ from collalgo.cost.latencies import nearest_latencies
 from collalgo.cost.link_model import LinkModel
 from collalgo.cost.lower_bound import LeastInRounds, Relay
 from collalgo.cost.ramps import ramps_between
+from collalgo.cost.routed_edges import OF_ONE, REVERSED
 from collalgo.cost.routing import Routing
 from collalgo.cost.spreading import spread_over
 from collalgo.cost.uniform_cluster import UniformCluster
 from collalgo.topology.model import Topology
-
-#: The collectives whose data all has one source, or one destination.
-RELAYED = ("broadcast", "reduce")
-
-#: Those whose data goes to the root.
-TO_ROOT = ("reduce",)
 
 #: The most ranks of which the fastest message is found.
 FEW = 16
@@ -58,7 +53,7 @@ def relays(
     routes: Routing | None = None,
 ) -> tuple[LeastInRounds, ...]:
     """The least times of a broadcast or reduce between single ranks, and hosts."""
-    if collective not in RELAYED:
+    if collective not in OF_ONE:
         return ()
     ranks = [frozenset([rank]) for rank in network.ranks]
     found: list[LeastInRounds] = []
@@ -73,7 +68,7 @@ def relays(
         found.append(Relay(per_byte, late * latency, late * gap, full))
         found.append(spread_over(per_byte, number, _most(network, parts), latency, gap))
         if parts is network.hosts and routes is not None:
-            reverse = collective in TO_ROOT
+            reverse = collective in REVERSED
             one = ramps_between(network, root, fed, latency, routes, reverse)
             found += [one] if one else []
     return tuple(found)

@@ -27,7 +27,7 @@ A reduce is a broadcast from its end to its beginning.
 """
 
 from functools import cache
-from math import ceil, sqrt
+from math import ceil, inf, sqrt
 from typing import NamedTuple
 
 
@@ -74,11 +74,13 @@ def spread_over(
         if reached >= parts:
             return 0.0
         most = ceil((parts / reached - 1) / ranks)
-        return min(
-            (latency + (count - 1) * gap) * (1 - reached / parts)
-            + waits(reached * (1 + ranks * count))
-            for count in range(1, most + 1)
-        )
+        best = inf
+        for count in range(1, most + 1) if gap else [most]:
+            own = (latency + (count - 1) * gap) * (1 - reached / parts)
+            if own >= best:  # more messages take longer
+                break
+            best = min(best, own + waits(reached * (1 + ranks * count)))
+        return best
 
     steps, reached = 0, 1
     while reached < parts:

@@ -55,16 +55,24 @@ def tree_seconds(
     """
     if collective not in (*OF_ALL, *OF_ONE, *PATHS, *BOTH_WAYS) or size > MOST:
         return None
+    if not _has_solver():
+        return None
     is_few = size <= (MOST_OF_ALL if collective in OF_ALL else MOST_RANKS)
     links, roots = _edges(collective, routes, size, root, is_few)
     if not is_few and (len(roots) > MOST_OF_ALL or links.count > MOST_LINKS):
         return None
-    try:
-        attempts = ATTEMPTS if is_few else ATTEMPTS_OF_MANY
-        seconds, exact = _least_time(links, roots, attempts)
-    except ImportError:
-        return None
+    attempts = ATTEMPTS if is_few else ATTEMPTS_OF_MANY
+    seconds, exact = _least_time(links, roots, attempts)
     return seconds, exact and (is_few or collective not in BOTH_WAYS)
+
+
+def _has_solver() -> bool:
+    """Whether scipy is installed."""
+    try:
+        import scipy.optimize  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def _edges(

@@ -17,7 +17,7 @@ def beside_bound(bound: Bound | None, seconds: float, nbytes: int) -> Iterator[s
     if seconds / in_rounds < seconds / least * (1 - AS_CHEAP):
         yield (
             f"{seconds / in_rounds:.2f} times the least in rounds of "
-            f"{human_time(in_rounds)}: ranks relay data a step after they receive it"
+            f"{human_time(in_rounds)}: links wait in the first and the last steps"
         )
 
 

@@ -21,7 +21,7 @@ class Pace(NamedTuple):
         The seconds that a step takes at least, for each byte of a unit.
     fraction : float
         The part of the remaining load of the busiest link that a step takes at most, if
-        that is more.
+        that is more; with growth, the least and this part of what is left beyond it.
     most : float
         The seconds that a step takes at most, for each byte of a unit.
     growth : float

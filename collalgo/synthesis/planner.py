@@ -184,7 +184,7 @@ class Planner:
         return self._traffic[key]
 
     def obstacle(self, collective: str, form: Form) -> str | None:
-        """The reason why a form has too many transfers, or None; the root is rank 0."""
+        """The reason why a form cannot be planned, or None; the root is rank 0."""
         stages, parts = PLANNED[collective][form.way], form.rounds * form.parts_of_round
         if form.way == SHARES and self._reversed_pairs is not self.pairs:
             return "links differ in their directions, so the trees of shares do, too"

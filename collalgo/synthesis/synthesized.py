@@ -33,9 +33,14 @@ from collalgo.synthesis.ways import PLANNED, WAVES
 #: The name of the algorithm.
 NAME = "synthesized"
 
-#: The collectives to one rank that combine data; the most rounds of trees that are
-#: tried beside waves whose busiest link is as busy, up to a part.
-TO_ROOT, FEW, EVENLY = ("reduce",), 64, 1.005
+#: The collectives to one rank that combine data.
+TO_ROOT = ("reduce",)
+
+#: The most rounds of trees that are tried beside waves whose busiest link is as busy.
+MOST_BESIDE_WAVES = 64
+
+#: The times of the busiest link, relative to each other, that count as the same.
+AS_BUSY = 1.005
 
 
 class Synthesized:
@@ -118,7 +123,7 @@ class Synthesis:
         ]
         most = inf
         if any(form.way == WAVES for form in found):
-            most = FEW if self._fill_links(collective) else MANY
+            most = MOST_BESIDE_WAVES if self._fill_links(collective) else MANY
         return [
             row.with_parameters(_parameters(form) | machine)
             for form in found
@@ -134,7 +139,7 @@ class Synthesis:
             return False
         forms = Form(WAVES), Form(first_way(collective))
         waves, trees = (self.planner.least(collective, form).per_byte for form in forms)
-        return waves <= EVENLY * trees
+        return waves <= AS_BUSY * trees
 
     def named(self, collective: str, name: str) -> Algorithm:
         """The row of a name, which may give parameters.

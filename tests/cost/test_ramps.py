@@ -9,8 +9,6 @@ from collalgo import Topology
 from collalgo.cost.bounds import bound
 from collalgo.cost.ramps import Ramp, Ramps
 
-linprog = pytest.importorskip("scipy.optimize").linprog
-
 #: The sets of ranks that grow from step to step.
 ROOT, HOME, WITHOUT_HOST, WITHOUT_RANK = range(4)
 
@@ -32,6 +30,7 @@ def least_seconds(steps, own, rates, hosts, ranks):
 
     The links between hosts carry the buffer in a second.
     """
+    linprog = pytest.importorskip("scipy.optimize").linprog
     moves, inside = carried(own, rates, hosts, ranks), (rates[0], 0, 0, rates[1])
     rows = [
         [*(-moves[pair] for pair in pairwise(sets)), *(-inside[one] for one in sets)]

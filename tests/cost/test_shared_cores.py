@@ -89,22 +89,30 @@ def test_fewer_messages_are_chosen_where_cores_are_shared(size):
     assert sent[2] < sent[0]
 
 
-def test_the_cores_of_one_kernel_are_counted_once():
-    views = [
-        {"identity": f"{kernel} {network} host", "cores": cores}
-        for kernel, network, cores in (
-            ("a", 1, [0, 1]),
-            ("a", 2, [1, 2]),
-            ("b", 3, [0, 1]),
-            ("", 4, [0]),
-        )
+#: The kernel, the host and the cores of some ranks.
+SEEN = (
+    *(("a", 0, [0, 1]), ("a", 1, [1, 2]), ("a", 1, [1, 2]), ("a", 2, [0, 1])),
+    *(("b", 3, [0, 1]), ("", 4, [0])),
+)
+
+
+def seen(views):
+    """Some ranks on the hosts of :data:`SEEN`."""
+    found = [
+        {"identity": f"{kernel} {host} host", "cores": cores}
+        for kernel, host, cores in views
     ]
-    topology, devices, *_ = ranks_on_hosts(1, 1, 1, 1)
-    placed = PlacedTopology.seen(topology, devices, views, (0, 1, 2, 3))
+    topology, devices, *_ = ranks_on_hosts(1, 2, 1, 1, 1)
+    return PlacedTopology.seen(topology, devices, found, (0, 1, 1, 2, 3, 4))
+
+
+def test_the_cores_of_one_kernel_are_counted_once():
+    placed = seen(SEEN)
     assert placed.shared_cores == 0
-    assert placed.of([0, 1]).shared_cores == 3
+    assert placed.of([0, 1, 2, 3]).shared_cores == 3
+    assert placed.of([0, 1, 2]).shared_cores == 0  # a core for each
+    assert placed.of([0, 3]).shared_cores == 0
     assert placed.of([1]).shared_cores == 0  # on one host
-    assert placed.of([1, 2]).shared_cores == 0  # of two machines
-    unknown = PlacedTopology.seen(topology, devices, [views[3]] * 4, (0, 1, 2, 3))
-    assert unknown.shared_cores == 0  # of kernels without a name
+    assert placed.of([0, 1, 2, 4]).shared_cores == 0  # of two machines
+    assert seen(SEEN[5:] * 6).shared_cores == 0  # of kernels without a name
     assert ranks_on_hosts(1, 1).of([0]).shared_cores == 0  # which is described only

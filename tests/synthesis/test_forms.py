@@ -17,7 +17,6 @@ from collalgo.synthesis.forms import FROM_ONE, LONGER, MANY, SHORTER, forms
 from collalgo.synthesis.paces import EVEN, PACES, RAMP
 from collalgo.synthesis.planner import MOST_RANKS, PEERS, SEVERAL, Form, Planner
 from collalgo.synthesis.synthesized import (
-    FEW,
     Synthesis,
     first_way,
     form_of,
@@ -176,12 +175,13 @@ def test_forms_of_many_rounds_are_tried_only_without_waves(monkeypatch, waves):
         most = MANY if waves else max(SHORTER)[0]
         most = max(LONGER)[0] if collective == "broadcast" else most
         if collective == "reduce" and waves:
-            most = FEW  # the few trees load the links as evenly
+            # the few trees load the links as evenly
+            most = synthesized_rows.MOST_BESIDE_WAVES
         assert max(form.rounds for form in others) == most
 
 
 def test_trees_of_many_rounds_are_tried_where_waves_load_links_unevenly(monkeypatch):
-    monkeypatch.setattr(synthesized_rows, "EVENLY", 0.99)
+    monkeypatch.setattr(synthesized_rows, "AS_BUSY", 0.99)
     synthesis = Synthesis(Planner(Placement(network(5, seed=3))))
     tried = [form_of(row) for row in synthesis.variants("reduce")]
     assert max(form.rounds for form in tried if form.way != WAVES) == MANY
