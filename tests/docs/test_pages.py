@@ -111,7 +111,7 @@ def price_of(chosen, name):
 def test_with_one_nic_a_2d_ring_in_segments_comes_close_for_long_messages(hosts):
     cluster = Topology.load(folklore.SERVER, hosts=hosts, nics=1)
     chosen = select("allreduce", 1 << 28, topology=cluster)
-    assert price_of(chosen, "ring_2d") < 1.05 * chosen.seconds
+    assert price_of(chosen, "ring_2d") < 1.06 * chosen.seconds
     whole = [c for c in chosen.able if c.algorithm == f"ring_2d(dims=(8, {hosts}))"]
     assert min(c.seconds for c in whole) > 1.2 * chosen.seconds
 

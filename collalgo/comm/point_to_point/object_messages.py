@@ -4,13 +4,14 @@ import time
 from collections.abc import Callable, Generator
 from concurrent import futures
 from math import inf
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 
 import numpy as np
 
 from collalgo._kernels.comm.point_to_point.mailbox import Mailbox
 from collalgo._kernels.comm.point_to_point.message import Message
+from collalgo.base.finalizers import Lock
 from collalgo.bootstrap.timeouts import seconds_of_wait
 from collalgo.comm.awaiting import outcome_of
 from collalgo.comm.object_frames import LENGTHS, object_of
