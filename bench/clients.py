@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -96,6 +97,11 @@ def framework_on(backend: str, name: str, ranks: int) -> tuple[object, ...]:
     run: tuple[object, ...] = (sys.executable, "-m", "collalgo", "run", "-n", ranks)
     if (name, backend) == ("horovod", "gloo"):
         launcher = Path(sys.executable).with_name("horovodrun")
+        if not launcher.exists():
+            raise click.ClickException(
+                "Horovod is not installed: `make horovod` installs it, and --framework "
+                "names others"
+            )
         run = (launcher, "-np", ranks, "--gloo")
     return (*run, sys.executable, "-m", "collalgo.bench.frameworks", name, backend)
 
@@ -182,15 +188,13 @@ def frameworks(
 
     The median of all runs, in milliseconds.
     """
-    for name in names:
-        for millions in parameters:
-            options = (f"--parameters={millions}", f"--steps={steps}")
-            both = [
-                (*framework_on(backend, name, ranks), *options)
-                for backend in ("gloo", "collalgo")
-            ]
-            found = [summary(times, median) for times in alternated(both, runs)]
-            click.echo("\n".join(rows_of_steps(*found)))
+    backends = ("gloo", "collalgo")
+    runners = [[framework_on(one, name, ranks) for one in backends] for name in names]
+    for both, millions in product(runners, parameters):
+        options = (f"--parameters={millions}", f"--steps={steps}")
+        commands = [(*one, *options) for one in both]
+        found = [summary(times, median) for times in alternated(commands, runs)]
+        click.echo("\n".join(rows_of_steps(*found)))
 
 
 if __name__ == "__main__":
